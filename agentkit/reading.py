@@ -7,15 +7,16 @@ environment makes each of them ten times as high for a file that you trust.
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from agentkit.errors import ReadingLimitError, UsageError
+
+AnyText = TypeVar("AnyText", str, bytes)
 
 LIMIT_VARIABLE = "AGENTKIT_READ_LIMIT"
 MAX_DEPTH = 200
@@ -61,6 +62,8 @@ def unpacked(data: bytes, *, is_packed: bool | None = None) -> bytes:
     """
     if not (data.startswith(_GZIP) if is_packed is None else is_packed):
         return data
+    import gzip
+
     most = expanded_limit(len(data))
     pieces, size = [], 0
     with gzip.open(io.BytesIO(data)) as file:
@@ -94,6 +97,8 @@ def unpacked_lines(source: BinaryIO) -> Iterator[bytes]:
     if not is_compressed:
         yield from source
         return
+    import gzip
+
     most = expanded_limit(stored)
     file = gzip.GzipFile(fileobj=source)
     while line := file.readline(most + 1):
@@ -103,15 +108,17 @@ def unpacked_lines(source: BinaryIO) -> Iterator[bytes]:
 
 
 def read_json(
-    text: str | bytes,
+    text: AnyText,
     *,
-    object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
-    parse_constant: Callable[[str], Any] | None = None,
-    parse_float: Callable[[str], Any] | None = None,
+    decode: Callable[[AnyText], Any] = json.loads,
 ) -> Any:
-    """The data of a JSON text, as ``json.loads`` gives them.
+    """The data of a JSON text.
 
     Values are counted before anything is built, so that what is refused costs a look at its bytes.
+
+    Args:
+        text: The document.
+        decode: What builds the data, such as the ``decode`` of a stricter ``json.JSONDecoder``.
 
     Raises:
         ReadingLimitError: It holds too many values, or is nested too deeply; a ``ValueError``.
@@ -127,15 +134,10 @@ def read_json(
     """
     check_values(text)
     try:
-        data = json.loads(
-            text,
-            object_pairs_hook=object_pairs_hook,
-            parse_constant=parse_constant,
-            parse_float=parse_float,
-        )
+        data = decode(text)
     except RecursionError as error:
         raise _too_deep() from error
-    if _openings(text) > MAX_DEPTH and not is_shallow(data):
+    if len(text) > MAX_DEPTH and _openings(text) > MAX_DEPTH and not is_shallow(data):
         raise _too_deep()
     return data
 
@@ -146,6 +148,8 @@ def check_values(text: str | bytes) -> None:
     Raises:
         ReadingLimitError: It does.
     """
+    if len(text) <= _VALUES:  # each value takes a character
+        return
     most = value_limit(len(text))
     if _separators(text) < most:  # also counts what stands in texts, so it is never too low
         return

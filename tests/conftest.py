@@ -65,6 +65,20 @@ def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keys and marks lie in a cache of the tests' own; weights and data sets are the user's."""
+    from agentkit.fetch import cache_directory
+
+    folder, users = tmp_path_factory.mktemp("cache"), cache_directory()
+    for path in users.iterdir() if users.is_dir() else ():
+        if path.name not in {"seal.key", "verified", "libraries"}:
+            (folder / path.name).symlink_to(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGENTKIT_CACHE", str(folder))
+        yield
+
+
 @pytest.fixture(scope="session")
 def project_root() -> Path:
     """The folder that holds pyproject.toml."""

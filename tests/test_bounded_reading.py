@@ -37,15 +37,15 @@ def bomb() -> bytes:
 
 
 @contextmanager
-def little_memory() -> Iterator[None]:
-    """Fail where the block takes more than ``MUCH`` bytes at any moment."""
+def little_memory(most: int = MUCH) -> Iterator[None]:
+    """Fail where the block takes more than ``most`` bytes at any moment."""
     tracemalloc.start()
     try:
         yield
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < MUCH, f"{peak:,} bytes"
+    assert peak < most, f"{peak:,} bytes"
 
 
 def test_an_artifact_does_not_grow_in_memory(bomb: bytes) -> None:
@@ -53,6 +53,14 @@ def test_an_artifact_does_not_grow_in_memory(bomb: bytes) -> None:
     assert len(bomb) < 160_000
     with little_memory(), pytest.raises(ArtifactError, match="AGENTKIT_READ_LIMIT=10"):
         parse_artifact(bomb)
+
+
+def test_a_tiny_artifact_takes_little() -> None:
+    """What is set aside for unpacking is what there is to unpack, not what there might be."""
+    data = gzip.compress(b'{"agentkit_artifact": 1}')
+    assert len(data) < 100
+    with little_memory(5_000_000), pytest.raises(ArtifactError):
+        parse_artifact(data)
 
 
 def test_commands_refuse_a_compressed_bomb(bomb: bytes, tmp_path: Path) -> None:

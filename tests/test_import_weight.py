@@ -36,8 +36,10 @@ READERS = (
     "agentkit.server.feedback",
     "agentkit.server.library",
     "agentkit.server.running",
+    "agentkit.tools.sources.openapi.public_transport",
 )
-"""Modules that read foreign JSON with pydantic, or stand on these; only servers load them."""
+"""Modules that read foreign JSON with pydantic, or stand on these; only servers load them. The last
+one is a transport of httpx, which the first call of an API loads."""
 
 HEAVY_STANDARD = {"email", "multiprocessing", "sqlite3", "unittest", "xml"}
 """Parts of the standard library that cost several milliseconds and that few runs need."""

@@ -21,6 +21,7 @@ from agentkit.episodes import Episode
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
 from agentkit.library.delivery import deliver, error_text
 from agentkit.library.store import EpisodeStore
+from agentkit.tools.threads import run_in_daemon_thread
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +136,8 @@ class EpisodeQueue:
     @property
     def is_failing(self) -> bool:
         """Whether the store took nothing when it was last tried, or has not answered in time."""
+        if not self._entries:  # asked before each run, so without the lock where all is well
+            return self._failures > 0
         state = self.state
         return state.failures > 0 or state.oldest_seconds > self._wait_seconds
 
@@ -173,23 +176,21 @@ class EpisodeQueue:
         """
         watched = self._watched.get(episode.episode_id, Watched())
         watched.episode = episode
-        error = None if self._store is None else await self._stored(episode)
-        watched.is_kept = error is None
-        return error
-
-    async def _stored(self, episode: Episode) -> Exception | None:
+        if self._store is None:
+            watched.is_kept = True
+            return None
         outcome = asyncio.wrap_future(self._submit(episode))
         try:
             await asyncio.wait({outcome}, timeout=self._wait_seconds)
         except asyncio.CancelledError:  # who waits for the run to end finds its episode kept
             await asyncio.wait({outcome}, timeout=self._wait_seconds)
             raise
-        else:
-            if outcome.done():
-                return outcome.result()
-            return _not_kept(episode, f"no answer within {self._wait_seconds:g} s")
         finally:
-            outcome.cancel()  # its loop may be closed before the store answers
+            watched.is_kept = outcome.done() and outcome.result() is None
+            is_late = outcome.cancel()  # its loop may be closed before the store answers
+        if is_late:
+            return _not_kept(episode, f"no answer within {self._wait_seconds:g} s")
+        return outcome.result()
 
     async def check(self) -> None:
         """Refuse a run that is to begin, where no episode can be kept and the policy says so.
@@ -198,7 +199,7 @@ class EpisodeQueue:
             StoreUnavailableError: The store was tried once more, and takes no episodes.
         """
         if self.refuses_runs:
-            await asyncio.to_thread(self.flush, self._wait_seconds)
+            await run_in_daemon_thread(lambda: self.flush(self._wait_seconds))
         if self.refuses_runs:
             state = self.state
             raise StoreUnavailableError(

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from agentkit.agent.approval import Approval, Approver, AskedLater, as_approval
@@ -174,7 +175,7 @@ class Executor:
             rule = f"It was: {call.malformed[:200]!r}."
             return self._failed(call, tool, kind="malformed_arguments", rule=rule)
         try:
-            checked = self._checked(tool, call.arguments)
+            checked = await self._checked(tool, call.arguments)
         except DefinitionError as error:  # one broken schema must not end the run
             kind: FailureKind = "tool_error"
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
@@ -183,12 +184,14 @@ class Executor:
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
         return refusal if refusal is not None else await self._attempts(call, tool, checked)
 
-    def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
+    async def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
         """The arguments as they can be run, or the first rule that they break."""
         validator = self.validators.get(tool.name)
         if validator is None:
             validator = self.validators[tool.name] = ArgumentValidator(tool.definition)
-        return validator.runnable(arguments)
+        if validator.is_plainly_valid(arguments):
+            return arguments
+        return await run_in_daemon_thread(partial(validator.runnable, arguments))
 
     def _barred(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
         """A failed result when the budget or the tool's contract rules the call out."""

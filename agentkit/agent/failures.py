@@ -18,10 +18,10 @@ import logging
 from dataclasses import replace
 
 from agentkit.agent.contracts import composite_failure
-from agentkit.episodes.redaction import Redaction
+from agentkit.episodes import redaction  # a door: it loads when a tool raises
 from agentkit.errors import CompositeRunError, McpError, ModelRetry, ToolFailed
 from agentkit.messages import ToolCall, ToolFailure
-from agentkit.tools.encoding import UnserialisableError, described
+from agentkit.tools.encoding import UnserialisableError, described, shortened
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500
@@ -29,8 +29,6 @@ _LONGEST = 500
 REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, McpError)
 """Exceptions that speak of a value, so that a model can give another one; and our own words about
 a server that hung up."""
-
-_REDACTION = Redaction(patterns=("secret",))
 
 
 def failure_of(
@@ -54,7 +52,7 @@ def failure_of(
     if isinstance(error, ToolFailed):
         return ToolFailure(kind="tool_failed", rule=error.message, retryable=False)
     if isinstance(error, UnserialisableError):
-        rule = _REDACTION.text(str(error))
+        rule = _without_secrets(str(error))
         return ToolFailure(kind="unserialisable_result", rule=rule, retryable=False)
     if late_seconds is not None:
         return ToolFailure(kind="timeout", rule=f"It was stopped after {late_seconds:g} seconds.")
@@ -68,18 +66,20 @@ def failure_of(
 def _for_model(error: BaseException, call: ToolCall) -> str:
     """As much of an exception as a model may read; the log has the rest."""
     if isinstance(error, REFUSALS):
-        return _REDACTION.text(described(error))[:_LONGEST]
+        return _without_secrets(described(error))[:_LONGEST]
     _LOG.error("call %s of %s raised %s", call.call_id, call.name, described(error), exc_info=error)
     return f"{type(error).__name__}. What it says is in the log."
+
+
+def _without_secrets(text: str) -> str:
+    return redaction.Redaction(patterns={"secret"}).text(text)
 
 
 def _without_child_text(
     failure: ToolFailure, error: CompositeRunError, call: ToolCall
 ) -> ToolFailure:
     """The failure of a composite, which quotes what a child raised."""
-    from agentkit.tools.composite.interpreter.failures import shortened
-
     rule, cause = failure.rule, error.__cause__
     if error.code == "child_failed" and cause is not None:
         rule = rule.replace(shortened(described(cause)), _for_model(cause, call).rstrip("."))
-    return replace(failure, rule=_REDACTION.text(rule))
+    return replace(failure, rule=_without_secrets(rule))

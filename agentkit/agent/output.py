@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from agentkit.messages import JsonObject
+from agentkit.tools.bounded import BoundedValidator, UncheckableError
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
@@ -47,7 +49,7 @@ class OutputFormat:
         """The value in ``text``, which may be wrapped in a code fence, or what is wrong with it."""
         try:
             data = json.loads(_unfenced(text))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return OutputProblem(text=f"The answer is not JSON: {error}.")
         return self._against_schema(data) if self.adapter is None else self._adapted(data)
 
@@ -64,13 +66,21 @@ class OutputFormat:
             return OutputProblem(text=f"The answer does not fit: {found}.")
 
     def _against_schema(self, data: object) -> Any | OutputProblem:
-        from jsonschema import Draft202012Validator
         from jsonschema.exceptions import best_match
 
-        error = best_match(Draft202012Validator(self.schema).iter_errors(data))
+        try:
+            error = best_match(self._validator.errors(data))
+        except UncheckableError as unknown:
+            return OutputProblem(text=f"The answer can not be checked: {unknown}.")
         if error is None:
             return data
-        return OutputProblem(text=f"The answer does not fit at {error.json_path}: {error.message}.")
+        return OutputProblem(
+            text=f"The answer does not fit at {error.json_path}: {error.message[:2000]}."
+        )
+
+    @cached_property
+    def _validator(self) -> BoundedValidator:
+        return BoundedValidator(self.schema)
 
     def to_data(self, value: Any) -> Any:
         """The value as JSON data, for the episode."""

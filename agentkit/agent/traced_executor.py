@@ -44,9 +44,9 @@ class TracedExecutor(Executor):
             span.value = result = await super()._run(call)
         return result
 
-    def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
+    async def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
         began = time.time_ns()
-        checked = super()._checked(tool, arguments)
+        checked = await super()._checked(tool, arguments)
         if isinstance(checked, ArgumentProblem):
             self._stopped("validation", tool, "invalid_arguments", began)
         return checked

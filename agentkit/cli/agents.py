@@ -109,6 +109,7 @@ class AgentOptions:
     api_server: str | None = None
     api_auth: Sequence[str] = ()
     api_auth_host: Sequence[str] = ()
+    on_store_failure: OnStoreFailure = "refuse_runs"
     library_place: str | None = None
     pin: int | None = None
     frozen: bool = False
@@ -121,7 +122,6 @@ def make_agent(
     approve: Approver | None = None,
     router: Router | None = None,
     observers: Iterable[Observer] = (),
-    on_store_failure: OnStoreFailure = "refuse_runs",
     name: str = "agent",
 ) -> Agent:
     """The agent that the options describe, keeping its episodes in ``store``.
@@ -134,7 +134,6 @@ def make_agent(
         approve: Decides about destructive calls.
         router: Chooses the library version of each run.
         observers: Are told of every run.
-        on_store_failure: What to do while the store takes no episodes.
         name: What the agent is called in records.
     """
     tools = load_all(options)
@@ -162,7 +161,7 @@ def make_agent(
             router=router,
             observers=observers,
             tracer=tracer_of(options.trace),
-            on_store_failure=on_store_failure,
+            on_store_failure=options.on_store_failure,
             name=name,
         )
     tell_binding(agent.binding)

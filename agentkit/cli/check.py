@@ -9,12 +9,14 @@ from typing import Any
 import click
 
 from agentkit.cli.check_composites import TriedCalls, repin, try_worked_calls
+from agentkit.cli.check_security import Finding, security_findings
 from agentkit.cli.edits import edit_words, fault_words
 from agentkit.cli.loading import load_tools
 from agentkit.cli.managing import managed
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import one_line, plural, print_json, print_text, say
 from agentkit.cli.progress import slow_progress
+from agentkit.cli.project import current_project
 from agentkit.cli.stores import opened_to_read, opened_untouched
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
@@ -30,23 +32,6 @@ from agentkit.library.soundness import library_faults
 
 _SHOWN = 20
 _INDENT = " " * 6
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """One thing to act on.
-
-    Attributes:
-        place: Where: a tool, a file, a version, an event.
-        code: What kind of thing it is.
-        message: What is wrong, or what waits.
-        advice: What to do, a command where there is one.
-    """
-
-    place: str
-    code: str
-    message: str
-    advice: str = ""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -125,8 +110,10 @@ def check(
 
     Everything is read: the store itself, every definition with its digest, the chain of events and
     its signatures, every episode; then composites: circles of calls, children that are missing or
-    have changed, programs, effects and conditions; then files that people edited. With TOOL only
-    these composites are looked at.
+    have changed, programs, effects and conditions; then files that people edited; then what a
+    stranger could use: files that everybody can read, keys in the project's files, MCP servers that
+    nobody approved, tools that act unasked, events without a signature among signed ones. With TOOL
+    only these composites are looked at. Notes leave the exit status at 0.
 
     Nothing is written without --repin, --compact or --tools. With --tools, or in a project that
     names tools, composites that wait to be validated again are tried, and the log keeps what was
@@ -144,7 +131,11 @@ def check(
             _load_damaged(store, found)
         else:
             found.library = store.load()
-            found.marked = dict(Ledger().after(store.events()).marked)
+            events = store.events()
+            found.marked = dict(Ledger().after(events).marked)
+            if not names:
+                for one in security_findings(current_project(), store_url, found.library, events):
+                    (found.waiting if one.severity == "note" else found.faults).append(one)
         _look_at_composites(found, names, targets, policy)
         if not names and isinstance(store, EditedStore) and not found.is_damaged:
             _look_at_edits(store, found)
@@ -215,8 +206,9 @@ def _look_at_edits(store: EditedStore, found: _Checked) -> None:
             continue
         message = f"{edit.file.name}: {edit_words(edit)} by hand"
         advice = "'agentkit tools add --edited' suggests it"
-        finding = Finding(place=edit.name, code="edit", message=message, advice=advice)
-        found.waiting.append(finding)
+        found.waiting.append(
+            Finding(place=edit.name, code="edit", message=message, advice=advice, severity="note")
+        )
 
 
 def _look_at_marked(
@@ -250,6 +242,11 @@ def _print(found: _Checked, *, compacts: bool) -> None:
         say(f"pinned anew: {', '.join(found.repinned)}; library version {found.library.version}")
     if found.validated:
         say(f"validated again: {', '.join(map(shown, found.validated))}")
+    if not (found.faults or found.waiting or found.notes):
+        click.echo(f"nothing is wrong: {_amounts(found)}")
+        if compacts:
+            click.echo(_compacted(found))
+        return
     click.echo(f"read  {_amounts(found)}")
     for note in found.notes[:_SHOWN]:
         print_text(f"note: {shown(note)}", indent=_INDENT)

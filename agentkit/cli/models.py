@@ -64,24 +64,23 @@ class WeightsSource(Protocol):
         ...
 
 
-@click.group(cls=CommandGroup)
-def models() -> None:
-    """List and install the weights of local models.
+@click.group(
+    cls=CommandGroup,
+    invoke_without_command=True,
+    short_help="List and install the weights of local models.",
+)
+@json_option
+@click.pass_context
+def models(context: click.Context, as_json: bool) -> None:
+    """List the weights that can be installed by name, and which are installed.
 
     Hosted models need no weights: give --model openai:NAME, anthropic:NAME or litellm:NAME.
     """
+    if context.invoked_subcommand is None:
+        _list(as_json=as_json)
 
 
-@models.command(
-    "list",
-    short_help="List the weights, and which are installed.",
-    epilog="""\b
-Example:
-  agentkit models list --json""",
-)
-@json_option
-def list_(as_json: bool) -> None:
-    """List the weights that can be installed by name, and which are installed."""
+def _list(*, as_json: bool) -> None:
     rows = [(source, info) for source in _sources() for info in source.available()]
     installed = {info.name for source in _sources() for info in source.installed()}
     if as_json:

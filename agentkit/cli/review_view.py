@@ -99,6 +99,8 @@ def sections(review: Review) -> Iterator[Section]:
         "": _heading(review),
         "Why": _why(review),
         "What models see": diff_lines(review.changes),
+        "What it demands": (Line(text=text, sign="!") for text in review.demands),
+        "Whose words these are": (Line(text=text) for text in review.foreign_words),
         "What else changes": _other_changes(review),
         "The program": _program(review),
         _conversations_title(review): _conversations(review.conversations),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import click
 from click.core import ParameterSource
@@ -168,6 +168,7 @@ Examples:
     type=click.Choice([name.replace("_", "-") for name in get_args(OnStoreFailure)]),
     default="refuse-runs",
     show_default=True,
+    callback=lambda _, __, value: value.replace("-", "_"),
     help="While no episode can be kept: begin no run, run only tools that are declared read-only, "
     "or go on.",
 )
@@ -222,7 +223,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     refresh: float,
     max_staleness: float | None,
     spill: str | None,
-    on_store_failure: str,
+    on_store_failure: OnStoreFailure,
     shadow: bool,
     evolve: float | None,
     log: bool,
@@ -275,7 +276,7 @@ def serve(  # noqa: PLR0917 - click passes every option
         place = Place(host=host, port=port, insecure=insecure, hosts=hosts)
         serve_library(store_url, place, keys=keys, limits=limits, open_metrics=open_metrics)
         return
-    chosen = AgentOptions(**options)
+    chosen = AgentOptions(**options, on_store_failure=on_store_failure)
     with (
         opened(store_url) as store,
         gathered(store, spill) as episodes,
@@ -283,14 +284,7 @@ def serve(  # noqa: PLR0917 - click passes every option
         evolved(chosen, store_url, evolve),
     ):
         kept = source if spill is None else with_episodes(source, episodes=episodes)
-        agent, judge = _routed(
-            chosen,
-            kept,
-            refresh=refresh,
-            shadow=shadow,
-            on_store_failure=cast("OnStoreFailure", on_store_failure.replace("-", "_")),
-            name=name,
-        )
+        agent, judge = _routed(chosen, kept, refresh=refresh, shadow=shadow, name=name)
         app = create_app(
             agent,
             keys=keys,
@@ -309,15 +303,18 @@ def serve(  # noqa: PLR0917 - click passes every option
             on_start=lambda url: _greet(agent, keys, url, as_json=as_json),
             on_stop=lambda: _part(len(app.state.runs), drain),
         )
-        judge.drain_sync()
-        _tell_end(agent, store_url)
+        _finish(agent, judge, store_url)
 
 
-def _tell_end(agent: Agent, store_url: str) -> None:
+def _finish(agent: Agent, judge: CanaryJudge, store_url: str) -> None:
     """Say whether every run is kept. What the store did not take goes to a file beside it."""
+    judge.drain_sync()
     waiting, state = agent.queue.waiting, agent.queue.state
+    if state.refused:
+        say(f"The store refused the episodes of {plural(state.refused, 'run')}; the log says why")
     if not waiting:
-        say("Stopped; every run that began is kept as an episode.")
+        every = "every other run" if state.refused else "every run that began"
+        say(f"Stopped; {every} is kept as an episode.")
         return
     count = plural(len(waiting), "run")
     place = file_of(store_url) or folder_of(store_url) or Path("episodes")
@@ -336,13 +333,7 @@ def _tell_end(agent: Agent, store_url: str) -> None:
 
 
 def _routed(
-    chosen: AgentOptions,
-    store: Store,
-    *,
-    refresh: float,
-    shadow: bool,
-    on_store_failure: OnStoreFailure,
-    name: str,
+    chosen: AgentOptions, store: Store, *, refresh: float, shadow: bool, name: str
 ) -> tuple[Agent, CanaryJudge]:
     """The agent, some of whose sessions are answered with canaries, and what judges these."""
     watch = LedgerWatch(store, refresh_seconds=min(refresh, _LEDGER_SECONDS))
@@ -354,7 +345,6 @@ def _routed(
         router=None if is_held else CanaryRouter(watch),
         observers=[judge, ShadowRunner(store, watch=watch)] if shadow else [judge],
         approve=_approved if chosen.yes else None,
-        on_store_failure=on_store_failure,
         name=name,
     )
     return agent, judge

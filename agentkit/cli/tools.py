@@ -47,6 +47,7 @@ SHOWN_ON_TERMINAL = 100
     cls=CommandGroup,
     places={
         "add": "agentkit.cli.add:add",
+        "approve": "agentkit.cli.approve:approve",
         "doctor": "agentkit.cli.doctor:doctor",
         "graph": "agentkit.cli.graph:graph",
     },

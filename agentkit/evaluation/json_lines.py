@@ -79,12 +79,7 @@ def _content(path: Path) -> bytes:
 
 def _line(number: int, line: bytes) -> JsonLine:
     try:
-        record = read_json(
-            line.decode("utf-8"),
-            object_pairs_hook=_unique_pairs,
-            parse_constant=_refused_constant,
-            parse_float=_finite,
-        )
+        record = read_json(line.decode("utf-8"), decode=_STRICT.decode)
         as_json_value(record)
     except UnicodeDecodeError as error:
         return JsonLine(number=number, reason=f"not UTF-8 text: {error}")
@@ -121,3 +116,8 @@ def _finite(digits: str) -> float:
         message = f"the number {digits:.40} is too large"
         raise ValueError(message)
     return value
+
+
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_unique_pairs, parse_constant=_refused_constant, parse_float=_finite
+)

@@ -17,6 +17,7 @@ from agentkit.evolution.lifecycle.differences import Difference, differences
 from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.lifecycle.moves import command
 from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.lifecycle.screening import change_of_new, with_origins
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.model_view import ModelView, ViewChange, view_changes
 from agentkit.evolution.proposals.composites.prompt import source_of
@@ -24,15 +25,19 @@ from agentkit.evolution.review_conversations import Conversation, FindEpisode, f
 from agentkit.evolution.review_words import (
     STATE_WORDS,
     brief_words,
+    demand_words,
     event_words,
     gate_words,
     origin_words,
     rejected_by,
+    text_words,
 )
-from agentkit.evolution.validation.report import FailedCheck
+from agentkit.evolution.validation.origins import fresh_texts
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import demanded
 
 _SEEN_BY_MODELS = ("name", "summary", "usage_rules", "rules", "parameters.", "signature.parameters")
 _NEAREST = 5
@@ -102,6 +107,8 @@ class Review:
         after: What they would see with it; None for an answer that could not be read.
         changes: How these differ.
         other_changes: What changes that no model sees, such as worked calls.
+        demands: Calls with effects that models would newly have to make first, in sentences.
+        foreign_words: New words that are no code's and no person's, or that wait for somebody.
         program_before: The program of a composite; empty for none.
         program_after: The program as it would be.
         evidence: How many conversations it was made from.
@@ -130,6 +137,8 @@ class Review:
     after: ModelView | None
     changes: tuple[ViewChange, ...]
     other_changes: tuple[Difference, ...]
+    demands: tuple[str, ...]
+    foreign_words: tuple[str, ...]
     program_before: str
     program_after: str
     evidence: int
@@ -223,6 +232,8 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         after=views[1],
         changes=changes,
         other_changes=() if candidate is None else tuple(_unseen(base, candidate)),
+        demands=tuple(_demands(manager.library, base, candidate)),
+        foreign_words=tuple(_foreign_words(manager.library, record, base)),
         program_before=_program(base),
         program_after=_program(candidate),
         evidence=len(evidence),
@@ -286,6 +297,35 @@ def _unseen(base: ToolDefinition | None, candidate: ToolDefinition) -> Iterator[
     for one in differences(base or empty, candidate):
         if not one.field.startswith(_SEEN_BY_MODELS) and one.field != "body":
             yield one
+
+
+def _demands(
+    library: Library, base: ToolDefinition | None, candidate: ToolDefinition | None
+) -> Iterator[str]:
+    """What models would have to call first, and did not have to before."""
+    had = {} if base is None else demanded(base, library)
+    wanted = {} if candidate is None else demanded(candidate, library)
+    inside = () if candidate is None else {pin.name for pin in candidate.signature.children}
+    for name, definition in wanted.items():
+        words = demand_words(name, definition, candidate.name if candidate else "")
+        if words and name not in had and name not in inside:
+            yield words
+
+
+def _foreign_words(
+    library: Library, record: ProposalRecord, base: ToolDefinition | None
+) -> Iterator[str]:
+    """The new words that come neither from code nor from a person."""
+    candidate = record.candidate
+    if candidate is None or record.is_arrival:
+        return
+    if base is None:
+        change = change_of_new(candidate, library, ())
+    else:
+        change = ProposedChange(base=base, candidate=candidate, library=library)
+    for text in fresh_texts(with_origins(change, record.proposal)):
+        if text.waits or (text.where and text.kind != "code"):
+            yield text_words(text)
 
 
 def _program(definition: ToolDefinition | None) -> str:

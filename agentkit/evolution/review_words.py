@@ -8,7 +8,10 @@ from agentkit.evolution.gates.decision import GateReport
 from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.proposals.proposal import ProposalState, Stream
+from agentkit.evolution.validation.origins import FreshText
+from agentkit.evolution.validation.report import OriginKind
 from agentkit.library.events import EventKind, LibraryEvent
+from agentkit.tools.definition import ToolDefinition
 
 STATE_WORDS: Mapping[ProposalState, str] = {
     "proposed": "waiting for somebody to agree",
@@ -75,6 +78,40 @@ def event_words(event: LibraryEvent) -> str:
 def origin_words(record: ProposalRecord) -> str:
     """Where a proposal comes from."""
     return _ORIGINS.get(record.stream, record.stream)  # type: ignore[call-overload,no-any-return]  # any text
+
+
+_SPEAKERS: Mapping[OriginKind, str] = {
+    "person": "a person",
+    "code": "the project's code",
+    "model": "a model",
+    "user": "a user",
+    "tool_result": "what a tool returned",
+    "server": "a server",
+    "unknown": "nobody says whom",
+}
+
+
+def text_words(text: FreshText) -> str:
+    """Whose words a new text is, and whether it waits for somebody."""
+    by = f"{_SPEAKERS[text.kind]} ({text.where})" if text.where else _SPEAKERS[text.kind]
+    used = "; an accepted call used it" if text.is_used else ""
+    waits = "; somebody must agree to it" if text.waits else ""
+    return f"{text.field}: {text.text!r}, by {by}{used}{waits}"
+
+
+def demand_words(name: str, demanded: ToolDefinition | None, tool: str) -> str:
+    """What models would be made to do before a tool; empty for a call that does no harm."""
+    if demanded is None:
+        effect = "unknown here"
+    elif demanded.signature.effects.destructive:
+        effect = "destructive"
+    elif demanded.signature.effects.open_world:
+        effect = "reaches beyond the application"
+    elif demanded.signature.effects.writes is not False:
+        effect = "may write"
+    else:
+        return ""
+    return f"This would make models call {name} ({effect}) before {tool}."
 
 
 def rejected_by(record: ProposalRecord) -> str:

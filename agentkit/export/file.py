@@ -127,7 +127,7 @@ def _check_signature(signature: str, content: str, verifier: Verifier) -> None:
 def _decoded(data: bytes) -> Mapping[str, Any]:
     try:
         plain = unpacked(data).decode("utf-8-sig")
-        record = read_json(plain, object_pairs_hook=_object)
+        record = read_json(plain, decode=_STRICT.decode)
     except (OSError, EOFError, zlib.error) as error:
         raise ArtifactError(f"the compressed artifact is cut off or damaged: {error}") from error
     except ReadingLimitError as error:
@@ -157,6 +157,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ArtifactError(f"the artifact names {twice!r} twice in one object", place=twice)
     return found
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _value(key: str, value: Any) -> Iterator[str]:

@@ -85,6 +85,7 @@ class Sorting:
     def sort(self, held: Library, ledger: Ledger) -> None:
         """Sort the definitions on a library."""
         self._now = _Sorted()
+        self._known = {**self._library.tools, **held.tools}
         plan = plan_import(self._coming(held), held, on_conflict=self._request.on_conflict)
         self._note_conflicts(plan)
         waiting = {
@@ -144,7 +145,7 @@ class Sorting:
         if failed and name not in self._request.overruled:
             self._let_propose(name, definition, "held", failed=failed)
             return
-        if needs_person(definition) and not self._request.agrees_to(name):
+        if needs_person(definition, self._known) and not self._request.agrees_to(name):
             why = "a person must agree to it: it may do harm, or reach outside"
             self._let_propose(name, definition, "held", why)
             return

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from agentkit.errors import StoreFormatError
+from agentkit.errors import DefinitionError, StoreFormatError
 from agentkit.fetch import cache_directory
 from agentkit.library.sealing import seal, sealing
+from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 
 logger = logging.getLogger(__name__)
@@ -26,10 +28,10 @@ _MOST = 200_000
 
 
 class VerifiedDefinitions:
-    """Checks definitions against their digests, each text once for a user and a store.
+    """Reads definitions and holds them to their digests, each text once for a user and a store.
 
     Args:
-        place: Names the store.
+        place: Names the store, without secrets.
     """
 
     def __init__(self, place: str) -> None:
@@ -38,19 +40,32 @@ class VerifiedDefinitions:
         self._known: set[bytes] | None = None
         self._new = 0
 
-    def check(self, definition: ToolDefinition, digest: str, text: str) -> None:
-        """Refuse a definition that has another digest than it is kept under.
+    def read(self, digest: str, origin: str, body: str) -> ToolDefinition:
+        """The definition that a store holds, if it has the digest under which it is kept.
 
         Args:
-            definition: As it was read from ``text``, with its digest not worked out.
             digest: The digest that the store names.
-            text: What the store holds.
+            origin: Where the definition came from, as JSON; no digest covers it.
+            body: The rest of it, as JSON.
 
         Raises:
-            StoreFormatError: It was changed where it lies.
+            StoreFormatError: It is no definition, or was changed where it lies.
         """
+        try:
+            record = read_json(body)
+            record["origin"] = read_json(origin)
+            definition = ToolDefinition.from_json(record)
+            self._check(definition, digest, body)
+        except (ValueError, TypeError, AttributeError, RecursionError, DefinitionError) as error:
+            raise StoreFormatError(
+                f"{self._place} holds a definition that can not be read ({digest}): {error}. "
+                "Nothing of it is used; restore a backup"
+            ) from error
+        return definition
+
+    def _check(self, definition: ToolDefinition, digest: str, text: str) -> None:
         mark = self._mark(digest, text)
-        known = self._known = self._read() if self._known is None else self._known
+        known = self._known = self._kept() if self._known is None else self._known
         if mark not in known:
             actual = definition.digest
             if actual != digest:
@@ -64,11 +79,14 @@ class VerifiedDefinitions:
             self._new += 1
         definition.__dict__["digest"] = digest  # where the cached property looks first
 
-    def vouch(self, digest: str, text: str) -> None:
-        """Take a text that was just written from a definition of that digest as looked at."""
-        self._known = self._read() if self._known is None else self._known
-        self._known.add(self._mark(digest, text))
-        self._new += 1
+    def vouch(self, written: Iterable[tuple[str, str]]) -> None:
+        """Take texts that were just written, each behind its definition's digest, as looked at."""
+        marks = [self._mark(digest, text) for digest, text in written]
+        if len(marks) > 1:  # a single one is looked at as quickly as it is remembered
+            self._known = self._kept() if self._known is None else self._known
+            self._known.update(marks)
+            self._new += len(marks)
+            self.keep()
 
     def keep(self) -> None:
         """Remember what was looked at, where that is much."""
@@ -90,7 +108,7 @@ class VerifiedDefinitions:
         begun.update(f"{digest} {text}".encode("utf-8", "surrogatepass"))
         return begun.digest()[:_MARK_BYTES]
 
-    def _read(self) -> set[bytes]:
+    def _kept(self) -> set[bytes]:
         try:
             content = self._path().read_bytes()
         except OSError:

@@ -27,7 +27,7 @@ from agentkit.models.transport.base import HttpStream, Transport, cut_short, pla
 from agentkit.models.transport.opening import TransportName, open_transport
 from agentkit.models.wire.events import EventParser
 from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.reading import parse_object
+from agentkit.models.wire.reading import check_size, parse_object
 from agentkit.models.wire.request import MaxTokensField, RequestEncoder
 from agentkit.models.wire.response import decode_completion
 from agentkit.models.wire.stream import CompletionAssembler
@@ -230,8 +230,10 @@ class OpenAICompatibleModel:
     async def _whole(
         self, answer: HttpStream, names: WireNames, patience: Patience
     ) -> ModelResponse:
-        parts = []
+        parts, size = [], 0
         while chunk := await patience.wait(answer.read()):
+            size += len(chunk)
+            check_size(size)
             parts.append(chunk)
         body = b"".join(parts)
         if answer.status != 200:

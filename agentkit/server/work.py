@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from agentkit.episodes import Episode, StopReason
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message, ToolCall
 from agentkit.models.base import ModelSettings
+from agentkit.reading import read_json
 from agentkit.server.asked import Asked
 from agentkit.server.completion import call_id_on_the_wire
 from agentkit.server.exchange import Exchange
@@ -238,7 +238,7 @@ def _value(text: str) -> object:
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
+        value: object = read_json(text)
+    except ValueError:
         return text
     return value

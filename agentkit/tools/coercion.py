@@ -17,15 +17,17 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentkit.messages import JsonObject
-from agentkit.tools.fit import fits, is_of_type, same_json
+from agentkit.tools.fit import Steps, fits, is_of_type, same_json
 from agentkit.tools.references import resolve_local
 
 _MAX_DEPTH = 64
 _MAX_STEPS = 20_000
+_NAMES_A_STEP = 8
+_STEPS_A_REFERENCE = 3
 _MAX_ROUNDS = 4
 _MAPPINGS = (dict, Mapping)  # nearly all are dicts, which is quick to see
 _MAX_EXACT_INTEGER = 2**53
@@ -147,13 +149,13 @@ class _Coercion:
 
     root: JsonObject
     fill: Fill
-    steps: int = 0
+    steps: Steps = field(default_factory=lambda: Steps(_MAX_STEPS))
 
     def apply(self, value: Any, schema: Any, place: _Place) -> Any:
         if not isinstance(schema, _MAPPINGS) or place.depth > _MAX_DEPTH:
             return value
-        self.steps += 1
-        if self.steps > _MAX_STEPS:
+        self.steps.left -= 1 + (len(schema) + len(schema.get("enum") or ())) // _NAMES_A_STEP
+        if self.steps.left < 0:
             raise _TooMuchWorkError
         if "$ref" in schema:
             value = self._referenced(value, schema, place)
@@ -161,10 +163,15 @@ class _Coercion:
         if "enum" in schema or "const" in schema:
             value = _member(value, schema)
         if isinstance(value, _MAPPINGS):
+            self.steps.left -= len(value) // _NAMES_A_STEP
             value = self._object(value, schema, place)
         elif isinstance(value, list | tuple):
+            self.steps.left -= len(value) // _NAMES_A_STEP
             value = self._array(value, schema, place)
         return self._combined(value, schema, place)
+
+    def _fits(self, value: Any, schema: Any) -> bool:
+        return fits(value, schema, root=self.root, steps=self.steps) is True
 
     def _combined(self, value: Any, schema: JsonObject, place: _Place) -> Any:
         """Under the keywords that combine schemas."""
@@ -181,6 +188,7 @@ class _Coercion:
         target = resolve_local(self.root, reference) if isinstance(reference, str) else None
         if not isinstance(reference, str) or target is None or reference in place.followed:
             return value
+        self.steps.left -= _STEPS_A_REFERENCE
         inside = _Place(
             depth=place.depth + 1,
             references=place.references | {reference},
@@ -191,11 +199,11 @@ class _Coercion:
 
     def _alternative(self, value: Any, branches: list[Any], place: _Place) -> Any:
         for branch in branches:
-            if fits(value, branch, root=self.root):
+            if self._fits(value, branch):
                 return self.apply(value, branch, _beside(place))
         for branch in branches:
             candidate = self.apply(value, branch, _beside(place))
-            if candidate is not value and fits(candidate, branch, root=self.root):
+            if candidate is not value and self._fits(candidate, branch):
                 return candidate
         return value
 
@@ -225,7 +233,7 @@ class _Coercion:
             if declared is None or self._reenters(part, place):
                 continue
             default = self.apply(copy.deepcopy(declared["default"]), part, _below(place))
-            if self.fill == "all" or fits(default, part, root=self.root):
+            if self.fill == "all" or self._fits(default, part):
                 found[name] = default
         return found
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
+from agentkit.tools.references import MAX_DEPTH, check_bounds
 from agentkit.tools.rules import views  # a door: rules load when there are some
 from agentkit.tools.schema import attach_descriptions, copied, detach_descriptions
 
@@ -272,9 +273,10 @@ class ToolDefinition:
 
         Raises:
             DefinitionError: The description is no text, or the parameters are no schema of an
-                object with named properties.
+                object with named properties, or one that asks too much of whoever walks it.
         """
         _check_outline(name, description, parameters)
+        check_bounds(parameters, max_depth=MAX_DEPTH)
         bare, texts = detach_descriptions(copied(parameters))
         given = None if result is None else copied(result)
         return cls(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+_SHOWN = 300
+
 
 class UnserialisableError(ValueError):
     """A tool returned something that JSON can not hold."""
@@ -37,6 +39,11 @@ def described(error: BaseException) -> str:
     except Exception as broken:  # noqa: BLE001 - the text is code of whoever wrote the exception
         text = f"its text can not be read, {type(broken).__name__}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def shortened(text: str) -> str:
+    """A text that fits a message."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _dumps(value: object) -> str:

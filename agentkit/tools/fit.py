@@ -7,20 +7,20 @@ without loading a validator, and coercion can choose between the branches of ``a
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.tools.formats import FORMATS
-from agentkit.tools.patterns import pattern_holds
+from agentkit.tools.patterns import pattern_holds, pattern_steps
 from agentkit.tools.references import resolve_local
 
 Verdict: TypeAlias = bool | None
 
 _MAX_DEPTH = 64
-_MAX_PAIRWISE = 50
+_CHARACTERS_A_STEP = 256
+_NAMES_A_STEP = 8
 
 _BEYOND_US = frozenset(
     {
@@ -49,35 +49,47 @@ _ANNOTATIONS = frozenset({"default", "description", "examples", "title"})
 """Frequent keywords that constrain nothing. Unknown ones do not either."""
 
 
-def fits(value: Any, schema: Any, *, root: JsonObject | None = None) -> Verdict:
+def fits(
+    value: Any, schema: Any, *, root: JsonObject | None = None, steps: Steps | None = None
+) -> Verdict:
     """Whether JSON data satisfy a schema (2020-12), as far as that is quick to say.
 
     Args:
         value: Decoded JSON.
         schema: The schema, or one part of a document.
         root: The document that local references point into; ``schema`` itself when omitted.
+        steps: What may still be spent, when several questions share it.
 
     Returns:
-        True or False when certain; None when the schema is broken, is nested too deeply or uses
-        a keyword that is left to the full validator.
+        True or False when certain; None when the schema is broken, is nested too deeply, asks for
+        too many steps or uses a keyword that is left to the full validator.
 
     Example:
         >>> fits(3, {"type": "integer", "minimum": 1}), fits("3", {"type": "integer"})
         (True, False)
     """
     document = root if root is not None else schema if isinstance(schema, dict) else {}
-    return _fits(value, schema, _Document(root=document), 0)
+    try:
+        return _fits(value, schema, _Document(document, steps or Steps()), 0)
+    except RecursionError:  # data that are compared as a whole
+        return None
 
 
-@dataclass(kw_only=True, slots=True)
-class _Document:
-    """What local references point into, and how much work is left.
+@dataclass(slots=True)
+class Steps:
+    """How much work is left, in schemas looked at.
 
     The bound matters for schemas whose references multiply without looking deeper into the value.
     """
 
+    left: int = 10_000
+
+
+class _Document(NamedTuple):
+    """What local references point into, and how much work is left."""
+
     root: JsonObject
-    steps_left: int = 10_000
+    steps: Steps
 
 
 class _Scope(NamedTuple):
@@ -94,8 +106,8 @@ class _Scope(NamedTuple):
 def _fits(value: Any, schema: Any, document: _Document, depth: int) -> Verdict:
     if isinstance(schema, bool):
         return schema
-    document.steps_left -= 1
-    if not isinstance(schema, dict) or depth > _MAX_DEPTH or document.steps_left < 0:
+    steps = document.steps
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH or not _afforded(value, schema, steps):
         return None
     verdict: Verdict = True
     for keyword, rule in schema.items():
@@ -103,6 +115,8 @@ def _fits(value: Any, schema: Any, document: _Document, depth: int) -> Verdict:
             continue
         if keyword in _CHECKS:
             found = _CHECKS[keyword](value, rule)
+        elif keyword in _COMPARISONS:
+            found = _COMPARISONS[keyword](value, rule, steps)
         elif keyword in _APPLICATORS:
             found = _APPLICATORS[keyword](value, rule, _Scope(schema, document, depth))
         elif keyword in _BEYOND_US or (keyword == "$id" and depth):
@@ -113,6 +127,18 @@ def _fits(value: Any, schema: Any, document: _Document, depth: int) -> Verdict:
             return False
         verdict = verdict if found else None
     return verdict
+
+
+def _afforded(value: Any, schema: JsonObject, steps: Steps) -> bool:
+    """Count one schema that is looked at; a long value or a wide schema counts for more."""
+    steps.left -= 1
+    if len(schema) > _NAMES_A_STEP:
+        steps.left -= len(schema) // _NAMES_A_STEP
+    if isinstance(value, str):
+        steps.left -= len(value) // _CHARACTERS_A_STEP
+    elif isinstance(value, list | dict):
+        steps.left -= len(value) // _NAMES_A_STEP
+    return steps.left >= 0
 
 
 def _all(verdicts: list[Verdict]) -> Verdict:
@@ -167,8 +193,29 @@ def _any(verdicts: list[Verdict]) -> Verdict:
     return None if None in verdicts else False
 
 
-def _enum(value: Any, rule: Any) -> Verdict:
-    return any(same_json(value, item) for item in rule) if isinstance(rule, list) else None
+def _enum(value: Any, rule: Any, steps: Steps) -> Verdict:
+    if not isinstance(rule, list):
+        return None
+    steps.left -= len(rule) // _NAMES_A_STEP
+    known = isinstance(value, list | dict)
+    if steps.left < 0 or (known and not _counted(value, steps, times=len(rule))):
+        return None
+    return any(same_json(value, item) for item in rule)
+
+
+def _const(value: Any, rule: Any, steps: Steps) -> Verdict:
+    return _enum(value, [rule], steps)
+
+
+def _counted(value: Any, steps: Steps, *, times: int = 1) -> bool:
+    """Count the parts of a value that is looked at as a whole, as long as steps are left."""
+    waiting = [value]
+    while waiting and steps.left >= 0:
+        part = waiting.pop()
+        steps.left -= times
+        if isinstance(part, list | dict):
+            waiting.extend(part.values() if isinstance(part, dict) else part)
+    return steps.left >= 0
 
 
 def _reference(value: Any, rule: Any, scope: _Scope) -> Verdict:
@@ -207,6 +254,7 @@ def _properties(value: Any, rule: Any, scope: _Scope) -> Verdict:
         return None
     if not isinstance(value, dict):
         return True
+    scope.document.steps.left -= len(rule) // _NAMES_A_STEP
     return _all([scope.fits(value[name], part) for name, part in rule.items() if name in value])
 
 
@@ -219,9 +267,10 @@ def _additional(value: Any, rule: Any, scope: _Scope) -> Verdict:
     return _all([scope.fits(item, rule) for name, item in value.items() if name not in known])
 
 
-def _required(value: Any, rule: Any) -> Verdict:
+def _required(value: Any, rule: Any, steps: Steps) -> Verdict:
     if not isinstance(rule, list):
         return None
+    steps.left -= len(rule) // _NAMES_A_STEP
     return not isinstance(value, dict) or all(name in value for name in rule)
 
 
@@ -243,23 +292,39 @@ def _prefix(value: Any, rule: Any, scope: _Scope) -> Verdict:
     return _all([scope.fits(item, part) for item, part in pairs])
 
 
-def _unique(value: Any, rule: Any) -> Verdict:
+def _unique(value: Any, rule: Any, steps: Steps) -> Verdict:
     if not isinstance(rule, bool):
         return None
     if not rule or not isinstance(value, list):
         return True
-    if len(value) > _MAX_PAIRWISE:
-        return None
-    pairs = ((left, right) for at, left in enumerate(value) for right in value[:at])
-    return not any(same_json(left, right) for left, right in pairs)
+    return not has_duplicates(value) if _counted(value, steps) else None
 
 
-def _pattern(value: Any, rule: Any) -> Verdict:
+def has_duplicates(items: list[Any]) -> bool:
+    """Whether two items of a list are the same JSON data."""
+    return len(set(map(json_key, items))) < len(items)
+
+
+def json_key(value: Any) -> Hashable:
+    """What values that are the same JSON data, and no others, have in common (``same_json``)."""
+    if isinstance(value, list):
+        return ("list", *map(json_key, value))
+    if isinstance(value, dict):
+        return frozenset((name, json_key(item)) for name, item in value.items())
+    return (value,) if isinstance(value, bool) else value  # `True == 1` in Python alone
+
+
+def _pattern(value: Any, rule: Any, steps: Steps) -> Verdict:
     if not isinstance(rule, str):
         return None
+    if not isinstance(value, str):
+        return True
+    steps.left -= pattern_steps(rule, value)
+    if steps.left < 0:
+        return None
     try:
-        return not isinstance(value, str) or pattern_holds(rule, value)
-    except (re.error, OverflowError):
+        return pattern_holds(rule, value)
+    except ValueError:
         return None
 
 
@@ -297,8 +362,6 @@ def _at_most(left: Any, right: Any) -> bool:
 
 
 _CHECKS: Mapping[str, _Check] = {
-    "const": same_json,
-    "enum": _enum,
     "exclusiveMaximum": _measured("number", _itself, lambda left, right: left < right),
     "exclusiveMinimum": _measured("number", _itself, lambda left, right: left > right),
     "format": _format,
@@ -310,12 +373,18 @@ _CHECKS: Mapping[str, _Check] = {
     "minLength": _measured("string", len, _at_least),
     "minProperties": _measured("object", len, _at_least),
     "minimum": _measured("number", _itself, _at_least),
-    "pattern": _pattern,
-    "required": _required,
     "type": _type,
-    "uniqueItems": _unique,
 }
 """Keywords that look at the value alone."""
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any, Steps], Verdict]] = {
+    "const": _const,
+    "enum": _enum,
+    "pattern": _pattern,
+    "required": _required,
+    "uniqueItems": _unique,
+}
+"""Keywords whose cost grows with the rule or the value."""
 
 _APPLICATORS: Mapping[str, Callable[[Any, Any, _Scope], Verdict]] = {
     "$ref": _reference,

@@ -1,89 +1,192 @@
-"""Regular expressions in schemas: compiled with care, because both sides are foreign.
+r"""Regular expressions in schemas: matched in linear time, because both sides are foreign.
 
-A pattern comes from whoever wrote the definition and the text from a model, and Python's ``re``
-has no time limit. Two bounds keep a check short:
+A pattern comes from whoever wrote the definition and the text from a model or a server. Python's
+``re`` backtracks without a limit and holds the interpreter while it does, so patterns are matched
+by the Rust engine that pydantic brings along: its time is bounded by the size of the pattern times
+the length of the text, whatever both are.
 
-* A pattern that repeats a group which itself repeats (``(a+)+``) can take time exponential in the
-  text. It is applied to texts of at most ``NESTED_LIMIT`` characters.
-* Any pattern is applied to texts of at most ``LENGTH_LIMIT`` characters.
-
-Beyond its bound a pattern counts as matched: it is then a hint to the model, not a gate.
-Alternatives that overlap (``(a|a)*``) are not detected.
+Patterns mean what JSON Schema says, which is ECMA 262: they are searched, ``$`` is the end of the
+text, ``\d`` and ``\w`` are ASCII. Look-around and back-references have no linear-time match; a
+pattern that uses them is refused where its tool is imported or first checked.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-NESTED_LIMIT = 22
-"""Longest text, in characters, that a pattern with nested repetition is applied to."""
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
 
-LENGTH_LIMIT = 10_000
-"""Longest text, in characters, that any pattern is applied to."""
+MAX_LENGTH = 4_000
+"""Longest pattern, in characters."""
 
-_REPEATS = re.compile(r"[*+]|\?|\{\d*,?\d*\}")
-_OPEN_ENDED = re.compile(r"[*+]|\{\d*,\d*\}")
+MAX_WEIGHT = 10_000
+"""Heaviest pattern, in states of its automaton after counted repetitions are written out."""
+
+MAX_STEPS = 20_000
+"""Steps of the longest match that is tried (``pattern_steps``)."""
+
+_LIGHT = 500
+_STATES_A_STEP = 1_500
+_STATES = {".": 2, r"\d": 1, r"\w": 1, r"\D": 10, r"\W": 10, r"\s": 5, r"\S": 5}
+_PROPERTY_STATES = 100
+_WIDE = re.compile(r"\\[DWsS]|\\u")
+
+_TOKEN = re.compile(
+    r"(?P<escape>\\(?:u\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[pP]\{[^{}]{1,60}\}|.))"
+    r"|(?P<members>\[\^?\]?+(?:\\.|[^\]\\])*+\])"
+    r"|(?P<open>\((?:\?(?:P?<[A-Za-z_]\w{0,40}>|[ims]{1,3}\)|[ims-]{0,4}:|<?[=!]))?)"
+    r"|(?P<repeat>(?:[*+?]|\{\d*(?:,\d*)?(?<!\{)(?<!\{,)\})\??)"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+_BRACES = frozenset("{}]")
+_UNREPEATABLE = frozenset({"|", "^", "$", r"\b", r"\B"})
+_SPELLED = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[0-9A-Za-z_]", r"\W": "[^0-9A-Za-z_]"}
+_SPELLED |= {r"\b": r"(?-u:\b)", r"\Z": r"\z", r"\<": "<", r"\>": ">", r"\0": r"\x00"}
+_MEMBER = re.compile(r"\\(?:[pP]\{[^{}]*\}|.)|--|[\[&~]", re.DOTALL)
+_MEMBERS_SPELLED = {r"\d": "0-9", r"\w": "0-9A-Za-z_", r"\b": r"\x08", r"\<": "<", r"\>": ">"}
+_MEMBERS_SPELLED |= {"--": r"-\-", r"\D": "[^0-9]", r"\W": "[^0-9A-Za-z_]", r"\0": r"\x00"}
+
+
+def why_unusable(pattern: str) -> str:
+    """Why a pattern can not be matched, in words that follow its text; empty when it can.
+
+    Example:
+        >>> why_unusable("^(a|a)*$"), why_unusable("(?=a)b")
+        ('', 'uses look-around or back-references, which can not be matched in linear time')
+    """
+    found = _read(pattern)
+    return found if isinstance(found, str) else ""
 
 
 def is_compilable(pattern: str) -> bool:
-    """Whether Python can compile ``pattern``; ECMA 262 has syntax that it can not."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "possible nested set" is about a future version
-            re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
+    """Whether ``pattern`` can be matched at all."""
+    return not why_unusable(pattern)
 
 
 def pattern_holds(pattern: str, text: str) -> bool:
-    """Whether ``pattern`` is found in ``text``, or ``text`` is too long to find out safely.
+    """Whether ``pattern`` is found in ``text``; it is not anchored, as in JSON Schema.
 
-    Args:
-        pattern: A compilable regular expression; not anchored, as in JSON Schema.
-        text: The value.
+    Raises:
+        ValueError: The pattern can not be matched.
     """
-    if len(text) > LENGTH_LIMIT or (len(text) > NESTED_LIMIT and has_nested_repeat(pattern)):
-        return True
-    return re.search(pattern, text) is not None
+    found = _read(pattern)
+    if isinstance(found, str):
+        message = f"the pattern {pattern[:100]!r} {found}"
+        raise ValueError(message)  # noqa: TRY004 - what it is comes from a schema, not from a caller
+    return found.isinstance_python(text)
 
 
-def has_nested_repeat(pattern: str) -> bool:
-    r"""Whether a group that holds a repetition is itself repeated without a fixed count.
+def pattern_steps(pattern: str, text: str) -> int:
+    """How long ``pattern_holds`` can take, in steps of some ten microseconds."""
+    return pattern_weight(pattern) * len(text) // _STATES_A_STEP
 
-    Example:
-        >>> has_nested_repeat(r"^(\d+,)*$"), has_nested_repeat(r"^[a-z]+(ab){2,3}$")
-        (True, False)
+
+def _read(pattern: str) -> SchemaValidator | str:
+    if pattern_weight(pattern) > MAX_WEIGHT:
+        return "is too large to be matched"
+    return (_compiled if pattern_weight(pattern) <= _LIGHT else _compiled_large)(pattern)
+
+
+def _compile(pattern: str) -> SchemaValidator | str:
+    """What matches a pattern, or why nothing does."""
+    from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+    try:
+        return SchemaValidator(
+            core_schema.str_schema(pattern=_translated(pattern), regex_engine="rust-regex")
+        )
+    except (SchemaError, re.error) as error:
+        said = str(error)
+    if "look-around" in said or "backreferences" in said:
+        return "uses look-around or back-references, which can not be matched in linear time"
+    return "is too large to be matched" if "size limit" in said else "is no regular expression"
+
+
+_compiled = lru_cache(maxsize=1024)(_compile)
+_compiled_large = lru_cache(maxsize=16)(_compile)  # up to some megabytes each
+
+
+def _translated(pattern: str) -> str:
+    """The pattern in the engine's syntax, which differs in classes, braces and escapes.
+
+    Raises:
+        re.error: A quantifier stands where nothing can be repeated; the engine would take it.
     """
-    repeats_in_group = [False]
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        position += 1
-        if character == "\\":
-            position += 1
-        elif character == "[":
-            position = _after_class(pattern, position)
-        elif character == "(":
-            repeats_in_group.append(False)
-            position += pattern[position : position + 1] == "?"  # "(?:" opens, it repeats nothing
-        elif character == ")" and len(repeats_in_group) > 1:
-            inner = repeats_in_group.pop()
-            if inner and _OPEN_ENDED.match(pattern, position):
-                return True
-            repeats_in_group[-1] |= inner
-        elif _REPEATS.match(pattern, position - 1):
-            repeats_in_group[-1] = True
-    return False
+    parts: list[str] = []
+    repeatable = False
+    for match in _TOKEN.finditer(pattern):
+        token = match[0]
+        if match["repeat"]:
+            if not repeatable:  # `a++` is possessive to Python and an error to ECMA 262
+                raise re.error("nothing to repeat", pattern, match.start())
+            parts.append("{0" + token[1:] if token.startswith("{,") else token)
+        elif match["members"]:
+            parts.append(_members(token))
+        elif match["escape"]:
+            is_bare = not token[1].isascii()  # an escape that says nothing
+            parts.append(token[1:] if is_bare else _SPELLED.get(token, token))
+        else:
+            parts.append(f"\\{token}" if token in _BRACES else token)
+        repeatable = not (match["repeat"] or match["open"] or token in _UNREPEATABLE)
+    return "".join(parts)
 
 
-def _after_class(pattern: str, position: int) -> int:
-    """The position behind a character class whose first character is at ``position``."""
-    if pattern[position : position + 1] == "^":
-        position += 1
-    if pattern[position : position + 1] == "]":  # a leading bracket is a member
-        position += 1
-    while position < len(pattern) and pattern[position] != "]":
-        position += 2 if pattern[position] == "\\" else 1
-    return position + 1
+def _members(token: str) -> str:
+    start = "[^" if token.startswith("[^") else "["
+    inside = token[len(start) : -1]
+    if inside.startswith(("-", "]")):
+        start, inside = f"{start}\\{inside[0]}", inside[1:]
+    return start + _MEMBER.sub(_member, inside) + "]"
+
+
+def _member(match: re.Match[str]) -> str:
+    token = match[0]
+    if token in _MEMBERS_SPELLED:
+        return _MEMBERS_SPELLED[token]
+    if not token.startswith("\\"):
+        return f"\\{token}"
+    return token if token[1].isascii() else token[1:]
+
+
+@lru_cache(maxsize=2048)
+def pattern_weight(pattern: str) -> int:
+    """About how many states the automaton of a pattern has; ``MAX_WEIGHT`` and one for too many."""
+    if len(pattern) > MAX_LENGTH:
+        return MAX_WEIGHT + 1
+    groups, last = [0], 0
+    for match in _TOKEN.finditer(pattern):
+        token = match[0]
+        if match["open"]:
+            groups.append(0)
+            last = 0
+        elif match[0] == ")" and len(groups) > 1:
+            last = groups.pop()
+            groups[-1] += last
+        elif match["repeat"]:
+            groups[-1] += last * (_most(token) - 1)
+            last *= _most(token)
+        else:
+            last = _states(token)
+            groups[-1] += last
+        if groups[-1] > MAX_WEIGHT:
+            return MAX_WEIGHT + 1
+    return max(1, sum(groups))
+
+
+def _states(token: str) -> int:
+    if r"\p" in token or r"\P" in token:
+        return _PROPERTY_STATES
+    if token.startswith("["):
+        wide = sum(not character.isascii() for character in token)
+        return 1 + wide + 2 * token.startswith("[^") + 10 * (_WIDE.search(token) is not None)
+    return _STATES.get(token, 1)
+
+
+def _most(quantifier: str) -> int:
+    """How often a quantifier writes out what it repeats."""
+    counts = [int(count) for count in re.findall(r"\d+", quantifier)]
+    return max(1, *counts) if counts else 1

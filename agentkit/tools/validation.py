@@ -8,30 +8,26 @@ Nothing here ever fetches a remote ``$ref``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
+from agentkit.tools.bounded import (
+    BoundedValidator,
+    UncheckableError,
+    UnresolvedReferenceError,
+    schema_fault,
+)
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.fit import fits
-from agentkit.tools.formats import FORMATS
-from agentkit.tools.patterns import pattern_holds
 from agentkit.tools.problem import ArgumentProblem, value_text
 from agentkit.tools.references import references, resolve_local
 from agentkit.tools.schema import attach_descriptions
 from agentkit.tools.sources.dialects import normalise_parameters
+from agentkit.tools.sources.keywords import PATTERN_DROPPED
 from agentkit.tools.wording import BrokenRule, problems_of
 
-if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator, FormatChecker
-    from jsonschema.exceptions import ValidationError
-
 __all__ = ["ArgumentProblem", "ArgumentValidator", "validate_arguments"]
-
-_MAX_PROBLEMS = 20
 
 
 def validate_arguments(
@@ -69,7 +65,7 @@ class ArgumentValidator:
     def __init__(self, definition: ToolDefinition) -> None:
         self._definition = definition
         self._prepared = False
-        self._validator: Draft202012Validator | None = None
+        self._validator: BoundedValidator | None = None
 
     @property
     def definition(self) -> ToolDefinition:
@@ -88,8 +84,12 @@ class ArgumentValidator:
         if self._prepared:
             return
         schema = self._definition.signature.parameters
-        if normalise_parameters(schema).changes:  # perhaps merely unusual
-            self._check_schema(schema)
+        changes = normalise_parameters(schema).changes
+        if changes and (fault := schema_fault(schema)):  # perhaps merely unusual
+            raise self._broken(str(fault))
+        for change in changes:
+            if change.rule.startswith(PATTERN_DROPPED):
+                raise self._broken(f"at {change.pointer}: {change.rule}")
         for reference in references(schema):
             if reference.startswith("#/") and resolve_local(schema, reference) is None:
                 raise self._broken(f"the reference {reference!r} points nowhere")
@@ -114,10 +114,31 @@ class ArgumentValidator:
                 return ()
             by_rule = {(problem.path, problem.rule): problem for problem in self._problems(given)}
             return tuple(sorted(by_rule.values(), key=_usefulness))
+        except UncheckableError as error:
+            return (_unreadable(str(error)),)
         except RecursionError:
             return (_unreadable("they are nested too deeply"),)
         except (ValueError, OverflowError) as error:  # a number of thousands of digits
             return (_unreadable(str(error)),)
+
+    def is_plainly_valid(self, arguments: JsonObject) -> bool:
+        """Whether arguments can be run as they are, when that is quick to say.
+
+        A valid call nearly always is. Anything else is for ``runnable``, which can take a second
+        where a schema is hostile: code that runs in an event loop calls it in a thread.
+
+        Args:
+            arguments: The arguments of a call.
+
+        Raises:
+            DefinitionError: The schema is broken.
+        """
+        self.prepare()
+        definition = self._definition
+        return fits(arguments, definition.signature.parameters) is True and (
+            not definition.specification.rules
+            or fits(arguments, definition.parameters_schema) is True
+        )
 
     def runnable(self, arguments: JsonObject) -> JsonObject | ArgumentProblem:
         """Arguments as they can be run, clear slips mended; else the first rule that they break.
@@ -149,33 +170,19 @@ class ArgumentValidator:
         return arguments if mended is arguments or self.check(mended) else mended
 
     def _problems(self, arguments: JsonObject) -> Iterator[ArgumentProblem]:
-        from referencing.exceptions import Unresolvable
-
         if self._validator is None:
             signature, words = self._definition.signature, self._definition.description
             contract = attach_descriptions(signature.parameters, words.parameters)
-            self._validator = _build(contract)
-        found: Iterator[ValidationError] = self._validator.iter_errors(arguments)
+            self._validator = BoundedValidator(contract)
         try:
-            for error in islice(found, _MAX_PROBLEMS):
+            for error in self._validator.errors(arguments):
                 yield from problems_of(BrokenRule.of(error), tool_name=self._definition.name)
-        except Unresolvable as error:
+        except UnresolvedReferenceError as error:
             rule = (
-                f"the schema of {self._definition.name} refers to {error.ref!r}, which is not part "
-                "of it and is never fetched, so the arguments can not be checked"
+                f"the schema of {self._definition.name} refers to {error.reference!r}, which is "
+                "not part of it and is never fetched, so the arguments can not be checked"
             )
             yield ArgumentProblem(path=(), rule=rule, keyword="$ref")
-
-    def _check_schema(self, schema: JsonObject) -> None:
-        from jsonschema import Draft202012Validator, SchemaError
-
-        try:
-            Draft202012Validator.check_schema(schema)
-        except SchemaError as error:
-            place = "/".join(map(str, error.absolute_path)) or "its root"
-            raise self._broken(f"at {place}: {error.message[:200]}") from error
-        except RecursionError as error:
-            raise self._broken("it is nested too deeply") from error
 
     def _broken(self, why: str) -> DefinitionError:
         name = self._definition.name
@@ -195,43 +202,3 @@ def _usefulness(problem: ArgumentProblem) -> int:
     if problem.keyword == "additionalProperties" and problem.nearest:
         return 0
     return 1 if problem.keyword == "required" else 2
-
-
-def _build(schema: JsonObject) -> Draft202012Validator:
-    """A validator that knows our formats and patterns, and no way to the network."""
-    from referencing.jsonschema import EMPTY_REGISTRY
-
-    made: Draft202012Validator = _dialect().kind(
-        schema, registry=EMPTY_REGISTRY, format_checker=_dialect().formats
-    )
-    return made
-
-
-class _Dialect(NamedTuple):
-    """JSON Schema as we read it: the class of validators, and what formats mean."""
-
-    kind: type[Draft202012Validator]
-    formats: FormatChecker
-
-
-@cache  # making a class costs two milliseconds, and every tool has a validator of its own
-def _dialect() -> _Dialect:
-    from jsonschema import Draft202012Validator, FormatChecker
-    from jsonschema.validators import extend
-
-    checker = FormatChecker(formats=())
-    for name, holds in FORMATS.items():
-        checker.checks(name)(lambda value, holds=holds: not isinstance(value, str) or holds(value))
-    kind = extend(  # type: ignore[no-untyped-call]  # its stubs leave it untyped
-        Draft202012Validator, validators={"pattern": _pattern}
-    )
-    return _Dialect(kind=kind, formats=checker)
-
-
-def _pattern(
-    _validator: Any, pattern: str, value: object, _schema: JsonObject
-) -> Iterator[ValidationError]:
-    from jsonschema.exceptions import ValidationError
-
-    if isinstance(value, str) and not pattern_holds(pattern, value):
-        yield ValidationError(f"{value!r} does not match {pattern!r}")

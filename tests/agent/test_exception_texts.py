@@ -42,6 +42,20 @@ def fetch_twice(kind: str) -> str:
     return fetch(kind=kind) + fetch(kind=kind)
 
 
+@tool(effects=Effects.pure())
+async def fetch_later(kind: str) -> str:
+    """Fetch something, in its own time."""
+    return fetch(kind=kind)
+
+
+@composite(tools=[fetch_twice, fetch_later])
+def fetch_nested(kind: str) -> str:
+    """Fetch something through others."""
+    later = fetch_later(kind=kind)
+    return later + fetch_twice(kind=kind)
+
+
+NAMES = ("fetch", "fetch_twice", "fetch_later", "fetch_nested")
 KINDS = ("driver", "runtime", "os", "refusal", "retry", "final")
 SHOWN = {
     "driver": "DriverError",
@@ -62,14 +76,14 @@ def read_by_model(name, kind, **options):
     """What an agent's model reads, and the run."""
     agent = Agent(
         ScriptedModel([[called(name, kind)], "Done."]),
-        library=Library([fetch, fetch_twice]),
+        library=Library([fetch, fetch_twice, fetch_later, fetch_nested]),
         tool_repeats=0,
         **options,
     )
     return agent.run_sync("Go.").episode.results[0].text
 
 
-@pytest.mark.parametrize("name", ["fetch", "fetch_twice"])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_reads_what_was_meant_for_it(name, kind, caplog):
     """Refusals and signals keep their words, without secrets; of other exceptions only the class."""
@@ -97,12 +111,12 @@ async def test_frameworks_read_what_an_agent_reads(kind):
     assert SHOWN[kind] in result.text
 
 
-@pytest.mark.parametrize("name", ["fetch", "fetch_twice"])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_client_outside_reads_the_class_and_an_incident(name, kind, caplog):
     """A client of MCP reads no exception's text, and is given an id that stands in the log."""
     caplog.set_level(logging.WARNING)
-    server = LibraryServer(Library([fetch, fetch_twice]))
+    server = LibraryServer(Library([fetch, fetch_twice, fetch_later, fetch_nested]))
     async with Client(server.sdk_server()) as client:
         answer = await client.call_tool(name, {"kind": kind})
     text = answer.content[0].text

@@ -67,7 +67,7 @@ def faults(invoke, *arguments):
 
 
 def test_a_sound_library_ends_with_zero(invoke, shop):
-    """What was read stands on stdout, with the verdict last."""
+    """The verdict and what was read stand on stdout; the untold version is a note."""
     result = invoke("check")
     assert (result.exit_code, result.stderr) == (0, "")
     read, *_, verdict = result.stdout.splitlines()

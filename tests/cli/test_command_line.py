@@ -113,7 +113,7 @@ def test_an_option_has_one_meaning():
         (["serch", "x"], "No such command 'serch'. Did you mean 'search'?"),
         (["tools", "improt", "x"], "Did you mean 'import'?"),
         (["review", "aprove", "x"], "Did you mean 'approve'?"),
-        (["models", "lst"], "Did you mean 'list'?"),
+        (["models", "instal", "x"], "Did you mean 'install'?"),
         (["tools", "list", "--mtach", "x"], "--match"),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentkit.testing import StoreConformance
+from agentkit.testing.conformance.formats import EditDefinitions
 from agentkit.testing.conformance.tools import ToolStoreConformance
 
 
@@ -33,6 +34,15 @@ class TestDirectoryStore(StoreConformance):
             return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
         return read
+
+    @pytest.fixture
+    def edit_definitions(self) -> EditDefinitions:
+        def edit_all(url: str, edit: Callable[[str], str]) -> None:
+            folder = Path(url.removeprefix("dir:"))
+            for path in (folder / "history").glob("*.json"):
+                path.write_text(edit(path.read_text()))
+
+        return edit_all
 
 
 class TestDirectoryStoreOfJson(ToolStoreConformance):

@@ -12,6 +12,7 @@ import pytest
 from agentkit import open_store
 from agentkit.library.opening import file_of
 from agentkit.testing import StoreConformance
+from agentkit.testing.conformance.formats import EditDefinitions
 
 OLDEST_SHAPE = """
 CREATE TABLE [_sqlite_migrations] (
@@ -73,3 +74,12 @@ class TestSQLiteStore(StoreConformance):
             return {one.name: one.read_bytes() for one in path.parent.iterdir()}
 
         return read
+
+    @pytest.fixture
+    def edit_definitions(self) -> EditDefinitions:
+        def edit_all(url: str, edit: Callable[[str], str]) -> None:
+            with closing(sqlite3.connect(file_of(url))) as raw, raw:
+                raw.create_function("edit", 1, edit)
+                raw.execute("UPDATE definitions SET body = edit(body)")
+
+        return edit_all

@@ -113,6 +113,7 @@ def main() -> int:
         if options.keep:
             folder = Path(options.keep).absolute()
             folder.mkdir(parents=True)
+        folder.chmod(0o755)  # a server of another user passes through it
         store = stack.enter_context(STORES[options.store](folder, options.seconds))
         records = endure(options, folder, store, stack)
         found = report(records)
@@ -282,6 +283,7 @@ class Served:
         """End whatever runs."""
         if self.process is not None:
             self.process.kill()
+            self.process.wait()
 
     def end(self, how: str) -> None:
         """Kill it, or let it stop."""

@@ -288,7 +288,7 @@ class Processor:
     """What a process had of the processor until now, where the system says so (Linux).
 
     Attributes:
-        used: Seconds that its threads ran.
+        used: Seconds that it ran.
         waited: Seconds that each thread could have run but had no core.
     """
 
@@ -301,8 +301,12 @@ class Processor:
         used, waited = 0.0, {}
         for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
             with suppress(OSError):
-                ran, waits, _ = path.read_text(encoding="ascii").split()
-                used, waited[path.parent.name] = used + int(ran) / 1e9, int(waits) / 1e9
+                waited[path.parent.name] = int(path.read_text(encoding="ascii").split()[1]) / 1e9
+        with suppress(OSError):
+            fields = (
+                Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            )
+            used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         return cls(used=used, waited=waited)
 
     def waited_since(self, earlier: Processor) -> float:

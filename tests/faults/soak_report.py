@@ -28,7 +28,8 @@ _WATCHERS = 4
 _LINES_A_MINUTE = 60
 """Room for one traceback a minute, and for a line or two beside it."""
 
-_BEGAN_NOTHING = frozenset({"refused", "stopping", "overloaded"})
+_UNREAD = frozenset({"refused", "cut", "stopping", "overloaded", "store_unavailable"})
+"""Codes of requests whose body nobody looked at."""
 
 
 @dataclass(kw_only=True)
@@ -319,8 +320,7 @@ def requests_refused(records: Records) -> Iterator[Figure]:
     wrong = Counter(
         (one["kind"], one["status"], one["code"])
         for one in records.replies.values()
-        if KINDS[one["kind"]].status not in {200, one["status"]}
-        and one["code"] not in _BEGAN_NOTHING | {"cut"}
+        if KINDS[one["kind"]].status not in {200, one["status"]} and one["code"] not in _UNREAD
     )
     yield Figure(
         says="broken requests are refused with their own status",

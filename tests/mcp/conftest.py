@@ -93,7 +93,10 @@ def faulty() -> Callable[..., McpServer]:
 
     def make(**options: Any) -> McpServer:
         return McpServer.stdio(
-            sys.executable, [str(SERVERS / "faulty.py")], name="faulty", **options
+            sys.executable,
+            [str(SERVERS / "faulty.py")],
+            name="faulty",
+            **{"new_tools": "screen", **options},
         )
 
     return make

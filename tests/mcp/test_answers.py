@@ -20,7 +20,7 @@ def answered(fake, entry):
         server = fake(entry("ask", **parts))
         server.answers["ask"] = answer
         options = {"protocol": protocol, "limits": limits}
-        async with McpServer.in_process(server.server, **options) as connected:
+        async with McpServer.in_process(server.server, new_tools="screen", **options) as connected:
             script = [[ToolCall(call_id="1", name="ask", arguments={})], "done"]
             agent = Agent(ScriptedModel(script), tools=connected.tools)
             return (await agent.run("Go.")).episode.results[0]
@@ -91,7 +91,7 @@ async def test_an_error_of_the_protocol_is_a_failure(fake, entry):
     """A handler that raises gives a failed call, not an exception out of the run."""
     server = fake(entry("ask"))
     server.answers["ask"] = lambda _: 1 / 0
-    async with McpServer.in_process(server.server) as connected:
+    async with McpServer.in_process(server.server, new_tools="screen") as connected:
         script = [[ToolCall(call_id="1", name="ask", arguments={})], "done"]
         agent = Agent(ScriptedModel(script), tools=connected.tools)
         result = (await agent.run("Go.")).episode.results[0]

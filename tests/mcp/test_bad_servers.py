@@ -34,7 +34,9 @@ async def kept(server, *names, **first):
 async def test_a_server_that_dies_fails_one_call(entry):
     """The call under way says that the server hung up; the next one finds it again."""
     listed = json.dumps([entry("die"), entry("process")])
-    raw = McpServer.stdio(sys.executable, ["-I", str(RAW), listed], protocol="legacy")
+    raw = McpServer.stdio(
+        sys.executable, ["-I", str(RAW), listed], protocol="legacy", new_tools="screen"
+    )
     async with raw as server:
         died, answered = await kept(server, "die", "process")
     assert died.failure.cause == "McpConnectionError"
@@ -46,7 +48,7 @@ async def test_a_flood_fails_one_call(fake, entry):
     fakes = fake(entry("flood"), entry("calm"))
     fakes.answers["flood"] = {"content": [{"type": "text", "text": "x" * 50_000}]}
     limits = McpLimits(max_result_chars=1_000)
-    async with McpServer.in_process(fakes.server, limits=limits) as server:
+    async with McpServer.in_process(fakes.server, limits=limits, new_tools="screen") as server:
         flooded, calm = await kept(server, "flood", "calm")
     assert flooded.failure.kind == "tool_failed"
     assert len(flooded.text) < 1_000
@@ -56,7 +58,7 @@ async def test_a_flood_fails_one_call(fake, entry):
 async def test_a_flood_of_changes_is_not_followed(fake, entry, eventually):
     """Hundreds of notices that the list changed are answered by a few listings, and calls go on."""
     fakes = fake(entry("announce", inputSchema=COUNTED), entry("calm"))
-    async with McpServer.in_process(fakes.server, protocol="legacy") as server:
+    async with McpServer.in_process(fakes.server, protocol="legacy", new_tools="screen") as server:
         results = await kept(server, "announce", "calm", times=300)
         await asyncio.to_thread(eventually, lambda: fakes.listings > 1)
         assert [one.status for one in results] == ["ok", "ok"]
@@ -71,7 +73,7 @@ async def test_a_tool_that_is_renamed_in_a_run_fails_one_call(fake, entry):
         raise ValueError("unknown tool old")
 
     fakes.answers["old"] = renamed
-    async with McpServer.in_process(fakes.server) as server:
+    async with McpServer.in_process(fakes.server, new_tools="screen") as server:
         tools = server.tools
         fakes.records[0] = entry("new")
         gone, calm = await kept(server, "old", "calm")
@@ -86,7 +88,7 @@ async def test_a_lie_about_a_schema_fails_one_call(fake, entry):
     """A value that is not what the server declared is in no result."""
     fakes = fake(entry("lie", outputSchema=NUMBER), entry("calm"))
     fakes.answers["lie"] = {"content": [], "structuredContent": {"total": "twelve"}}
-    async with McpServer.in_process(fakes.server) as server:
+    async with McpServer.in_process(fakes.server, new_tools="screen") as server:
         lied, calm = await kept(server, "lie", "calm")
     assert lied.failure.kind == "tool_failed"
     assert "broke its word" in lied.text

@@ -17,7 +17,7 @@ from agentkit.testing import ScriptedModel, sample_library
 
 def imported(*records, memory=None, **options):
     """The listing that comes of entries."""
-    policy = ImportPolicy(server="files", **options)
+    policy = ImportPolicy(server="files", **{"new_tools": "screen", **options})
     return import_listing(RawListing(records=records), policy, memory or Memory())
 
 
@@ -230,7 +230,7 @@ async def test_a_destructive_tool_waits_for_a_person(fake, entry):
     for options in ({}, {"approval": "always"}):
         hints = {"annotations": {"destructiveHint": True}} if not options else {}
         server = fake(entry("wipe", **hints))
-        async with McpServer.in_process(server.server, **options) as wiping:
+        async with McpServer.in_process(server.server, new_tools="screen", **options) as wiping:
             call = ToolCall(call_id="1", name="wipe", arguments={})
             agent = Agent(ScriptedModel([[call]]), tools=wiping.tools)
             assert (await agent.run("Go.")).stop_reason == "deferred"
@@ -240,7 +240,7 @@ async def test_a_destructive_tool_waits_for_a_person(fake, entry):
 async def test_all_pages_are_read(fake, entry):
     """A listing in pages is one listing."""
     server = fake(*(entry(f"tool_{at}") for at in range(25)), page=10)
-    async with McpServer.in_process(server.server) as paged:
+    async with McpServer.in_process(server.server, new_tools="screen") as paged:
         assert [tool.name for tool in paged.tools] == [f"tool_{at}" for at in range(25)]
 
 
@@ -248,13 +248,15 @@ async def test_a_flood_of_tools_is_cut_and_told(fake, entry):
     """A server that never stops listing does not fill memory; what was left out is told."""
     server = fake(*(entry(f"tool_{at}") for at in range(60)), page=10)
     limits = McpLimits(max_tools=25)
-    async with McpServer.in_process(server.server, limits=limits) as flood:
+    async with McpServer.in_process(server.server, limits=limits, new_tools="screen") as flood:
         assert len(flood.tools) == 25
         assert "more than 25 tools" in flood.listing.notes[0]
-    async with McpServer.in_process(server.server, limits=McpLimits(max_pages=2)) as flood:
+    async with McpServer.in_process(
+        server.server, limits=McpLimits(max_pages=2), new_tools="screen"
+    ) as flood:
         assert len(flood.tools) == 20
         assert "more than 2 pages" in flood.listing.notes[0]
     limits = McpLimits(max_listing_chars=len(json.dumps(entry("tool_0"))) * 12)
-    async with McpServer.in_process(server.server, limits=limits) as flood:
+    async with McpServer.in_process(server.server, limits=limits, new_tools="screen") as flood:
         assert 0 < len(flood.tools) < 25
         assert "characters; the others are left" in flood.listing.notes[0]

@@ -32,12 +32,12 @@ def guarded(listening):
 async def test_a_key_opens_and_nothing_else(guarded):
     """The official client reaches the tools with a key, and is told without one or with another."""
     headers = {"Authorization": f"bearer {KEY}"}
-    async with McpServer.http(guarded, headers=headers) as server:
+    async with McpServer.http(guarded, headers=headers, new_tools="screen") as server:
         assert await server.library["add"](a=1, b=2) == 3
     limits = McpLimits(connect_seconds=5)
     for wrong in ({}, {"Authorization": "Bearer sk-guessed-0123456"}, {"Authorization": KEY}):
         with pytest.raises(McpConnectionError, match="can not be reached"):
-            async with McpServer.http(guarded, headers=wrong, limits=limits):
+            async with McpServer.http(guarded, headers=wrong, limits=limits, new_tools="screen"):
                 pass
 
 
@@ -56,7 +56,7 @@ async def test_the_health_is_told_to_everybody(guarded):
 async def test_a_stop_waits_for_calls_and_not_for_ever():
     """What drains the server returns when the last call has ended, or when the time is up."""
     served = LibraryServer(Library([add]))
-    async with McpServer.in_process(served.sdk_server()) as server:
+    async with McpServer.in_process(served.sdk_server(), new_tools="screen") as server:
         await asyncio.wait_for(served.drain(5.0), 1.0)  # nothing runs
         running = asyncio.create_task(server.library["add"](a=1, b=2))
         await asyncio.sleep(0.05)

@@ -251,7 +251,7 @@ async def test_our_client_gets_back_what_our_server_serves():
     """Served and imported again, with trust, a tool has the signature it had."""
     served = LibraryServer(library()).sdk_server()
     options = {"trust_annotations": True, "name": "home"}
-    async with McpServer.in_process(served, **options) as server:
+    async with McpServer.in_process(served, new_tools="screen", **options) as server:
         (listed,) = server.tools
         assert listed.definition.signature == add.definition.signature
         assert await listed(a=2, b=2) == 4

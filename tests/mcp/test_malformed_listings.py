@@ -23,7 +23,9 @@ async def test_a_malformed_entry_takes_no_other_with_it(entry):
         None,
     ]
     listed = json.dumps([broken[0], entry("good"), *broken[1:]])
-    raw = McpServer.stdio(sys.executable, ["-I", str(RAW), listed], name="raw", protocol="legacy")
+    raw = McpServer.stdio(
+        sys.executable, ["-I", str(RAW), listed], name="raw", protocol="legacy", new_tools="screen"
+    )
     async with raw as server:
         assert [tool.name for tool in server.tools] == ["good"]
         assert (await server.library["good"]()).isdigit()
@@ -49,7 +51,9 @@ async def test_a_schema_that_the_protocol_forbids_takes_no_other_tool_with_it(
     """Arguments are an object in every version of the protocol, and what is not is held alone."""
     listed = json.dumps([entry("odd", inputSchema=schema), entry("good")])
     place = ["-I", str(RAW), listed]
-    async with McpServer.stdio(sys.executable, place, name="raw", protocol=protocol) as server:
+    async with McpServer.stdio(
+        sys.executable, place, name="raw", protocol=protocol, new_tools="screen"
+    ) as server:
         assert [tool.name for tool in server.tools] == ["good"]
         assert [(held.name, held.code) for held in server.held] == [("odd", "bad_entry")]
 
@@ -59,5 +63,7 @@ async def test_what_a_result_may_be_depends_on_the_version(entry, protocol, name
     """A result that is a list is held where the agreed version forbids it, and taken elsewhere."""
     listed = json.dumps([entry("lists", outputSchema={"type": "array"})])
     place = ["-I", str(RAW), listed]
-    async with McpServer.stdio(sys.executable, place, name="raw", protocol=protocol) as server:
+    async with McpServer.stdio(
+        sys.executable, place, name="raw", protocol=protocol, new_tools="screen"
+    ) as server:
         assert [tool.name for tool in server.tools] == names

@@ -64,7 +64,7 @@ def test_signatures_survive(name, parameters, result, effects):
         name, "A tool.", parameters, result=result, effects=effects
     )
     wire = WireTool.model_validate(tool_record(definition), by_name=False)
-    policy = ImportPolicy(server="home", trust_annotations=True)
+    policy = ImportPolicy(server="home", new_tools="screen", trust_annotations=True)
     listing = import_listing(RawListing(records=(record_of(wire),)), policy, Memory())
     assert listing.held == ()
     assert listing.tools[0].definition.signature == definition.signature
@@ -87,7 +87,7 @@ def test_untrusted_effects_are_only_ever_stricter(effects):
     """Whatever a stranger says, its tool writes, is open to the world, and is not repeated."""
     parameters = {"type": "object", "properties": {}}
     definition = ToolDefinition.from_schema("a", "A tool.", parameters, effects=effects)
-    policy = ImportPolicy(server="home")
+    policy = ImportPolicy(server="home", new_tools="screen")
     listing = import_listing(RawListing(records=(tool_record(definition),)), policy, Memory())
     read = listing.tools[0].definition.signature.effects
     assert (read.writes, read.open_world) == (True, True)

@@ -55,7 +55,9 @@ async def test_a_server_that_dies_is_started_again(entry, eventually):
     Also when it dies between calls: nobody has to call a dead server for it to be found dead.
     """
     listed = json.dumps([entry("die"), entry("process")])
-    raw = McpServer.stdio(sys.executable, ["-I", str(RAW), listed], protocol="legacy")
+    raw = McpServer.stdio(
+        sys.executable, ["-I", str(RAW), listed], protocol="legacy", new_tools="screen"
+    )
     async with raw as server:
         os.kill(int(await server.library["process"]()), signal.SIGKILL)
         await asyncio.to_thread(eventually, lambda: server.connects == 2)
@@ -88,7 +90,7 @@ async def test_our_environment_is_not_handed_on(running):
 async def test_a_program_that_ends_at_once_is_told_with_its_last_words():
     """What the program wrote to stderr is in the error, because nothing else tells why."""
     program = "import sys; sys.exit('no database at port 5432')"
-    server = McpServer.stdio(sys.executable, ["-c", program], name="orders")
+    server = McpServer.stdio(sys.executable, ["-c", program], name="orders", new_tools="screen")
     with pytest.raises(McpConnectionError, match="no database at port 5432") as failed:
         async with server:
             pass
@@ -100,7 +102,7 @@ def test_a_program_that_is_absent_is_named():
     """A misspelt command is an error that names it, also without an event loop."""
     with (
         pytest.raises(McpConnectionError, match="no-such-program"),
-        McpServer.stdio("no-such-program"),
+        McpServer.stdio("no-such-program", new_tools="screen"),
     ):
         pass
 
@@ -108,7 +110,7 @@ def test_a_program_that_is_absent_is_named():
 async def test_a_program_that_says_nothing_is_given_up():
     """A process that does not speak the protocol does not hold us up for ever."""
     limits = McpLimits(connect_seconds=0.5)
-    silent = McpServer.stdio("sleep", ["60"], limits=limits)
+    silent = McpServer.stdio("sleep", ["60"], limits=limits, new_tools="screen")
     with pytest.raises(McpConnectionError, match=r"did not answer within 0\.5 seconds"):
         async with silent:
             pass
@@ -116,7 +118,7 @@ async def test_a_program_that_says_nothing_is_given_up():
 
 async def test_calls_outside_of_the_context_say_so_and_it_can_be_entered_again(fake, entry):
     """A tool of a server that was left is a failed call with the way out; then it works again."""
-    server = McpServer.in_process(fake(entry("add")).server)
+    server = McpServer.in_process(fake(entry("add")).server, new_tools="screen")
     async with server:
         add = server.library["add"]
     with pytest.raises(McpConnectionError, match="inside 'async with server:'"):
@@ -129,4 +131,4 @@ def test_without_the_official_package_the_pip_line_is_named(monkeypatch):
     """The extra is named when it is absent, before anything is started."""
     monkeypatch.setitem(sys.modules, "mcp", None)
     with pytest.raises(MissingExtraError, match=r"agentkit-evolve\[mcp\]"):
-        McpServer.stdio("server")
+        McpServer.stdio("server", new_tools="screen")

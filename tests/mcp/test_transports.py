@@ -45,7 +45,7 @@ def app(*tools):
 async def test_our_client_and_our_server_meet_over_http(listening, protocol):
     """Tools are listed and called over streamable HTTP, in both eras of the protocol."""
     url, _ = listening(app(add))
-    async with McpServer.http(url, protocol=protocol) as server:
+    async with McpServer.http(url, protocol=protocol, new_tools="screen") as server:
         assert await server.library["add"](a=1, b=2) == 3
 
 
@@ -53,7 +53,7 @@ async def test_a_server_that_was_restarted_is_found_again(listening):
     """While it is away a call fails with the reason; when it is back, calls work again."""
     url, stop = listening(app(add))
     limits = McpLimits(backoff_seconds=0.05, connect_seconds=2.0, reconnects=1)
-    async with McpServer.http(url, limits=limits, protocol="legacy") as server:
+    async with McpServer.http(url, limits=limits, protocol="legacy", new_tools="screen") as server:
         call = server.library["add"]
         assert await call(a=1, b=2) == 3
         await asyncio.to_thread(stop)
@@ -82,7 +82,7 @@ async def test_headers_go_with_each_request_and_stay_out_of_texts(listening):
         await inner(scope, receive, send)
 
     url, _ = listening(guarded)
-    server = McpServer.http(url, headers={"Authorization": "Bearer s3cret"})
+    server = McpServer.http(url, headers={"Authorization": "Bearer s3cret"}, new_tools="screen")
     async with server:
         await server.library["add"](a=1, b=2)
     assert set(seen) == {b"Bearer s3cret"}
@@ -96,7 +96,7 @@ async def test_nobody_listens_is_told_at_once():
     with pytest.raises(
         McpConnectionError, match=r"\(http://127.0.0.1:9/mcp\) can not be"
     ) as caught:
-        async with McpServer.http(url, limits=McpLimits(connect_seconds=5)):
+        async with McpServer.http(url, limits=McpLimits(connect_seconds=5), new_tools="screen"):
             pass
     assert "s3cret" not in str(caught.value)
     assert "t0ken" not in str(caught.value)
@@ -126,3 +126,30 @@ async def test_a_stores_library_is_served_over_stdio(stored):
     (episode,) = store.select()
     store.close()
     assert episode.results[0].value == 5
+
+
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+async def test_a_redirect_to_another_host_is_not_followed(listening, protocol):
+    """A server may not send us, with our headers, to an address of its choice."""
+    seen = []
+
+    async def elsewhere(scope, receive, send):
+        seen.append(scope.get("path"))
+        await app(add)(scope, receive, send)
+
+    target, _ = listening(elsewhere)
+    seen.clear()  # the lifespan
+
+    async def away(scope, receive, send):
+        if scope["type"] == "http":
+            headers = [(b"location", target.encode()), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 307, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+
+    url, _ = listening(away)
+    limits = McpLimits(connect_seconds=5.0, reconnects=1, backoff_seconds=0.01)
+    headers = {"Authorization": "Bearer ours"}
+    server = McpServer.http(url, headers=headers, limits=limits, protocol=protocol)
+    with pytest.raises(McpConnectionError):
+        await server.__aenter__()
+    assert seen == []

@@ -130,7 +130,13 @@ def _caller():
     return found
 
 
-_WATCHED = ("agentkit.agent", "agentkit.server", "agentkit.evolution.serving")
+_WATCHED = (
+    *("agentkit.agent", "agentkit.server"),
+    *(
+        f"agentkit.evolution.serving.{name}"
+        for name in ("background", "judging", "shadow", "watch")
+    ),
+)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def events(text):
             503,
             "model_overloaded",
         ),
-        (KeyError("a defect"), 500, "internal_error"),
+        (KeyError("secret-of-a-defect"), 500, "internal_error"),
     ],
 )
 async def test_a_model_that_fails(make_app, talk, body, store, stream, error, status, code):

@@ -145,6 +145,7 @@ async def test_a_run_that_is_cut_while_it_is_kept_has_ended_as_it_had(make_app, 
     [episode] = store.select()
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
     assert answer.json()["error"]["episode_id"] == episode.episode_id
+    assert "episode_kept" not in answer.json()["error"]
     assert (episode.stop_reason, episode.output) == ("finished", "You said: Hi")
 
 

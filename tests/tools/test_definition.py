@@ -113,7 +113,7 @@ def test_digest_is_stable_over_versions() -> None:
     [
         ({}, "not a tool definition"),
         ({"name": " "}, "needs a name"),
-        ({"name": "f", "format": 3}, "format 3"),
+        ({"name": "f", "format": 4}, "format 4"),
         ({"name": "f", "description": {"words": 1}}, "not a tool definition"),
         ({"name": "f", "signature": {"effects": {"reeds": True}}}, "not a tool definition"),
     ],

@@ -61,7 +61,7 @@ def test_an_entry_nested_without_end_is_reported() -> None:
     schema = {"type": "object", "properties": {"a": {"enum": [deep]}}}
     batch = definitions_from_json([ADD, {"name": "deep", "parameters": schema}, SUB])
     assert [definition.name for definition in batch.definitions] == ["add", "sub"]
-    assert batch.rejected[0].reason == "definition 'deep' is nested too deeply to be read"
+    assert "nested too deeply" in batch.rejected[0].reason
 
 
 def test_bad_line_keeps_its_text() -> None:

@@ -46,7 +46,8 @@ def repeated_values(schema: JsonObject) -> tuple[str, ...]:
     if not isinstance(values, list):
         return ()
     texts = [json.dumps(value, sort_keys=True, default=str) for value in values]
-    return tuple(text for at, text in enumerate(texts) if text in texts[:at])
+    first = {text: at for at, text in reversed([*enumerate(texts)])}
+    return tuple(text for at, text in enumerate(texts) if first[text] != at)
 
 
 def _unique_enum(schema: dict[str, Any], _name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.verifiers.answers import answer_text, answer_turn, without_answer
 from agentkit.evaluation.verifiers.verdicts import clipped, judged
 from agentkit.messages import JsonObject
+from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
 
 _MOST_PROBLEMS = 20
 
@@ -68,15 +69,9 @@ class SchemaVerifier:
     name = "schema"
 
     def __init__(self, schema: JsonObject) -> None:
-        from jsonschema import Draft202012Validator
-        from jsonschema.exceptions import SchemaError
-        from referencing import Registry
-
-        try:
-            Draft202012Validator.check_schema(dict(schema))
-        except SchemaError as error:
-            raise UsageError(f"not a JSON Schema: {error.message}") from error
-        self._validator = Draft202012Validator(dict(schema), registry=Registry())
+        if fault := schema_fault(dict(schema)):
+            raise UsageError(f"not a JSON Schema, {fault}")
+        self._validator = BoundedValidator(dict(schema))
 
     async def verify(self, episode: Episode) -> Verdict:
         """Check the final answer against the schema."""
@@ -91,7 +86,11 @@ class SchemaVerifier:
                 message = f"the answer is not JSON: {error}"
                 finding = Evidence(kind="wrong_answer", message=message, turn=turn)
                 return judged(self.name, [finding])
-        problems = sorted(self._validator.iter_errors(output), key=lambda one: one.json_path)
+        try:
+            problems = self._validator.errors(output, limit=_MOST_PROBLEMS)
+        except UncheckableError as error:
+            message = f"the answer can not be checked: {error}"
+            return judged(self.name, [Evidence(kind="wrong_answer", message=message, turn=turn)])
         return judged(
             self.name,
             [
@@ -101,6 +100,6 @@ class SchemaVerifier:
                     turn=turn,
                     parameter=one.json_path,
                 )
-                for one in problems[:_MOST_PROBLEMS]
+                for one in sorted(problems, key=lambda one: one.json_path)
             ],
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Signature
-from agentkit.tools.fit import fits, same_json
+from agentkit.tools.fit import fits, json_key, same_json
 from agentkit.tools.formats import FORMATS
 
 _SCALARS: Mapping[str, Sequence[Any]] = {
@@ -63,12 +63,11 @@ def _at(turn: int, number: int, size: int) -> int:
 
 
 def _pool(name: str, schema: Any, calls: Sequence[JsonObject]) -> list[Any]:
-    pool: list[Any] = []
     given = (arguments[name] for arguments in calls if name in arguments)
+    pool: dict[Hashable, Any] = {}
     for value in (*given, *_edges(schema, 0)):
-        if not any(same_json(value, known) for known in pool):
-            pool.append(value)
-    return pool[:_MOST_VALUES]
+        pool.setdefault(json_key(value), value)
+    return [*pool.values()][:_MOST_VALUES]
 
 
 def _edges(schema: Any, depth: int) -> Sequence[Any]:

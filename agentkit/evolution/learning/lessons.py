@@ -13,11 +13,12 @@ from agentkit.evolution.insertion.dry_run import DryRun
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.insertion.stubs import call_key, runs_live
 from agentkit.evolution.insertion.trial import example_fault
-from agentkit.evolution.learning.private import private_part
+from agentkit.evolution.learning.private import private_part, suspicious_part
 from agentkit.evolution.learning.report import LearnReport, Skipped, SkipReason
 from agentkit.evolution.learning.rules import LearningRules
 from agentkit.evolution.learning.uses import Use
 from agentkit.evolution.learning.variety import Words, varied, words_of
+from agentkit.evolution.validation.origins import has_words, speaks_as
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
@@ -149,10 +150,16 @@ def _fault_of_words(
     private = None if rules.keep_private else private_part(use.query)
     if private is not None:
         return "private", f"the query seems to hold {private}"
-    if hidden := invisible(use.query):
-        return "invisible", f"the query holds U+{ord(hidden[0]):04X}, which nobody sees"
     if use.episode_id in learned:
         return "learned_before", "it has learned from this episode"
+    return _hostile(use.query)
+
+
+def _hostile(query: str) -> tuple[SkipReason, str] | None:
+    if hidden := invisible(query):
+        return "invisible", f"the query holds U+{ord(hidden[0]):04X}, which nobody sees"
+    if found := suspicious_part(query):
+        return "suspicious", f"the query is suspicious: {found}"
     return None
 
 
@@ -178,6 +185,7 @@ class _Shelf:
     def __init__(self, tool: Tool, library: Library, teaching: Teaching) -> None:
         self._definition = tool.definition
         self._teaching = teaching
+        self._is_foreign = speaks_as(tool.definition, library) != "code"
         self._runs_live = runs_live(tool.definition, teaching.policy)
         self._is_tried = self._runs_live and tool.is_bound
         self._trial = DryRun(library.tools, policy=teaching.policy, limits=teaching.limits)
@@ -206,7 +214,8 @@ class _Shelf:
 
         The result of a composite is that of its children, which may have no record of it. A tool
         that may run while composites are tried out would have to give the result again, so it is
-        kept when it does; without the tool's code nobody knows.
+        kept when it does; without the tool's code nobody knows. Words that a server returned are
+        left out: models read worked calls, and nobody has agreed to these.
         """
         if self._definition.is_composite or self._room <= 0:
             return False
@@ -214,6 +223,8 @@ class _Shelf:
             return False  # a call has one answer
         longest = self._teaching.rules.longest_result
         if not _is_short(example.result, longest) or not self._is_public(example.result):
+            return False
+        if self._is_foreign and has_words(example.result):
             return False
         return await self._gives_again(example) if self._runs_live else True
 
@@ -227,7 +238,8 @@ class _Shelf:
             return False
 
     def _is_public(self, value: Any) -> bool:
-        return self._teaching.rules.keep_private or private_part(value) is None
+        is_private = not self._teaching.rules.keep_private and private_part(value) is not None
+        return not is_private and suspicious_part(value) is None
 
 
 def _is_short(value: Any, longest: int) -> bool:

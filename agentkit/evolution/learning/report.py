@@ -15,6 +15,7 @@ SkipReason = Literal[
     "too_long",  # the query is longer than is kept
     "private",  # the query holds what looks like an address or a key
     "invisible",  # the query holds characters that nobody sees, as attacks on models do
+    "suspicious",  # the query speaks to models, as attacks do
     "arguments_changed",  # the call does not fit the tool as it is now
     "learned_before",  # the tool has learned from the episode already
     "known_words",  # an example of the tool asks in the same words

@@ -15,6 +15,7 @@ from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults, with_current_pins
 from agentkit.library.soundness import library_faults
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules.inherited import ToolsByName
 
 _POLICY = InsertPolicy()
 
@@ -65,13 +66,17 @@ def _no_data(definition: ToolDefinition, policy: InsertPolicy) -> tuple[FailedCh
     return ()
 
 
-def needs_person(definition: ToolDefinition) -> bool:
+def needs_person(definition: ToolDefinition, tools: ToolsByName) -> bool:
     """Whether a person must agree that a new tool comes in, because a wrong word is dear.
 
     Of a change of such a tool a judge reads what was there before and what would be. Of one that
     is new there is nothing before, so that it is the person alone who is asked.
+
+    Args:
+        definition: The new tool.
+        tools: The tools that its rules may demand: those of the library, and those that come too.
     """
-    return bool(ValidationPolicy().needs_for(definition))
+    return bool(ValidationPolicy().needs_for(definition, tools))
 
 
 def settled(definition: ToolDefinition, library: Library) -> ToolDefinition:

@@ -68,7 +68,7 @@ async def overruling_step(
         on,
         sources=sources,
         overruled=(*record.overruled, *failed),
-        is_arrival=record.is_arrival,
+        proposal=record.proposal,
     )
     by_person = Scribe.of(record, person, version=on.library.version)
     said = by_person.draft("overruled", reason, overruled=checks_to_json(failed))

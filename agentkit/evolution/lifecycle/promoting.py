@@ -126,7 +126,7 @@ class Promotion:
             on,
             sources=sources,
             overruled=record.overruled,
-            is_arrival=record.is_arrival,
+            proposal=record.proposal,
         )
 
     def _stopped(

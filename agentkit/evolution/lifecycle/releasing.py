@@ -91,7 +91,7 @@ async def _looked_at_anew(
         on,
         sources=sources,
         overruled=record.overruled,
-        is_arrival=record.is_arrival,
+        proposal=record.proposal,
     )
     return taken_up_again(record, screened, by_person, author, why)
 

@@ -18,6 +18,7 @@ from agentkit.evolution.lifecycle.arriving import (
 )
 from agentkit.evolution.lifecycle.record import Consent
 from agentkit.evolution.lifecycle.step import Position
+from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.evolution.validation.overruling import is_overruled
 from agentkit.evolution.validation.report import (
     FailedCheck,
@@ -82,7 +83,7 @@ class Screen:
         *,
         sources: tuple[str, ...] = (),
         overruled: tuple[FailedCheck, ...] = (),
-        is_arrival: bool = False,
+        proposal: Proposal | None = None,
     ) -> Screened:
         """Move a candidate onto the newest revision of its tool, and check it there.
 
@@ -92,12 +93,12 @@ class Screen:
             on: The newest library.
             sources: Texts that it must not copy from.
             overruled: What a person has overruled of what the checks say.
-            is_arrival: Whether a person brings a tool that is new from another library.
+            proposal: Who suggests it, and where its texts came from; nobody knows without it.
         """
-        if is_arrival:
+        if proposal is not None and proposal.is_arrival:
             return await self._arrived(candidate, on, overruled)
         if not base and candidate.is_composite:
-            return await self._new(candidate, on, sources, overruled)
+            return await self._new(candidate, on, sources, overruled, proposal)
         library = on.library
         tool = library.get(candidate.name)
         if tool is None:
@@ -110,6 +111,7 @@ class Screen:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return Screened(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
         change = ProposedChange(base=newest, candidate=moved, library=library, sources=sources)
+        change = with_origins(change, proposal)
         report = self.validate(change)
         failed = _standing(report.failed, overruled)
         return Screened(candidate=moved, base=newest, failed=failed, needs=report.needs)
@@ -120,6 +122,7 @@ class Screen:
         on: Position,
         sources: tuple[str, ...],
         overruled: tuple[FailedCheck, ...],
+        proposal: Proposal | None,
     ) -> Screened:
         """A composite that is new: InsertTool says whether it works, the checks what its words are.
 
@@ -131,7 +134,8 @@ class Screen:
             return Screened(candidate=candidate, failed=(_not_inserted(decision),))
         if isinstance(decision, Merger):
             return Screened(candidate=candidate, failed=(_duplicate(decision),), by="library")
-        report = self.validate(change_of_new(candidate, on.library, sources))
+        change = with_origins(change_of_new(candidate, on.library, sources), proposal)
+        report = self.validate(change)
         failed = (one for one in _standing(report.failed, overruled) if one.layer == "lexical")
         told = tuple(one for one in failed if one.code != "other_tool")
         return Screened(candidate=decision.tool.definition, failed=told, needs=report.needs)
@@ -217,8 +221,19 @@ def change_of_new(
     """A tool that is new, as a change of itself without any words."""
     blank = replace(candidate, description=Description(), specification=Specification())
     return ProposedChange(
-        base=blank, candidate=candidate, library=library.with_tools([blank]), sources=sources
+        base=blank,
+        candidate=candidate,
+        library=library.with_tools([blank]),
+        sources=sources,
+        is_new=True,
     )
+
+
+def with_origins(change: ProposedChange, proposal: Proposal | None) -> ProposedChange:
+    """The change with where its texts came from, as far as its proposal says."""
+    if proposal is None:
+        return replace(change, written_by="unknown")
+    return replace(change, origins=proposal.origins, written_by=proposal.written_by)
 
 
 def _undecided_child(candidate: ToolDefinition, on: Position) -> str:

@@ -111,9 +111,7 @@ async def taken_in(
         is_rejected = True
     else:
         base, candidate = suggestion.base, suggestion.candidate
-        screened = await screen.look(
-            candidate, base, on, sources=sources, is_arrival=suggestion.is_arrival
-        )
+        screened = await screen.look(candidate, base, on, sources=sources, proposal=suggestion)
         first = drafts.proposed(suggestion, screened, version=version)
         failed, by, needs = screened.failed, screened.by, screened.needs
         is_rejected = bool(failed)

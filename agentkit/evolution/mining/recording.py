@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.insertion.stubs import call_key, runs_live
+from agentkit.evolution.learning.private import PASSWORD_FIELD, private_part, suspicious_part
 from agentkit.evolution.mining.candidates import MinedComposite, WorkedCall
 from agentkit.library.library import Library
 from agentkit.metrics.calls import CanonicalCall
@@ -79,7 +80,12 @@ class _Shelf:
         self._taken = 0
 
     def take(self, worked: WorkedCall, most: int) -> bool:
-        """Keep the records behind a worked call, unless they contradict those that are kept."""
+        """Keep the records behind a worked call, unless they contradict those that are kept.
+
+        Models read worked calls, so what looks private or like an attack on models is not kept.
+        """
+        if not _is_presentable(worked):
+            return False
         new: dict[tuple[str, CanonicalCall], Example] = {}
         for call in worked.recorded:
             if call.tool not in self._known:
@@ -109,6 +115,15 @@ class _Shelf:
     def new(self) -> dict[str, tuple[Example, ...]]:
         """The records that the library does not hold, by tool."""
         return {name: tuple(examples) for name, examples in self._new.items()}
+
+
+def _is_presentable(worked: WorkedCall) -> bool:
+    """Whether nothing in a worked call, or in the calls behind it, looks private or hostile."""
+    parts = [[call.arguments, call.result] for call in worked.recorded]
+    example = worked.example
+    said = [example.query, example.arguments, example.result, *parts]
+    is_private = private_part(said, secret=PASSWORD_FIELD) is not None
+    return not is_private and suspicious_part(said) is None
 
 
 def _by_call(definition: ToolDefinition) -> dict[CanonicalCall, Example]:

@@ -21,6 +21,7 @@ from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
 from agentkit.evolution.proposals.evidence.lessons import Lesson, applied
 from agentkit.evolution.proposals.evidence.lookups import lookup_lessons
 from agentkit.evolution.proposals.evidence.observed import observed
+from agentkit.evolution.proposals.evidence.origins import is_vouched_for
 from agentkit.evolution.proposals.evidence.relaxing import relaxed_lessons
 from agentkit.evolution.proposals.evidence.stated_rules import Seen, stated_lessons
 from agentkit.evolution.proposals.evidence.worded import worded_lessons
@@ -36,8 +37,10 @@ _AUTHOR = Author(kind="program", name="evidence")
 class EvidenceProposer:
     """Suggests what the evidence bears out, and says with which numbers.
 
-    What a tool states itself comes together in one proposal a tool. What is inferred (a look-up, a
-    confusion, when to abstain) comes as a proposal of its own, so that it can fail alone.
+    What a tool states itself comes together in one proposal a tool. Words of an untrusted origin,
+    which wait for somebody to agree, come in a second one, so that nothing else waits with them.
+    What is inferred (a look-up, a confusion, when to abstain) comes as a proposal of its own, so
+    that it can fail alone.
 
     Args:
         knobs: How much must have happened.
@@ -110,8 +113,10 @@ class EvidenceProposer:
     def _proposals(
         self, base: ToolDefinition, stated: list[Lesson], inferred: list[Lesson]
     ) -> Iterator[Proposal]:
-        together = sorted(stated, key=lambda lesson: -lesson.failures)[: self._knobs.most_lessons]
-        for lessons in [together, *([lesson] for lesson in inferred)]:
+        best = sorted(stated, key=lambda lesson: -lesson.failures)[: self._knobs.most_lessons]
+        together = [lesson for lesson in best if all(map(is_vouched_for, lesson.origins))]
+        waiting = [lesson for lesson in best if lesson not in together]
+        for lessons in [together, waiting, *([lesson] for lesson in inferred)]:
             candidate = applied(base, lessons)
             if candidate.digest != base.digest:
                 yield Proposal.of(
@@ -121,6 +126,7 @@ class EvidenceProposer:
                     author=_AUTHOR,
                     reason="\n".join(map(str, lessons)),
                     evidence=dict.fromkeys(chain.from_iterable(one.episodes for one in lessons)),
+                    origins=chain.from_iterable(one.origins for one in lessons),
                 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from agentkit.evolution.validation.report import FailedCheck
+from agentkit.evolution.validation.report import FailedCheck, OriginKind, TextOrigin
 from agentkit.library.events import Author
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
@@ -62,6 +62,7 @@ class Proposal:
         reason: Why, in words.
         evidence: Ids of the episodes behind it.
         created_at: ISO 8601 time in UTC.
+        origins: Where single texts of the candidate came from; see ``written_by`` for all others.
     """
 
     proposal_id: str
@@ -72,6 +73,7 @@ class Proposal:
     reason: str = ""
     evidence: tuple[str, ...] = ()
     created_at: str = ""
+    origins: tuple[TextOrigin, ...] = ()
 
     @classmethod
     def of(
@@ -84,6 +86,7 @@ class Proposal:
         reason: str = "",
         evidence: Iterable[str] = (),
         proposal_id: str | None = None,
+        origins: Iterable[TextOrigin] = (),
     ) -> Proposal:
         """A proposal to put ``candidate`` in the place of ``base``, made now.
 
@@ -101,7 +104,13 @@ class Proposal:
             reason=reason,
             evidence=tuple(evidence),
             created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            origins=tuple(dict.fromkeys(origins)),
         )
+
+    @property
+    def written_by(self) -> OriginKind:
+        """Whose words the texts are that ``origins`` does not name; of a program nobody knows."""
+        return "unknown" if self.author.kind == "program" else self.author.kind
 
     @property
     def tool_name(self) -> str:
@@ -117,8 +126,8 @@ class Proposal:
         return not self.base and self.stream == "import" and self.author.kind == "person"
 
     def to_json(self) -> dict[str, Any]:
-        """The proposal as a JSON object."""
-        return {
+        """The proposal as a JSON object; no origins where none are told."""
+        record: dict[str, Any] = {
             "proposal_id": self.proposal_id,
             "stream": self.stream,
             "author": self.author.to_json(),
@@ -128,6 +137,9 @@ class Proposal:
             "evidence": list(self.evidence),
             "created_at": self.created_at,
         }
+        if self.origins:
+            record["origins"] = [origin.to_json() for origin in self.origins]
+        return record
 
     @classmethod
     def from_json(cls, record: JsonObject) -> Proposal:
@@ -146,6 +158,7 @@ class Proposal:
             reason=record["reason"],
             evidence=tuple(record["evidence"]),
             created_at=record["created_at"],
+            origins=tuple(map(TextOrigin.from_json, record.get("origins", ()))),
         )
 
 

@@ -48,7 +48,7 @@ EXAMPLE = re.compile(rf"{_AS}{_ONES}|\((?:e\.g\.,?\s?|z\. ?B\.\s?|如)?{_ONES}\)
 
 _SAYING = r"(?:[`\"“„«「『]\s?[^`\"”“»」』\n]{1,30}\s?[`\"”“»」』]|'[^'\n]{1,30}')(?!\w)"
 QUOTED = re.compile(
-    rf"{_AS}{_SAYING}|\b(?:not|nicht|statt)\s{_SAYING}"
+    rf"{_AS}[`\"'“„«「『][^`\"'”“»」』\s]{{1,30}}[`\"'”“»」』](?!\w)|\b(?:not|nicht|statt)\s{_SAYING}"
     rf"|(?<!\w){_SAYING}(?=\s*(?:is|are|means?|=|:|stands|ist|heisst|est|es|は|是|表示)(?!\w))"
 )
 """What users may say: an example, or what is explained (*"under 15k" is 15000*)."""

@@ -21,6 +21,7 @@ OVERRULABLE: frozenset[str] = frozenset(
         "bounds_contradicted",
         # a phrase was found that often says too much
         "unsupported_rule",
+        "invented_parameter",
         "false_claim",
         "self_promotion",
         # a word was taken for the name of a tool

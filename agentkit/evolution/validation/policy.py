@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentkit.evolution.validation.novelty import says_new
+from agentkit.evolution.validation.origins import fresh_texts
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.semantic.comparing import compares
 from agentkit.evolution.validation.texts import sentences_of
+from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules.inherited import ToolsByName, demanded
 
 Needed = Literal["judge", "person"]
+
+_NO_TOOLS = Library()
 
 _BOTH: tuple[Needed, ...] = ("judge", "person")
 
@@ -39,6 +44,10 @@ class ValidationPolicy:
     Deterministic checks can not see a well-phrased lie. Where a wrong text costs more than a wrong
     answer, another model reads it, and then a person.
 
+    The effects of a tool are also those of every tool that its rules demand first, that these
+    demand, and that composites among them call. A demanded tool that the library does not know
+    counts as the worst: destructive, open-world and about money.
+
     Attributes:
         always: Needed for every change.
         destructive: Needed when the tool may delete, overwrite or spend.
@@ -47,6 +56,10 @@ class ValidationPolicy:
         money: Needed when name or words of the tool are about moving money and the tool is not
             known to only read. A calculator that declares ``writes=False`` moves nothing.
         comparing: Needed when a text prefers the tool to another one: it takes calls from that one.
+        untrusted: Needed when the change brings words of an untrusted origin (``fresh_texts``):
+            words of users, tools and servers, and allowed values that no accepted call has used. A
+            person who agrees answers for the judge. A judge is a model that such words may talk
+            to; ``("person",)`` asks a person alone.
         new_words: Needed when a text says something that the tool did not say
             (``novelty.says_new``), whatever the tool does. A person who agrees answers for the
             judge too, unless something else asks for both.
@@ -68,20 +81,44 @@ class ValidationPolicy:
     open_world: tuple[Needed, ...] = _BOTH
     money: tuple[Needed, ...] = _BOTH
     comparing: tuple[Needed, ...] = _BOTH
+    untrusted: tuple[Needed, ...] = ("judge",)
     new_words: tuple[Needed, ...] = ("judge",)
     undeclared: tuple[Needed, ...] = ()
 
     def needs(self, change: ProposedChange) -> tuple[Needed, ...]:
         """Who must agree to ``change``: what the base or the candidate needs."""
-        wanted = {*self.needs_for(change.base), *self.needs_for(change.candidate)}
+        library = change.library
+        wanted = {
+            *self.needs_for(change.base, library),
+            *self.needs_for(change.candidate, library),
+        }
         if self.comparing and compares(change):
             wanted.update(self.comparing)
+        if self.untrusted and any(text.waits for text in fresh_texts(change)):
+            wanted.update(self.untrusted)
         if not wanted.issuperset(self.new_words) and says_new(change):
             wanted.update(self.new_words)
         return tuple(needed for needed in _BOTH if needed in wanted)
 
-    def needs_for(self, definition: ToolDefinition) -> tuple[Needed, ...]:
-        """Who must agree to a change of this tool."""
+    def needs_for(
+        self, definition: ToolDefinition, tools: ToolsByName = _NO_TOOLS
+    ) -> tuple[Needed, ...]:
+        """Who must agree to a change of this tool.
+
+        Args:
+            definition: The tool.
+            tools: The tools that its rules may demand and its program may call; one that is not
+                among them counts as the worst.
+        """
+        wanted = self._for_effects(definition)
+        for other in demanded(definition, tools).values():
+            if other is None:
+                wanted.update((*self.destructive, *self.open_world, *self.money))
+            else:
+                wanted |= self._for_effects(other)
+        return tuple(needed for needed in _BOTH if needed in wanted)
+
+    def _for_effects(self, definition: ToolDefinition) -> set[Needed]:
         effects = definition.signature.effects
         wanted = set(self.always)
         if effects.destructive:
@@ -92,7 +129,7 @@ class ValidationPolicy:
             wanted.update(self.open_world)
         if not effects.is_read_only and is_about_money(definition):
             wanted.update(self.money)
-        return tuple(needed for needed in _BOTH if needed in wanted)
+        return wanted
 
 
 def is_about_money(definition: ToolDefinition) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from agentkit.evolution.validation.folding import folded, sentences, stands_in
 from agentkit.evolution.validation.numbers import numbers_in
@@ -23,6 +23,44 @@ from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
 Layer = Literal["lexical", "structural", "semantic"]
+
+OriginKind = Literal["person", "code", "model", "user", "tool_result", "server", "unknown"]
+"""Whose words a text is. ``code`` is the project's own code, and this package's fixed phrases."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextOrigin:
+    """Where one text of a candidate came from.
+
+    Attributes:
+        text: The text as it stands in the candidate, or the part of a longer one that was added.
+        kind: Whose words these are.
+        where: Who said so and when, in words, such as ``loan refused a call``.
+        is_used: Whether a call gave it as a value, unprompted by any tool, and was accepted.
+    """
+
+    text: str
+    kind: OriginKind
+    where: str = ""
+    is_used: bool = False
+
+    def to_json(self) -> dict[str, str | bool]:
+        """The origin as a JSON object; empty parts are left out."""
+        record: dict[str, str | bool] = {"text": self.text, "kind": self.kind}
+        if self.where:
+            record["where"] = self.where
+        return record | {"used": True} if self.is_used else record
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> TextOrigin:
+        """The inverse of ``to_json``; a kind that is not known counts as ``unknown``."""
+        kinds: Mapping[str, OriginKind] = {kind: kind for kind in get_args(OriginKind)}
+        return cls(
+            text=record["text"],
+            kind=kinds.get(str(record.get("kind")), "unknown"),
+            where=record.get("where", ""),
+            is_used=record.get("used") is True,
+        )
 
 
 class Statement(NamedTuple):
@@ -49,12 +87,18 @@ class ProposedChange:
         library: The library that holds the base.
         sources: Texts that the candidate must not copy from: what users said and tools returned in
             the episodes behind it.
+        origins: Where single texts of the candidate came from.
+        written_by: Whose words all other new texts are.
+        is_new: Whether the tool is new; the base then is the candidate without any words.
     """
 
     base: ToolDefinition
     candidate: ToolDefinition
     library: Library
     sources: tuple[str, ...] = ()
+    origins: tuple[TextOrigin, ...] = ()
+    written_by: OriginKind = "model"
+    is_new: bool = False
 
     @cached_property
     def texts(self) -> tuple[Text, ...]:

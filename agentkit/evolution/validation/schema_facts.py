@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from agentkit.evolution.validation.texts import mapping, rules_of, sequence
@@ -18,6 +19,8 @@ _LIMITS = (
 _OF_COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
 _DEEPEST = 16
 _MOST_PARTS = 500
+_MOST_PARAMETERS = 2_000
+"""References multiply parameters at every level; those beyond this many are not looked at."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +70,7 @@ def facts_of(contract: ToolDefinition, learned: ToolDefinition) -> Mapping[str, 
     rules = _by_parameter(learned)
     return {
         path: _facts(path, part, required=required, rules=rules.get(path, ()))
-        for path, part, required in _parts(schema, schema, "", 0)
+        for path, part, required in islice(_parts(schema, schema, "", 0), _MOST_PARAMETERS)
     }
 
 

@@ -53,6 +53,9 @@ _IN_TYPES = frozenset(
     ]
 )
 _DEEPEST = 12
+_MOST_TYPES = 5_000
+"""Types of one tool; references that multiply each other end there, as ``Any``."""
+
 _WIDTH = 100
 
 
@@ -96,6 +99,7 @@ class _Stub:
         self._classes: list[str] = []
         self._notes = Notes(tool=definition.name)
         self._root: JsonObject = {}
+        self._left = _MOST_TYPES
 
     def text(self) -> str:
         definition = self._definition
@@ -132,7 +136,8 @@ class _Stub:
 
     def _type(self, raw: Any, place: str, steps: tuple[str, ...], path: tuple[str, ...]) -> str:
         """The type of a schema, as text."""
-        if not isinstance(raw, Mapping) or len(steps) > _DEEPEST:
+        self._left -= 1
+        if not isinstance(raw, Mapping) or len(steps) > _DEEPEST or self._left < 0:
             return "Any"
         try:
             deeper, given = followed(raw, self._root, path), resolved(raw, self._root, path)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from agentkit.tools.bounded import schema_fault
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import (
     ChildReference,
@@ -131,18 +132,10 @@ def _example_faults(example: Any, where: str) -> Iterator[str]:
 
 def _schema_faults(record: Mapping[str, Any]) -> Iterator[str]:
     """Whether the schemas are some."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
     signature = _object(record.get("signature"))
     for key in ("parameters", "result"):
-        try:
-            Draft202012Validator.check_schema(signature.get(key, {}))
-        except SchemaError as error:
-            where = ".".join(["signature", key, *map(str, error.absolute_path)])
-            yield f"{where}: {error.message:.200}"
-        except RecursionError:
-            yield f"signature.{key} is nested too deeply"
+        if fault := schema_fault(signature.get(key, {})):
+            yield f"{'.'.join(['signature', key, *map(str, fault.place)])}: {fault.message}"
     properties = _object(signature.get("parameters")).get("properties", {})
     if isinstance(properties, dict) and not all(
         isinstance(one, dict) for one in properties.values()

@@ -72,7 +72,7 @@ def _to_json(record: dict[str, Any]) -> str:
 
 def _from_json(text: str) -> Any:
     try:
-        return read_json(text, object_pairs_hook=_once, parse_constant=_no_number)
+        return read_json(text, decode=_STRICT.decode)
     except DefinitionError:
         raise
     except json.JSONDecodeError as error:
@@ -101,3 +101,6 @@ FORMS: Mapping[str, TextForm] = {
         TextForm(name="json", write=_to_json, read=_from_json, check=lambda: None),
     )
 }
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)

@@ -16,6 +16,8 @@ from agentkit.library.keeping.spill import SpilledFile, SpillFolder
 
 logger = logging.getLogger(__name__)
 
+_STATE_SECONDS = 0.02
+
 
 class Outbox:
     """A queue of episodes with a bound, of which all but the youngest part may be in files.
@@ -37,22 +39,30 @@ class Outbox:
         self._ends_at: float | None = None
         self._written = self._refused = self._failures = 0
         self._last_error = ""
+        self._last_state = self._current_state()
 
     @property
     def state(self) -> WriterState:
-        """How it stands now."""
-        with self._changed:
-            oldest = next(iter(self._buffer), None)
-            return WriterState(
-                pending=len(self._buffer),
-                pending_bytes=self._buffer.bytes,
-                oldest_seconds=0.0 if oldest is None else time.monotonic() - oldest.since,
-                spilled=sum(file.count for file in self._spilled),
-                refused=self._refused,
-                written=self._written,
-                failures=self._failures,
-                last_error=self._last_error,
-            )
+        """How it stands now, or stood when a file was begun that is still being written."""
+        if self._changed.acquire(timeout=_STATE_SECONDS):  # an event loop may ask
+            try:
+                self._last_state = self._current_state()
+            finally:
+                self._changed.release()
+        return self._last_state
+
+    def _current_state(self) -> WriterState:
+        oldest = next(iter(self._buffer), None)
+        return WriterState(
+            pending=len(self._buffer),
+            pending_bytes=self._buffer.bytes,
+            oldest_seconds=0.0 if oldest is None else time.monotonic() - oldest.since,
+            spilled=sum(file.count for file in self._spilled),
+            refused=self._refused,
+            written=self._written,
+            failures=self._failures,
+            last_error=self._last_error,
+        )
 
     def held(self) -> tuple[Sequence[SpilledFile], Sequence[Episode]]:
         """What is on its way, oldest first: files, then episodes in memory.

@@ -18,7 +18,7 @@ from agentkit.errors import AgentKitError, StoreFormatError
 from agentkit.library.chain import ChainHead
 from agentkit.library.store import LibraryChange, ToolRevision
 from agentkit.messages import JsonObject
-from agentkit.reading import check_values
+from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 
 FORMAT_VERSION = 1
@@ -253,9 +253,8 @@ def decode(line: bytes) -> JsonObject:
         StoreFormatError: The line is no JSON object.
     """
     try:
-        check_values(line)
-        record = _DECODER.decode(line.decode())
-    except (ValueError, RecursionError) as error:
+        record = read_json(line.decode(), decode=_DECODER.decode)
+    except ValueError as error:
         raise StoreFormatError(f"not JSON ({error}): {line[:100]!r}") from error
     if not isinstance(record, dict):
         raise StoreFormatError(f"not a JSON object: {line[:100]!r}")

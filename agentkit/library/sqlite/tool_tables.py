@@ -5,14 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
-from agentkit.errors import (
-    DefinitionError,
-    StaleVersionError,
-    StoreFormatError,
-    ToolNotFoundError,
-)
+from agentkit.errors import StaleVersionError, ToolNotFoundError
 from agentkit.library.abilities import AppliedChange
 from agentkit.library.changes import check_change, check_follows, now
 from agentkit.library.derived import DerivedCache
@@ -89,7 +83,7 @@ class ToolTables:
             if digest is None or (since > base.version and name in base):
                 gone.append(name)
             if digest is not None:
-                tools.append(self._definition(digest, origin, body))
+                tools.append(self._verified.read(digest, origin, body))
         self._verified.keep()
         return Differences(gone=gone, tools=tools)
 
@@ -112,10 +106,7 @@ class ToolTables:
             if change.makes_version:
                 self._write(change, upserts, version=actual + 1)
             self._events.append(events)
-        if len(upserts) > 1:  # a single one is looked at as quickly as it is remembered
-            for tool in upserts:
-                self._verified.vouch(tool.digest, tool.body)
-            self._verified.keep()
+        self._verified.vouch((tool.digest, tool.body) for tool in upserts)
         return actual + change.makes_version
 
     def _write(self, change: LibraryChange, upserts: Sequence[_Encoded], *, version: int) -> None:
@@ -141,7 +132,7 @@ class ToolTables:
         return tuple(
             ToolRevision(
                 version=version,
-                definition=None if kept[0] is None else self._definition(*kept),
+                definition=None if kept[0] is None else self._verified.read(*kept),
                 proposal_id=proposal_id,
                 author=author,
                 reason=reason,
@@ -153,25 +144,12 @@ class ToolTables:
 
     def changes(self, *, after: int) -> Iterator[AppliedChange]:
         """See ``ChangeLog.changes``."""
-        return read_changes(self._connection, self._definition, after=after)
+        return read_changes(self._connection, self._verified.read, after=after)
 
     def _newest_version(self) -> int:
         self._connection.check_in_place()
         ((version,),) = self._connection.execute(_NEWEST_VERSION)
         return int(version)
-
-    def _definition(self, digest: str, origin: str, body: str) -> ToolDefinition:
-        try:
-            record = _parsed(body)
-            record["origin"] = _parsed(origin)
-            definition = ToolDefinition.from_json(record)
-            self._verified.check(definition, digest, body)
-        except (ValueError, TypeError, AttributeError, DefinitionError) as error:
-            raise StoreFormatError(
-                f"{self._connection.path} holds a definition that can not be read ({digest}): "
-                f"{error}"
-            ) from error
-        return definition
 
     def _removals(self, names: Sequence[str], *, version: int) -> list[tuple[object, ...]]:
         """Rows of the table ``revisions`` that take tools out."""
@@ -216,18 +194,6 @@ class ToolTables:
                 change.created_at or now(),
             ),
         )
-
-
-_read_json = json.JSONDecoder().raw_decode
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    """The JSON object in a text. ``json.loads`` spends as long again on the space around it."""
-    if text.startswith("{"):
-        record, end = _read_json(text)
-        if end == len(text):
-            return cast("dict[str, Any]", record)
-    return cast("dict[str, Any]", json.loads(text))  # written by hand, or no object
 
 
 def _encoded(tool: ToolDefinition) -> _Encoded:

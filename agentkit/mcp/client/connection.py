@@ -26,6 +26,7 @@ from agentkit.mcp.client.transports import Place
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.types import CallToolResult
 
 _logger = logging.getLogger(__name__)
 _RELIST_SECONDS = 0.2
@@ -222,6 +223,8 @@ class Connection:
         except TimeoutError as error:
             message = f"it did not answer within {self.limits.connect_seconds:g} seconds"
             raise TimeoutError(message) from error
+        # Answers are held against their schemas in `reading`, within a bound of steps.
+        client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]
         try:
             self.listed(await read_listing(client, self.limits))
             yield client
@@ -277,6 +280,10 @@ class Connection:
                 return
             await asyncio.sleep(self.limits.backoff(attempt))
             self._relist.set()  # for what was said while nobody listened
+
+
+async def _unchecked(name: str, result: CallToolResult) -> None:
+    """What the official client does is unbounded: a server can stop the whole process with it."""
 
 
 def describe(error: BaseException) -> str:

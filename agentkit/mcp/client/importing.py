@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
@@ -24,6 +24,9 @@ from agentkit.mcp.client.naming import prefixed
 from agentkit.mcp.client.screening import overlong, remote_references, suspicions
 from agentkit.mcp.client.translation import fingerprint, listed_tool
 
+NewTools: TypeAlias = Literal["hold", "screen"]
+"""What becomes of a tool that nobody has approved."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportPolicy:
@@ -33,7 +36,8 @@ class ImportPolicy:
         server: The server's name.
         prefixes: Names on the server that are offered as ``server__tool``; True for all.
         trust_annotations: Whether what the server says of effects counts.
-        new_tools: ``screen`` offers an unknown tool whose texts pass the checks, ``hold`` none.
+        new_tools: ``hold`` offers no tool that nobody approved, ``screen`` also an unknown one
+            whose texts pass the checks.
         checks: What texts are asked.
         limits: What is too large.
     """
@@ -41,7 +45,7 @@ class ImportPolicy:
     server: str
     prefixes: Collection[str] | Literal[True] = ()
     trust_annotations: bool = False
-    new_tools: Literal["screen", "hold"] = "screen"
+    new_tools: NewTools = "hold"
     checks: tuple[Check, ...] = IMPORT_CHECKS
     limits: McpLimits = field(default_factory=McpLimits)
 

@@ -10,6 +10,10 @@ from agentkit.mcp.client.limits import McpLimits
 from agentkit.mcp.client.listing import ListedTool, RawListing
 from agentkit.mcp.client.translation import record_of
 from agentkit.mcp.wire import RESULT_FIELD
+from agentkit.messages import JsonObject
+from agentkit.tools.bounded import BoundedValidator, UncheckableError
+from agentkit.tools.fit import fits
+from agentkit.tools.threads import run_in_daemon_thread
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
@@ -72,9 +76,29 @@ async def call_tool(
         raise _refusal(error, tool.name, server, limits) from error
     except ValidationError as error:
         raise ToolFailed(f"The server's answer is not what MCP says: {error}"[:500]) from error
-    except RuntimeError as error:  # the official client on an answer that breaks its own schema
-        raise ToolFailed(f"The server broke its word: {error}"[:500]) from error
-    return _value(answer, tool, limits)
+    value = _value(answer, tool, limits)
+    result = tool.definition.signature.result
+    if result is not None:
+        await _hold_to_schema(value, result)
+    return value
+
+
+async def _hold_to_schema(value: Any, schema: JsonObject) -> None:
+    """Refuse a value that the server's own schema does not allow, without stopping the loop.
+
+    Raises:
+        ToolFailed: It does not fit, or it takes too long to say.
+    """
+    if fits(value, schema):
+        return
+    try:
+        found = await run_in_daemon_thread(lambda: BoundedValidator(schema).errors(value, limit=1))
+    except UncheckableError as error:
+        raise ToolFailed(f"The answer can not be held against its outputSchema: {error}") from error
+    if found:
+        where = found[0].json_path.removeprefix("$").lstrip(".") or "its root"
+        why = f"at {where}: {found[0].message}"
+        raise ToolFailed(f"The server broke its word, its answer does not fit {why}"[:500])
 
 
 def _refusal(error: MCPError, tool: str, server: str, limits: McpLimits) -> Exception:
@@ -102,8 +126,14 @@ def _value(answer: Any, tool: ListedTool, limits: McpLimits) -> Any:
     if answer.is_error:
         raise ModelRetry(text[:2_000] or "The server says that it failed, and not why.")
     if structured is None:
+        if tool.definition.signature.result is not None:
+            raise ToolFailed("The server broke its word: it answers without structured content.")
         return text
-    return structured[RESULT_FIELD] if tool.wrapped else structured
+    if not tool.wrapped:
+        return structured
+    if not isinstance(structured, dict) or RESULT_FIELD not in structured:
+        raise ToolFailed(f"The server broke its word: its answer has no {RESULT_FIELD!r}.")
+    return structured[RESULT_FIELD]
 
 
 def _as_text(block: Any) -> str:

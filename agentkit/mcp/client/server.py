@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from agentkit.agent.routing import Route, RouteRequest
 from agentkit.errors import McpError, ToolNotFoundError, UsageError
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
+from agentkit.evolution.validation.reasons import shown
 from agentkit.evolution.validation.report import Check
 from agentkit.library.library import Library, nearest_names
 from agentkit.mcp.client.connection import Connection, outcome_of
-from agentkit.mcp.client.importing import ImportPolicy, Memory, import_listing
+from agentkit.mcp.client.importing import ImportPolicy, Memory, NewTools, import_listing
 from agentkit.mcp.client.limits import McpLimits
 from agentkit.mcp.client.listing import HeldTool, ListedTool, Listing, RawListing
 from agentkit.mcp.client.naming import checked_server_name
@@ -26,6 +28,8 @@ from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+_logger = logging.getLogger(__name__)
 
 Approval = Literal["destructive", "always", "never"]
 
@@ -45,8 +49,8 @@ class McpServer:
         approval: Which tools wait for a person: those that say that they destroy, all, or none.
         trust_annotations: Believe what the server says of effects. Otherwise a tool counts as one
             that writes and reaches into the world, and hints can only make that stricter.
-        new_tools: ``screen`` offers a tool whose texts pass the checks; ``hold`` none that nobody
-            approved.
+        new_tools: ``hold`` offers no tool that nobody approved; ``screen`` also one that is new
+            and whose texts pass the checks, unseen by a person.
         approved: Fingerprints by tool name, as ``fingerprints`` gave them earlier. A tool that has
             changed since is held.
         checks: What texts are asked, see ``agentkit.mcp.client.screening``.
@@ -72,15 +76,19 @@ class McpServer:
         prefix: bool = False,
         approval: Approval = "destructive",
         trust_annotations: bool = False,
-        new_tools: Literal["screen", "hold"] = "screen",
+        new_tools: NewTools = "hold",
         approved: Mapping[str, str] | None = None,
         checks: Iterable[Check] = IMPORT_CHECKS,
         limits: McpLimits | None = None,
         protocol: str = "auto",
     ) -> None:
         require_sdk("an MCP server")
-        if approval not in get_args(Approval):
-            raise UsageError(f"approval is {approval!r}; use one of {list(get_args(Approval))}")
+        for option, given, known in (
+            ("approval", approval, get_args(Approval)),
+            ("new_tools", new_tools, get_args(NewTools)),
+        ):
+            if given not in known:
+                raise UsageError(f"{option} is {given!r}; use one of {list(known)}")
         self.name = checked_server_name(name)
         self._limits = limits or McpLimits()
         self._approval = approval
@@ -200,13 +208,14 @@ class McpServer:
         """Offer held tools as they are now; runs that start afterwards have them.
 
         Args:
-            names: What the server calls them.
+            names: What the server calls them; without any, all that are held for nothing but that
+                nobody has approved them (``unapproved``).
 
         Raises:
             ToolNotFoundError: No tool of that name is held.
             McpError: It can not be used as it is, or is another by now.
         """
-        for name in names:
+        for name in names or [one.name for one in self.held if one.code == "unapproved"]:
             held = self._listing.holding(name)
             if held is None:
                 waiting = [one.name for one in self.held]
@@ -282,7 +291,18 @@ class McpServer:
 
     def _listed(self, raw: RawListing) -> None:
         self._raw = raw
+        before = {held.name for held in self.held}
         self._sort()
+        waiting = [held.name for held in self.held if held.is_approvable]
+        if not before.issuperset(waiting):
+            _logger.warning(
+                "%d tools of the MCP server %r wait for approval and are not offered: %s. Look at "
+                "server.held, then server.approve(...); or keep approvals with 'agentkit tools "
+                "approve'",
+                len(waiting),
+                self.name,
+                ", ".join(map(shown, waiting[:10])),
+            )
 
     def _sort(self) -> None:
         with self._sorting:

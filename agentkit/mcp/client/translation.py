@@ -18,6 +18,7 @@ from agentkit.mcp.wire import (
     unwrapped_schema,
 )
 from agentkit.messages import JsonObject
+from agentkit.tools.bounded import schema_fault
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.dialects import normalise_schema
 from agentkit.tools.sources.json_schema import definition_from_json
@@ -207,18 +208,8 @@ def _check_repairs(definition: ToolDefinition, schema: JsonObject, result: objec
 
 
 def _check_schema(schema: Any) -> None:
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-    from jsonschema.validators import validator_for
-
-    try:
-        validator_for(schema, default=Draft202012Validator).check_schema(schema)
-    except SchemaError as error:
-        where = error.json_path.removeprefix("$").lstrip(".") or "its root"
-        message = f"its schema is no JSON Schema: {error.message[:200]} (at {where})"
-        raise DefinitionError(message) from error
-    except RecursionError as error:
-        raise DefinitionError("its schema is nested too deeply to be read") from error
+    if fault := schema_fault(schema):
+        raise DefinitionError(f"its schema is no JSON Schema, {fault}")
 
 
 def _of_server(definition: ToolDefinition, name: str) -> ToolDefinition:

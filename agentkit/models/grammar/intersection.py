@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agentkit.tools.fit import same_json
+from agentkit.tools.fit import json_key, same_json
 
 
 def intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -54,7 +54,8 @@ def _common_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Any
     left, right = _values(one), _values(other)
     if left is None or right is None:
         return list(left or right or [])
-    return [value for value in left if any(same_json(value, item) for item in right)]
+    allowed = set(map(json_key, right))
+    return [value for value in left if json_key(value) in allowed]
 
 
 def _values(schema: Mapping[str, Any]) -> Sequence[Any] | None:

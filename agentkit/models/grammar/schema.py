@@ -45,8 +45,10 @@ of numbers that are not integers."""
 
 _MAX_DEPTH = 12
 _MAX_PARTS = 5_000
+_NAMES_A_PART = 20
 _MAX_ALTERNATIVES = 64
 _MAX_INTEGER = 2**53 - 1
+_MAX_NUMBER = 10**300
 _COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
 _ANYTHING: tuple[Any, ...] = (True, {})
 _COMBINATORS = frozenset({"$ref", "allOf", "anyOf", "dependentRequired", "oneOf"})
@@ -152,7 +154,7 @@ class _Translator:
 
     def _alternatives(self, schema: Any, place: _Place) -> list[tuple[dict[str, Any], _Place]]:
         """``schema`` without references and combinations: a value satisfies one of these."""
-        self._left -= 1
+        self._left -= 1 + (_names_in(schema) // _NAMES_A_PART)
         if schema is False or place.is_too_deep or self._left < 0:
             return []
         if not isinstance(schema, Mapping):
@@ -198,8 +200,10 @@ class _Translator:
         return either(schemas) if schemas else None
 
     def _enumeration(self, plain: dict[str, Any]) -> JsonObject | None:
-        values = [plain["const"]] if "const" in plain else plain["enum"]
-        allowed = [value for value in values if fits(value, plain, root=self.root) is not False]
+        keyword = "const" if "const" in plain else "enum"
+        values = [plain["const"]] if keyword == "const" else plain["enum"]
+        others = {key: rule for key, rule in plain.items() if key != keyword}
+        allowed = [value for value in values if fits(value, others, root=self.root) is not False]
         if not allowed:
             return None
         return {"const": allowed[0]} if len(allowed) == 1 else {"enum": allowed}
@@ -274,6 +278,10 @@ class _Translator:
         if values is None:
             return {"const": {}}
         return {"type": "object", "additionalProperties": values}
+
+
+def _names_in(schema: Any) -> int:
+    return len(schema) + len(_listed(schema, "enum")) if isinstance(schema, Mapping) else 0
 
 
 def _types(plain: Mapping[str, Any]) -> Sequence[str]:
@@ -377,7 +385,7 @@ def _dependencies(schema: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
 
 def _is_number(value: Any) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)
+    return is_number and abs(value) <= _MAX_NUMBER
 
 
 def _is_plain(keyword: str, value: Any) -> bool:

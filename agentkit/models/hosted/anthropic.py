@@ -20,11 +20,10 @@ from agentkit.models.hosted.anthropic_output import writes_to_schemas
 from agentkit.models.hosted.anthropic_turn import MessageAssembler, Turn
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.sdk_errors import translated_sdk_error
-from agentkit.models.hosted.sdk_stream import posted, stream_objects
+from agentkit.models.hosted.sdk_stream import posted, read_object, stream_objects
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport.base import cut_short, place
-from agentkit.models.wire.reading import parse_object
 from agentkit.models.wire.request import checked_extra
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class Anthropic:
         turn, goes_on = Turn(self._endpoint.place), True
         while goes_on:
             async with posted(client, _PATH, turn.request(fields)) as raw:
-                answer = parse_object(await raw.read(), f"the answer of {self._endpoint.place}")
+                answer = await read_object(raw, self._endpoint)
             goes_on = turn.add(answer)
         return codec.decode(turn.message())
 

@@ -18,12 +18,11 @@ from agentkit.messages import JsonObject
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.openai_client import OpenAIClient
-from agentkit.models.hosted.sdk_stream import OpenAnswer, posted, stream_objects
+from agentkit.models.hosted.sdk_stream import OpenAnswer, posted, read_object, stream_objects
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import embedded_error
 from agentkit.models.transport.base import cut_short
-from agentkit.models.wire.reading import parse_object
 from agentkit.models.wire.request import RequestEncoder
 from agentkit.models.wire.response import decode_completion
 from agentkit.models.wire.stream import CompletionAssembler
@@ -102,7 +101,7 @@ class OpenAI:
         """See ``Provider.answer``."""
         body, names = self._encoder.encode(request, stream=False)
         async with await self._posted(body) as raw:
-            answer = parse_object(await raw.read(), f"the answer of {self._client.endpoint.place}")
+            answer = await read_object(raw, self._client.endpoint)
         error = embedded_error(self._client.endpoint, answer, raw.headers)
         if error is not None:
             raise error

@@ -16,11 +16,11 @@ from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDe
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.openai_client import OpenAIClient
 from agentkit.models.hosted.response_items import ResponsesCodec
-from agentkit.models.hosted.sdk_stream import posted, stream_objects
+from agentkit.models.hosted.sdk_stream import posted, read_object, stream_objects
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import embedded_error
 from agentkit.models.transport.base import cut_short
-from agentkit.models.wire.reading import clean, member, parse_object
+from agentkit.models.wire.reading import clean, member
 from agentkit.models.wire.request import checked_extra
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class OpenAIResponses:
         client = await self._client.get()
         codec = self._codec(request)
         async with posted(client, _PATH, self._fields(request, codec)) as raw:
-            answer = parse_object(await raw.read(), f"the answer of {self._client.endpoint.place}")
+            answer = await read_object(raw, self._client.endpoint)
         self._refuse_error(answer)
         return codec.decode(answer)
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from agentkit.messages import JsonObject
 from agentkit.models.status import Endpoint, embedded_error
 from agentkit.models.wire.events import EventParser
-from agentkit.models.wire.reading import parse_object
+from agentkit.models.wire.reading import parse_object, read_body
 
 
 class OpenAnswer(Protocol):
@@ -23,10 +23,6 @@ class OpenAnswer(Protocol):
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers."""
-        ...
-
-    async def read(self) -> bytes:
-        """The whole body."""
         ...
 
     def iter_bytes(self) -> AsyncIterator[bytes]:
@@ -57,6 +53,16 @@ async def posted(client: Any, path: str, body: JsonObject | bytes) -> AsyncItera
         yield answer
     finally:
         await answer.close()
+
+
+async def read_object(answer: OpenAnswer, endpoint: Endpoint) -> JsonObject:
+    """What an answer that came as a whole holds.
+
+    Raises:
+        ModelResponseError: It is not a JSON object, or far longer than answers are.
+    """
+    body = await read_body(answer.iter_bytes())
+    return parse_object(body, f"the answer of {endpoint.place}")
 
 
 async def stream_objects(

@@ -17,6 +17,7 @@ from agentkit.models.transport.base import (
     trusted_certificates,
     unreachable,
 )
+from agentkit.models.wire.reading import read_body
 
 if TYPE_CHECKING:
     import ssl
@@ -66,9 +67,8 @@ class AiohttpTransport:
             async with session.post(
                 url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy
             ) as response:
-                return HttpResponse(
-                    status=response.status, headers=response.headers, body=await response.read()
-                )
+                content = await read_body(response.content.iter_any())
+                return HttpResponse(status=response.status, headers=response.headers, body=content)
         except self._failure as error:
             raise _translated(url, error) from error
 

@@ -19,6 +19,7 @@ from agentkit.models.transport.base import (
     unreachable,
 )
 from agentkit.models.transport.httpx_connections import HttpxConnections
+from agentkit.models.wire.reading import read_body
 
 if TYPE_CHECKING:
     import httpx
@@ -57,7 +58,7 @@ class HttpxTransport:
         """See ``Transport.post``."""
         async with self._sent(url, headers, body) as response:
             try:
-                content = await response.aread()
+                content = await read_body(response.aiter_bytes())
             except self._failure as error:
                 raise _translated(url, error) from error
             return HttpResponse(status=response.status_code, headers=response.headers, body=content)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agentkit.models.wire.reading import check_size
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -36,18 +38,25 @@ class EventParser:
         [ServerSentEvent(data='one', event='message')]
     """
 
-    __slots__ = ("_after_return", "_at_start", "_data", "_event", "_unfinished")
+    __slots__ = ("_after_return", "_at_start", "_data", "_event", "_size", "_unfinished")
 
     def __init__(self) -> None:
         self._unfinished: list[bytes] = []
         self._after_return = False
         self._at_start = True
+        self._size = 0
         self._data: list[str] = []
         self._event = ""
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
-        """The events that ``chunk`` completes."""
+        """The events that ``chunk`` completes.
+
+        Raises:
+            ModelResponseError: The stream is far longer than answers are.
+        """
         events = []
+        self._size += len(chunk)
+        check_size(self._size)
         for line in self._lines(chunk):
             event = self._interpret(line)
             if event is not None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterable
 from typing import Any
 
 from agentkit.errors import ModelResponseError
 from agentkit.messages import JsonObject
+from agentkit.reading import read_json
+
+MAX_BYTES = 1 << 27
+"""Of an answer, or of a stream. Half a million tokens take some 100 bytes each in a stream."""
 
 _SHOWN = 200
 MISSING = object()
@@ -24,12 +29,37 @@ def parse_json(text: str) -> Any:
     """Decode JSON text; NaN and Infinity, which JSON has not, are refused.
 
     Raises:
-        ValueError: It is not JSON, is nested too deeply or holds a number too long to read.
+        ValueError: It is not JSON, is nested too deeply, holds far too many values, or a number
+            too long to read.
     """
-    try:
-        return _DECODER.decode(text)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    return read_json(text, decode=_DECODER.decode)
+
+
+async def read_body(pieces: AsyncIterable[bytes]) -> bytes:
+    """The whole of an answer.
+
+    Raises:
+        ModelResponseError: It is far longer than answers are.
+    """
+    parts, size = [], 0
+    async for piece in pieces:
+        size += len(piece)
+        check_size(size)
+        parts.append(piece)
+    return b"".join(parts)
+
+
+def check_size(size: int) -> None:
+    """Refuse to read on where no honest answer would.
+
+    Raises:
+        ModelResponseError: There were more bytes than an answer may have.
+    """
+    if size > MAX_BYTES:
+        raise ModelResponseError(
+            f"the answer has more than {MAX_BYTES:,} bytes, which is no answer of a model; nothing "
+            "of it is used. Look at the server behind the base URL"
+        )
 
 
 def parse_object(text: bytes | str, what: str) -> JsonObject:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 import pytest
 
@@ -20,12 +21,15 @@ from agentkit.tools.definition import Description, ToolDefinition
 
 _HOUR = timedelta(hours=1)
 
+EditDefinitions: TypeAlias = Callable[[str, Callable[[str], str]], None]
+"""Takes the URL of a store, and what makes of the JSON of each definition that of another."""
+
 
 class StoreFormatConformance(StoreFixtures):
     """What stays right when clocks and releases differ.
 
-    Two more fixtures may be overridden. A plugin that was never released in an older shape has no
-    use for them, and their tests are skipped.
+    Three more fixtures may be overridden. A plugin that was never released in an older shape has
+    no use for the first two, and their tests are skipped.
     """
 
     @pytest.fixture
@@ -49,6 +53,46 @@ class StoreFormatConformance(StoreFixtures):
         Override it together with ``newer_store_url``: what it gives before and after is compared.
         """
         return lambda _: None
+
+    @pytest.fixture
+    def edit_definitions(self) -> EditDefinitions:
+        """Changes all definitions that a store holds, without the store and its digests."""
+        pytest.skip("nobody edits this store behind its back (fixture edit_definitions)")
+
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            lambda text: text.replace("its number", "nothing"),
+            lambda _: "[" * 100_000,
+            lambda text: text[:-1] + ',"x":' + "[" * 400 + "]" * 400 + "}",
+            lambda _: "[" + "[]," * 1_000_000 + "[]]",
+        ],
+        ids=["other words", "no end", "deep", "wide"],
+    )
+    def test_a_definition_that_was_edited_where_it_lies_is_refused(
+        self,
+        store_url: str,
+        open_store_again: Callable[[], Store],
+        edit_definitions: EditDefinitions,
+        edit: Callable[[str], str],
+    ) -> None:
+        """Whoever can write to a store's server or files gets no words past the digests."""
+        description = Description(summary="Look up a record by its number.")
+        tool = replace(_ping(0), description=description)
+        store = open_store_again()
+        for place, one in enumerate((tool, replace(tool, name="pong"))):
+            change = LibraryChange(proposal_id=one.name, upserts=(one,))
+            store.commit(change, expected_version=place)
+        assert open_store_again().load()["ping"].definition == tool
+        edit_definitions(store_url, edit)
+        reads: tuple[Callable[[Store], object], ...] = (
+            lambda one: one.load(),
+            lambda one: one.load(1),
+            lambda one: one.history("ping"),
+        )
+        for read in reads:
+            with pytest.raises(StoreFormatError, match=r"changed|damaged|can not be read"):
+                read(open_store_again())
 
     def test_the_time_of_a_copied_change_is_kept(self, store: Store) -> None:
         """A change that says when it was made is noted with that time, to the letter."""

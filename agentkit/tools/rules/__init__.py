@@ -19,7 +19,7 @@ from agentkit._lazy import lazy_door
 if TYPE_CHECKING:
     from agentkit.tools.rules.codec import rule_from_json, rule_to_json
     from agentkit.tools.rules.earlier import EarlierCall
-    from agentkit.tools.rules.inherited import wanted_before_children
+    from agentkit.tools.rules.inherited import demanded, wanted_before_children
     from agentkit.tools.rules.narrowing import narrowed_schema, why_unstated
     from agentkit.tools.rules.problems import RuleProblem, rule_problems
     from agentkit.tools.rules.records import (
@@ -49,6 +49,7 @@ __all__ = [
     "Rule",
     "RuleChecker",
     "RuleProblem",
+    "demanded",
     "narrowed_schema",
     "rule_from_json",
     "rule_problems",
@@ -64,6 +65,7 @@ __getattr__ = lazy_door(
         "EarlierCall": "agentkit.tools.rules.earlier",
         "RuleChecker": "agentkit.tools.rules.refusal",
         "RuleProblem": "agentkit.tools.rules.problems",
+        "demanded": "agentkit.tools.rules.inherited",
         "narrowed_schema": "agentkit.tools.rules.narrowing",
         "rule_from_json": "agentkit.tools.rules.codec",
         "rule_problems": "agentkit.tools.rules.problems",

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject
-from agentkit.tools.fit import fits, same_json
+from agentkit.tools.fit import fits, json_key, same_json
 from agentkit.tools.references import references, resolve_local
 from agentkit.tools.rules.malformed import is_finite
 from agentkit.tools.rules.patterns import anchored, why_unsafe
@@ -217,7 +217,8 @@ def _with_values(
         and any(fits(value, schema, root=root) is not False for schema in found)
     ]
     if isinstance(given := part.get("enum"), list):
-        kept = [value for value in kept if any(same_json(value, member) for member in given)]
+        members = set(map(json_key, given))
+        kept = [value for value in kept if json_key(value) in members]
     return {**part, "enum": kept} if kept else None
 
 

@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.tools.patterns import is_compilable
-from agentkit.tools.references import inline_root
+from agentkit.tools.patterns import why_unusable
+from agentkit.tools.references import check_bounds, inline_root
 from agentkit.tools.sources.keywords import (
     DROPPED,
     OBJECT_KEYWORDS,
+    PATTERN_DROPPED,
     READERS,
     SCHEMA_KEYWORDS,
     SCHEMA_LIST_KEYWORDS,
@@ -69,6 +70,9 @@ def normalise_schema(raw: object) -> NormalisedSchema:
     Args:
         raw: Decoded JSON: an object, a boolean, the name of a type, or something broken.
 
+    Raises:
+        DefinitionError: It asks too much of whoever walks it (``check_bounds``).
+
     Example:
         >>> normalised = normalise_schema({"type": "list", "items": {"type": "float"}})
         >>> normalised.schema
@@ -76,6 +80,7 @@ def normalise_schema(raw: object) -> NormalisedSchema:
         >>> [change.rule for change in normalised.changes]
         ['type list -> array', 'type float -> number']
     """
+    check_bounds(raw)
     normal = normal_copy(raw)
     if normal is not None:
         return NormalisedSchema(schema=normal, changes=())
@@ -93,10 +98,14 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
     Beyond a schema this accepts a map of parameters, a list of parameters with names, and nothing
     at all.
 
+    Raises:
+        DefinitionError: It asks too much of whoever walks it (``check_bounds``).
+
     Example:
         >>> normalise_parameters({"city": {"type": "str", "required": True}}).schema
         {'type': 'object', 'properties': {'city': {'type': 'string'}}, 'required': ['city']}
     """
+    check_bounds(raw)
     normal = normal_copy(raw)
     if normal is not None and _is_root(normal):
         return NormalisedSchema(schema=normal, changes=())
@@ -238,8 +247,8 @@ class _Walk:
             return DROPPED
         found: dict[str, Any] = {}
         for name, part in rule.items():
-            if key == "patternProperties" and not is_compilable(name):
-                self.note(pointer, "pattern does not compile, dropped")
+            if key == "patternProperties" and (why := why_unusable(name)):
+                self.note(pointer, f"{PATTERN_DROPPED}{why}")
                 continue
             bare = _without_flags(part) if key == "properties" else part
             found[name] = self.schema(bare, _below(pointer, name), depth)

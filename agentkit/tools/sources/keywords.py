@@ -13,10 +13,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from agentkit.tools.patterns import is_compilable
+from agentkit.tools.patterns import why_unusable
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 """The dialect that we keep schemas in."""
+
+PATTERN_DROPPED = "pattern dropped: it "
+"""How the report of a pattern that is left out begins."""
 
 DROPPED: Final = object()
 """Returned by a reader when nothing of the value can be kept."""
@@ -52,9 +55,10 @@ def _word(rule: object, note: Note) -> Any:
 
 
 def _pattern(rule: object, note: Note) -> Any:
-    if isinstance(rule, str) and is_compilable(rule):
+    why = why_unusable(rule) if isinstance(rule, str) else "is no text"
+    if not why:
         return rule
-    note("pattern does not compile, dropped")
+    note(f"{PATTERN_DROPPED}{why}")
     return DROPPED
 
 

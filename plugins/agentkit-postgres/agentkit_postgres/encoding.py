@@ -6,9 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from agentkit.errors import DefinitionError, StoreFormatError
 from agentkit.library.events import LibraryEvent
 from agentkit.tools.definition import ToolDefinition
 from agentkit_postgres.texts import key
@@ -62,34 +61,6 @@ def encode_tool(tool: ToolDefinition) -> EncodedTool:
         summary=searchable([described]),
         texts=searchable(_texts(record)),
     )
-
-
-def decode_tool(digest: str, origin: str, body: str, *, shown: str) -> ToolDefinition:
-    """The inverse of ``encode_tool``.
-
-    Raises:
-        StoreFormatError: This is no definition; ``shown`` says where it lies.
-    """
-    try:
-        record = _parsed(body)
-        record["origin"] = _parsed(origin)
-        return ToolDefinition.from_json(record, digest=digest)
-    except (ValueError, TypeError, AttributeError, DefinitionError) as error:
-        raise StoreFormatError(
-            f"{shown} holds a definition that can not be read ({digest}): {error}"
-        ) from error
-
-
-_read_json = json.JSONDecoder().raw_decode
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    """The JSON object in a text. ``json.loads`` spends as long again on the space around it."""
-    if text.startswith("{"):
-        record, end = _read_json(text)
-        if end == len(text):
-            return cast("dict[str, Any]", record)
-    return cast("dict[str, Any]", json.loads(text))  # written by hand, or no object
 
 
 def encode_event(event: LibraryEvent) -> str:

@@ -12,9 +12,10 @@ from agentkit.library.derived import DerivedCache
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.newest_library import Differences, NewestLibrary
 from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.library.verified import VerifiedDefinitions
 from agentkit.tools.definition import ToolDefinition
 from agentkit_postgres.connection import Connections
-from agentkit_postgres.encoding import decode_tool, encode_event, encode_tool
+from agentkit_postgres.encoding import EncodedTool, encode_event, encode_tool
 from agentkit_postgres.migrations import newer
 from agentkit_postgres.steps import STEPS
 from agentkit_postgres.texts import is_cut, key, restored, storable
@@ -40,7 +41,8 @@ ORDER BY r.version
 """
 
 _WHOLE_NAME = """
-SELECT d.name, d.body FROM revisions AS r JOIN definitions AS d ON d.digest = r.digest
+SELECT r.digest, r.origin, d.body
+FROM revisions AS r JOIN definitions AS d ON d.digest = r.digest
 WHERE r.tool_name = %s LIMIT 1
 """
 
@@ -61,6 +63,8 @@ class ToolTables:
     def __init__(self, connections: Connections, cache: DerivedCache) -> None:
         self._connections = connections
         self._newest = NewestLibrary(cache=cache)
+        address = connections.address
+        self._verified = VerifiedDefinitions(f"the schema {address.schema!r} of {address.shown}")
 
     def load(self, version: int | None = None) -> Library:
         """See ``PostgresStore.load``."""
@@ -77,15 +81,18 @@ class ToolTables:
                 tools.append(self.definition(digest, origin, body))
             if base.version and (digest is None or since > base.version):
                 gone.append(tools[-1].name if digest is not None else self.name(stored))
+        self._verified.keep()
         return Differences(gone=gone, tools=tools)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """See ``PostgresStore.commit``."""
         check_change(change)
-        parameters = _parameters(change, expected_version)
+        tools = [encode_tool(tool) for tool in change.upserts]
+        parameters = _parameters(change, tools, expected_version)
         ((outcome, number, missing),) = self._connections.execute(_COMMIT, parameters)
         match outcome:
             case "made" | "known" | "held":
+                self._verified.vouch((tool.digest, tool.body) for tool in tools)
                 return int(number)
             case "stale":
                 raise StaleVersionError(expected=expected_version, actual=number)
@@ -123,23 +130,24 @@ class ToolTables:
 
     def definition(self, digest: str, origin: str, body: str) -> ToolDefinition:
         """A definition from its row."""
-        return decode_tool(digest, origin, body, shown=self._connections.address.shown)
+        return self._verified.read(digest, origin, body)
 
     def name(self, stored: str) -> str:
         """The whole name of a tool, from what an index holds of it."""
         if not is_cut(stored):
             return restored(stored)
-        ((_, body),) = self._connections.execute(_WHOLE_NAME, (stored,))
-        return str(json.loads(body)["name"])
+        (kept,) = self._connections.execute(_WHOLE_NAME, (stored,))
+        return self.definition(*kept).name
 
     def _newest_version(self) -> int:
         ((version,),) = self._connections.execute(_NEWEST_VERSION)
         return int(version)
 
 
-def _parameters(change: LibraryChange, expected_version: int) -> list[Any]:
+def _parameters(
+    change: LibraryChange, tools: Sequence[EncodedTool], expected_version: int
+) -> list[Any]:
     """What ``commit_change`` takes, worked out before anything is locked."""
-    tools = [encode_tool(tool) for tool in change.upserts]
     events = change.events
     return [
         len(STEPS),

@@ -17,6 +17,14 @@ pytest.register_assert_rewrite("agentkit.testing.conformance")
 Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The key of the seals, and marks of what was looked at, lie in a cache of the tests' own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGENTKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def own_server() -> Iterator[PostgresServer]:
     """A PostgreSQL that is started here, for tests that end it or look at its users."""

@@ -9,6 +9,7 @@ import pytest
 
 from agentkit import open_store
 from agentkit.testing import StoreConformance
+from agentkit.testing.conformance.formats import EditDefinitions
 from agentkit_postgres.address import Address
 from agentkit_postgres.testing import empty_store_url
 
@@ -100,3 +101,13 @@ class TestPostgresStore(StoreConformance):
             return tables, connection.execute("SELECT * FROM agentkit_migrations").fetchall()
 
         return read
+
+    @pytest.fixture
+    def edit_definitions(self, raw: Raw) -> EditDefinitions:
+        def edit_all(url: str, edit: Callable[[str], str]) -> None:
+            connection = raw(url)
+            for digest, body in connection.execute("SELECT digest, body FROM definitions"):
+                statement = "UPDATE definitions SET body = %s WHERE digest = %s"
+                connection.execute(statement, (edit(str(body)), digest))
+
+        return edit_all

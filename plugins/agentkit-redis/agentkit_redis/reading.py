@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from agentkit.library.library import Library
+from agentkit.library.verified import VerifiedDefinitions
 from agentkit.tools.definition import ToolDefinition
 from agentkit_redis.connection import Command, RedisConnection
 from agentkit_redis.keys import Keys
@@ -17,7 +18,6 @@ from agentkit_redis.records import (
     Stored,
     VersionRecord,
     is_same,
-    read_definition,
     read_version,
 )
 
@@ -41,6 +41,7 @@ class LibraryReader:
     def __init__(self, connection: RedisConnection, keys: Keys) -> None:
         self.connection = connection
         self.keys = keys
+        self.verified = VerifiedDefinitions(str(connection.address))
 
     def head(self) -> Head:
         """Where the library stands now."""
@@ -94,7 +95,13 @@ class LibraryReader:
                 held[one] = tool.definition
         digests = list(dict.fromkeys(one.digest for one in wanted if one not in held))
         bodies = dict(zip(digests, self._bodies(digests), strict=True))
-        return [held.get(one) or read_definition(one, bodies[one.digest]) for one in wanted]
+        found = [held.get(one) or self._definition(one, bodies[one.digest]) for one in wanted]
+        self.verified.keep()
+        return found
+
+    def _definition(self, stored: Stored, body: bytes | None) -> ToolDefinition:
+        text = (body or b"").decode("utf-8", "surrogateescape")  # whatever bytes lie there
+        return self.verified.read(stored.digest, stored.origin, text)
 
     def _bodies(self, digests: Sequence[str]) -> list[bytes | None]:
         commands = [("HMGET", self.keys.definitions, *some) for some in batches(digests, AT_A_TIME)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.errors import DefinitionError, StoreFormatError
+from agentkit.errors import StoreFormatError
 from agentkit.library.changes import now
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import Origin, ToolDefinition
@@ -128,22 +128,6 @@ def definition_text(tool: ToolDefinition) -> tuple[Stored, str]:
     origin = json.dumps(record.pop("origin", {}), separators=(",", ":"))
     body = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
     return Stored(name=tool.name, digest=tool.digest, origin=origin), body
-
-
-def read_definition(stored: Stored, body: bytes | None) -> ToolDefinition:
-    """The inverse of ``definition_text``.
-
-    Raises:
-        StoreFormatError: The text is absent or no definition.
-    """
-    try:
-        record = {**json.loads(body or b""), "origin": json.loads(stored.origin)}
-        return ToolDefinition.from_json(record, digest=stored.digest)
-    except (ValueError, TypeError, AttributeError, DefinitionError) as error:
-        raise StoreFormatError(
-            f"the definition {stored.digest} of {stored.name!r} is absent or can not be read "
-            f"({error}); restore a backup"
-        ) from error
 
 
 def is_same(stored: Stored, known: ToolDefinition) -> bool:

@@ -18,6 +18,14 @@ from agentkit_redis.testing import RedisServer, empty_library, redis_server_url,
 pytest.register_assert_rewrite("agentkit.testing.conformance")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The key of the seals, and marks of what was looked at, lie in a cache of the tests' own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGENTKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
     """URL of a Redis server; skips where there is none and none can be started."""

@@ -9,6 +9,7 @@ import pytest
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange
 from agentkit.testing import StoreConformance
+from agentkit.testing.conformance.formats import EditDefinitions
 
 
 class TestRedisStore(StoreConformance):
@@ -35,3 +36,12 @@ class TestRedisStore(StoreConformance):
             return [client.dump(key) for key in keys.all]
 
         return read
+
+    @pytest.fixture
+    def edit_definitions(self, raw) -> EditDefinitions:
+        def edit_all(url: str, edit: Callable[[str], str]) -> None:
+            client, keys = raw(url)
+            for digest, body in client.hgetall(keys.definitions).items():
+                client.hset(keys.definitions, digest, edit(body.decode()))
+
+        return edit_all

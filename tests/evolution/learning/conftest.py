@@ -10,7 +10,7 @@ from agentkit import Episode, ToolDefinition
 from agentkit.episodes import GoalTrace, RetrievalTrace, Turn, Verdict
 from agentkit.evolution import ToolManager
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
-from agentkit.tools.definition import Effects
+from agentkit.tools.definition import Effects, Origin
 
 
 def _catalogued(name, summary, *parameters, effects=None):
@@ -21,7 +21,8 @@ def _catalogued(name, summary, *parameters, effects=None):
         "additionalProperties": False,
     }
     effects = effects or Effects(reads=True, writes=False)
-    return ToolDefinition.from_schema(name, summary, schema, effects=effects)
+    origin = Origin(kind="function", reference="weather_desk:tools")
+    return ToolDefinition.from_schema(name, summary, schema, effects=effects, origin=origin)
 
 
 @pytest.fixture

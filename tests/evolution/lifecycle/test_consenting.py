@@ -12,6 +12,7 @@ from agentkit.evolution.lifecycle.judging import Judgement
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.evolution.validation.report import ValidationReport
+from agentkit.evolution.validation.validate import validate
 from agentkit.library import LibraryChange
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description
@@ -71,6 +72,24 @@ def test_a_persons_word_does_not_stand_for_a_judges(waiting, ada):
     manager.submit(proposal)
     record = manager.approve(proposal.proposal_id, person=ada, reason="fine")
     assert (record.state, record.awaits) == ("proposed", ("judge",))
+
+
+def test_new_words_wait_for_a_judge_or_a_person(make_manager, propose, ada):
+    """Where nothing else asks for anybody, either of the two is enough."""
+    manager = make_manager(validate=validate)
+    first = propose(manager, summary="Add two numbers, rounded up.")
+    record = manager.submit(first)
+    assert (record.state, record.awaits) == ("proposed", ("judge",))
+    (advance,) = manager.advance()
+    assert advance.why == "waits for a judge of another model or a person to agree"
+    record = manager.approve(first.proposal_id, person=ada)
+    assert (record.state, record.awaits) == ("validated", ())
+    judged = replace(first, proposal_id="judged")
+    manager.submit(judged)
+    said = Judgement(agrees=True, reason="yes", author=JUDGE)
+    assert manager.judge("judged", said).state == "validated"
+    grounded = replace(propose(manager, summary="Add numbers."), proposal_id="grounded")
+    assert manager.submit(grounded).awaits == ()
 
 
 def test_when_both_agree_it_is_validated(waiting, ada):

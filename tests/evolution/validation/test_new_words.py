@@ -48,6 +48,7 @@ def test_grounded_and_plain_words_say_nothing_new(tool, place, text):
         ("cars_search", "parameters.max_price", "Highest price: 20000.", ["20000"]),
         ("cars_details", "parameters.stock_id", "Make and model of the car.", None),
         ("weather_now", "parameters.city", "The nearest city.", ["nearest"]),
+        ("weather_now", "parameters.city", 'City, such as "the home of the user".', None),
         ("weather_now", "rule", "Погода в городе.", None),
         ("currency_convert", "parameters.source", "Code with nine letters.", ["nine"]),
         ("calendar_list_events", "parameters.day", "Day as DD/MM/YYYY.", ["dd/mm/yyyy"]),

@@ -19,7 +19,7 @@ def layers(attacks, library):
         for half in attacks.values()
         for case in half
         for failed in validate(case.change(library)).failed
-    } | {"near_copy": "semantic"}
+    } | {"near_copy": "semantic", "invented_parameter": "semantic"}
 
 
 def test_no_structural_code_and_one_lexical_one(layers):

@@ -14,7 +14,7 @@ THEIRS = str(Path(__file__).with_name("squares_server.py"))
 
 async def call_their_server() -> RunResult:
     """What an agent answers whose tool is at a server of the official package."""
-    async with McpServer.stdio(sys.executable, [THEIRS]) as server:
+    async with McpServer.stdio(sys.executable, [THEIRS], new_tools="screen") as server:
         return await Agent(caller(SQUARE_12), tools=server.tools).run("What is 12 squared?")
 
 

@@ -349,3 +349,27 @@ def test_a_rule_on_a_composite_is_checked_like_any(call) -> None:
 def test_a_specification_without_rules_is_the_usual_case() -> None:
     """Rules are empty unless something was learned."""
     assert Specification().rules == ()
+
+
+def test_a_demanded_call_is_approved_like_any_other(call) -> None:
+    """A rule makes models ask for a destructive call; it does not run without a person."""
+    ran = []
+
+    @tool(effects=("writes", "destructive"))
+    def send_email(to: str) -> str:
+        """Send an e-mail."""
+        ran.append(to)
+        return "sent"
+
+    @tool(effects=("reads",))
+    def search_inbox(query: str) -> str:
+        """Search."""
+        return "nothing"
+
+    refused, deferred = results(
+        [send_email, learned(search_inbox, CallBefore(tool="send_email"))],
+        [call("search_inbox", query="bill")],
+        [call("send_email", to="ann")],
+    )
+    assert "call send_email first" in refused.text
+    assert (deferred.status, ran) == ("deferred", [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from agentkit import open_store
 from agentkit._waiting import wait_for
@@ -13,6 +14,8 @@ from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import EvidenceRules, ToolManager
 from agentkit.evolution.round import Compare
+from agentkit.evolution.validation import ValidationPolicy
+from agentkit.evolution.validation.validate import validate
 from agentkit.export import Artifact, artifact_of, restore_artifact
 from agentkit.library import Library
 from agentkit.library.abilities import Retention
@@ -27,6 +30,9 @@ from agentkit_training.coevolution.proposing import proposers_of
 from agentkit_training.coevolution.records import ProposalOutcome
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.errors import CheckpointError
+
+_VALIDATE = partial(validate, policy=ValidationPolicy(untrusted=()))
+"""The tools of tasks are simulated by the run itself: nobody else words what they say."""
 
 MOST_IN_MEMORY = 5_000
 """Episodes that a store in memory keeps; more than any round of the library looks at."""
@@ -154,7 +160,9 @@ class LibraryKeeper:
 
     def _opened(self) -> ToolManager:
         lifecycle = self.settings.lifecycle
-        return ToolManager(self.store, tools=self.tools, lifecycle=lifecycle, author=AUTHOR)
+        return ToolManager(
+            self.store, tools=self.tools, lifecycle=lifecycle, author=AUTHOR, validate=_VALIDATE
+        )
 
     def _other_tools(self) -> list[Tool]:
         known = {definition.name for definition in self.benchmark.definitions}

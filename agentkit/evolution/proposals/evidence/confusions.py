@@ -16,6 +16,8 @@ from agentkit.diagnosis.diagnose import diagnose
 from agentkit.episodes import Episode
 from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
 from agentkit.evolution.proposals.evidence.lessons import Lesson, confidence
+from agentkit.evolution.proposals.evidence.origins import of_definition, own
+from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall
 from agentkit.retrieval.cards import first_sentence
@@ -76,10 +78,12 @@ def confusion_lessons(
         of_called, of_due = purposes
         basis = "It was called where another tool was due"
         text = f"Do not use it for this, which another tool does: {of_due}"
-        yield called, _lesson(text, episodes, basis)
+        said = of_definition(text, library[due].definition, library)
+        yield called, _lesson(text, episodes, basis, said)
         basis = "Another tool was called where this one was due"
         text = f"Requests for it are easily taken for this, which it does not do: {of_called}"
-        yield due, _lesson(text, episodes, basis)
+        said = of_definition(text, library[called].definition, library)
+        yield due, _lesson(text, episodes, basis, said)
 
 
 def abstention_lessons(
@@ -97,14 +101,19 @@ def abstention_lessons(
             if invented
             else "Call it only when the request asks for what it does; otherwise answer without it."
         )
-        yield name, _lesson(text, episodes, "It was called where no call was due")
+        yield name, _lesson(text, episodes, "It was called where no call was due", *own(text))
 
 
-def _lesson(text: str, episodes: Iterable[str], basis: str) -> Lesson:
+def _lesson(text: str, episodes: Iterable[str], basis: str, origin: TextOrigin) -> Lesson:
     distinct = tuple(dict.fromkeys(episodes))
     count = len(distinct)
     return Lesson(
-        text=text, basis=basis, failures=count, episodes=distinct, confidence=confidence(count)
+        text=text,
+        basis=basis,
+        failures=count,
+        episodes=distinct,
+        confidence=confidence(count),
+        origins=(origin,),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
+from agentkit.evolution.validation.report import TextOrigin
 from agentkit.metrics.intervals import wilson_interval
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Rule, rule_sentence
@@ -27,6 +28,7 @@ class Lesson:
         episodes: Ids of the episodes of these calls, each once.
         kept: Calls that the tool took, all of which the lesson lets pass.
         confidence: Lower end of the 95% interval (Wilson) of the share of refusals that agree.
+        origins: Where its texts came from.
     """
 
     rule: Rule | None = None
@@ -38,6 +40,7 @@ class Lesson:
     episodes: tuple[str, ...]
     kept: int = 0
     confidence: float = 0.0
+    origins: tuple[TextOrigin, ...] = ()
 
     @classmethod
     def from_calls(
@@ -51,6 +54,7 @@ class Lesson:
         drop: Rule | None = None,
         parameter: str = "",
         text: str = "",
+        origins: tuple[TextOrigin, ...] = (),
     ) -> Lesson:
         """A lesson that calls of a tool teach.
 
@@ -63,6 +67,7 @@ class Lesson:
             drop: As in the lesson.
             parameter: As in the lesson.
             text: As in the lesson.
+            origins: As in the lesson.
         """
         return cls(
             rule=rule,
@@ -74,6 +79,7 @@ class Lesson:
             episodes=tuple(dict.fromkeys(call.episode_id for call in calls)),
             kept=len(record.accepted),
             confidence=confidence(len(calls), against),
+            origins=origins,
         )
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode, Evidence
+from agentkit.evolution.serving.feedback import is_by_user
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.rules.earlier import EarlierCall
@@ -34,6 +35,7 @@ class ObservedCall:
         blamed: Names of parameters that the refusal or the verifier points at.
         earlier: Calls that succeeded before it; None when the conversation began before the
             episode, so that nobody knows.
+        refusals: What tools said when they refused calls before it.
         request: What the user asked.
     """
 
@@ -43,6 +45,7 @@ class ObservedCall:
     refusal: ToolFailure | None = None
     blamed: frozenset[str] = frozenset()
     earlier: tuple[EarlierCall, ...] | None = None
+    refusals: tuple[str, ...] = ()
     request: str = ""
 
 
@@ -80,19 +83,22 @@ def observed(episodes: Iterable[Episode], library: Library) -> Mapping[str, Tool
     for episode in episodes:
         verdict = episode.verdict
         evidence = () if verdict is None or verdict.fault else verdict.evidence
-        _note_right(evidence, episode, records)
+        if not is_by_user(verdict):  # whose word neither keeps a rule out nor takes one away
+            _note_right(evidence, episode, records)
         wrong = defaultdict(set)
         for item in evidence:
             if item.call_id and item.parameter:
                 wrong[item.call_id].add(item.parameter)
         earlier: list[EarlierCall] = []
+        refusals: list[str] = []
         for turn in steps_of(episode, library):
             for step in turn:
                 if _is_about_tool(step, library):
                     blamed = frozenset(wrong[step.call.call_id])
-                    call = _observed(step, episode, blamed, earlier)
+                    call = _observed(step, episode, blamed, earlier, refusals)
                     records[step.call.name].calls.append(call)
             earlier += [one for step in turn for one in _succeeded(step)]
+            refusals += [text for step in turn for text in _refused(step)]
     return records
 
 
@@ -113,7 +119,11 @@ def _note_right(
 
 
 def _observed(
-    step: Step, episode: Episode, wrong: frozenset[str], earlier: Iterable[EarlierCall]
+    step: Step,
+    episode: Episode,
+    wrong: frozenset[str],
+    earlier: Iterable[EarlierCall],
+    refusals: Iterable[str],
 ) -> ObservedCall:
     failure = step.failure
     is_refused = failure is not None and failure.kind in _OF_THE_TOOL
@@ -125,6 +135,7 @@ def _observed(
         refusal=failure if is_refused else None,
         blamed=blamed | wrong,
         earlier=None if episode.history_length else tuple(earlier),
+        refusals=tuple(refusals),
         request=episode.request,
     )
 
@@ -142,6 +153,13 @@ def _succeeded(step: Step) -> Iterable[EarlierCall]:
         return ()
     text = step.result.text or _as_text(step.result.value)
     return (EarlierCall(name=step.call.name, text=text),)
+
+
+def _refused(step: Step) -> Iterable[str]:
+    """What a model read of a failed call: the rule, and the values that were near."""
+    texts = () if step.result is None else (step.result.text,)
+    failure = step.failure
+    return texts if failure is None else (*texts, failure.rule, *failure.nearest)
 
 
 def _as_text(value: Any) -> str:

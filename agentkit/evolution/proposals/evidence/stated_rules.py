@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from agentkit.evolution.proposals.evidence.attributing import meant
 from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
 from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough, subject
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
+from agentkit.evolution.proposals.evidence.origins import origins_of_rule
 from agentkit.evolution.proposals.evidence.rule_of import (
     given_paths,
     rule_of,
@@ -40,6 +41,7 @@ from agentkit.evolution.proposals.stated import (
     stated_in_description,
     stated_in_error,
 )
+from agentkit.library.library import Library
 from agentkit.messages import ToolFailure
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
@@ -63,14 +65,14 @@ class Seen:
     Attributes:
         definition: The tool as it is.
         record: Its calls.
-        library: Names of the tools that there are.
+        library: The tools that there are.
         knobs: How much must have happened.
         pass_over: Takes what was seen and taught nothing.
     """
 
     definition: ToolDefinition
     record: ToolRecord
-    library: Container[str]
+    library: Library
     knobs: EvidenceRules
     pass_over: Callable[[PassedOver], None]
 
@@ -154,7 +156,10 @@ def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Les
         elif rejects_known(rule, seen.definition, seen.record):
             seen.pass_over(_contradicted(rule, calls, seen))
         else:
-            yield Lesson.from_calls(calls, seen.record, basis=basis, against=against, rule=rule)
+            origins = origins_of_rule(rule, calls, seen.record, seen.definition, seen.library)
+            yield Lesson.from_calls(
+                calls, seen.record, basis=basis, against=against, rule=rule, origins=origins
+            )
 
 
 def _unsupported(found: list[_Claim], seen: Seen) -> PassedOver:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough
 from agentkit.evolution.proposals.evidence.observed import ObservedCall
+from agentkit.evolution.proposals.evidence.origins import own, quoted
 from agentkit.evolution.proposals.evidence.rule_of import rule_of, structured, value_paths
 from agentkit.evolution.proposals.evidence.stated_rules import Seen
 from agentkit.evolution.proposals.stated import StatedForm, stated_in_error
-from agentkit.messages import ToolFailure
 from agentkit.tools.rules import Between, OneOf
 from agentkit.tools.rules.sentences import demand
 from agentkit.tools.schema import excerpt
@@ -25,36 +26,59 @@ def worded_lessons(seen: Seen) -> Iterator[Lesson]:
     A model that breaks the schema it was shown did not read it there. The sentence says the same
     once more in words; no rule is needed for what the contract refuses anyway.
     """
-    said: dict[tuple[str, str], list[ObservedCall]] = defaultdict(list)
+    said: dict[tuple[str, str, bool], list[ObservedCall]] = defaultdict(list)
     for call in seen.record.refused:
         for parameter, text in _words(call, seen):
-            said[parameter, text].append(call)
-    for (parameter, text), calls in said.items():
+            said[parameter, text, False].append(call)
+        for parameter, text in _of_contract(call, seen):
+            said[parameter, text, True].append(call)
+    for (parameter, text, is_contract), calls in said.items():
         before = seen.definition.description.parameters.get(parameter, "")
         if text.casefold() not in before.casefold() and is_enough(calls, seen.record, seen.knobs):
             basis = "The tool says so when it refuses a call"
-            yield Lesson.from_calls(calls, seen.record, basis=basis, parameter=parameter, text=text)
+            yield Lesson.from_calls(
+                calls,
+                seen.record,
+                basis=basis,
+                parameter=parameter,
+                text=text,
+                origins=own(text)
+                if is_contract
+                else (quoted(text, calls, seen.definition, seen.library, part=_picture(text)),),
+            )
+
+
+def _parameter(call: ObservedCall, seen: Seen) -> str:
+    """The parameter that a refusal is about; empty where it is about none that has a value."""
+    failure = call.refusal
+    if failure is None:
+        return ""
+    parameter = _INDEX.sub("[]", failure.path) or "".join(sorted(call.blamed)[:1])
+    return parameter if any(value_paths(parameter, seen.definition)) else ""
 
 
 def _words(call: ObservedCall, seen: Seen) -> Iterator[tuple[str, str]]:
-    failure = call.refusal
-    blamed = sorted(call.blamed)
-    parameter = "" if failure is None else _INDEX.sub("[]", failure.path) or "".join(blamed[:1])
-    if failure is None or not any(value_paths(parameter, seen.definition)):
+    """Forms that the tool tells in words of its own."""
+    parameter = _parameter(call, seen)
+    if call.refusal is None or not parameter:
         return
-    for statement in stated_in_error(failure.rule):
+    for statement in stated_in_error(call.refusal.rule):
         if isinstance(statement, StatedForm) and not (statement.pattern or statement.format):
             yield parameter, _sentence(statement.words)
-    yield from _of_contract(parameter, failure, seen)
 
 
-def _of_contract(parameter: str, failure: ToolFailure, seen: Seen) -> Iterator[tuple[str, str]]:
-    """The list or range of the contract that was broken, in words."""
-    schema = seen.definition.signature.parameters
-    part = excerpt(schema, tuple(parameter.split(".")))
-    if part is None or failure.cause not in part:
+def _picture(sentence: str) -> str:
+    """What of a sentence about a form is the tool's: the part in quotation marks."""
+    return sentence.partition("'")[2].rpartition("'")[0]
+
+
+def _of_contract(call: ObservedCall, seen: Seen) -> Iterator[tuple[str, str]]:
+    """The list or range of the contract that was broken, as the contract has it, in words."""
+    failure, parameter = call.refusal, _parameter(call, seen)
+    part = excerpt(seen.definition.signature.parameters, tuple(parameter.split(".")))
+    if failure is None or not parameter or part is None or failure.cause not in part:
         return
-    for statement in structured(failure):
+    for statement in structured(replace(failure, schema_excerpt=part)):
         rule = rule_of(statement, parameter, seen.definition)
         if isinstance(rule, OneOf | Between):
             yield parameter, _sentence(demand(rule))

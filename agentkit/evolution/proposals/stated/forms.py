@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from agentkit.evolution.proposals.stated.statements import StatedForm
 from agentkit.tools.formats import FORMAT_EXAMPLES
-from agentkit.tools.patterns import has_nested_repeat, is_compilable
+from agentkit.tools.patterns import is_compilable
 from agentkit.tools.rules import NamedFormat
 
 _TOKENS: Mapping[str, tuple[str, str]] = {
@@ -60,7 +60,7 @@ _FORMAT_OF: Mapping[str, NamedFormat] = {
     "uuid": "uuid",
 }
 _MATCHES = re.compile(
-    r"""(?:match(?:es)?\s+(?:the\s+)?(?:pattern|regex(?:p)?|regular\s+expression)?\s*:?\s*)
+    r"""(?:match(?:es)?\s++(?:the\s++)?(?:pattern|regex(?:p)?|regular\s++expression)?\s*+:?\s*+)
         (?:'(?P<quoted>[^'\n]{1,200})' | "(?P<double>[^"\n]{1,200})" | `(?P<tick>[^`\n]{1,200})`
           | (?P<bare>\^[^\n]{1,200}?\$)(?=,?\s|$|\.))""",
     re.VERBOSE,
@@ -74,7 +74,7 @@ _LETTERS = re.compile(
 _ISO_CODES = {"alpha-2": 2, "alpha-3": 3, "4217": 3}
 _ISO_CODE = re.compile(r"\bISO[ -]?(?:3166(?:-1)?\s+)?(?P<code>alpha-[23]|4217)\b", re.IGNORECASE)
 _WORDED = re.compile(
-    r"""\b(?:format(?:ted)?|form)(?:\s+(?:of|as|is|like))?\s*:?\s*['"\u2018\u201c]
+    r"""\b(?:format(?:ted)?|form)(?:\s++(?:of|as|is|like))?\s*+:?\s*+['"\u2018\u201c]
         (?P<picture>[A-Za-z][^'"\u2018\u2019\u201c\u201d\n]{2,60})['"\u2019\u201d]""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -110,13 +110,28 @@ def form_of_pattern(pattern: str, *, start: int = 0) -> StatedForm | None:
     """The form that a pattern of JSON Schema states, if it states that of the whole text.
 
     None for a pattern that may match anywhere, as schemas allow: a rule speaks of whole texts. None
-    too when Python can not read it, or when it could take very long.
+    too for one that is not matched in linear time.
     """
-    if not is_compilable(pattern) or has_nested_repeat(pattern):
+    if not is_compilable(pattern):
         return None
     if not (pattern.startswith("^") and pattern.endswith("$")) or _has_alternatives(pattern):
         return None
     return StatedForm(pattern=pattern, words=f"text that matches {pattern}", start=start)
+
+
+def is_own_form(words: str, pattern: str) -> bool:
+    """Whether a form is told in words of this module, built of its own tokens alone.
+
+    Example:
+        >>> is_own_form("3 capital letters", "^[A-Z]{3}$"), is_own_form("", "")
+        (True, True)
+        >>> is_own_form("text that matches ^password$", "^password$")
+        False
+    """
+    if not words and not pattern:
+        return True
+    made = (*(_of_picture(picture, at) for picture, at in _pictures(words)), *_codes(words))
+    return any((form.words, form.pattern) == (words, pattern) for form in made)
 
 
 def _has_alternatives(pattern: str) -> bool:

@@ -11,9 +11,9 @@ _N = r"[-+\u2212]?\d{1,15}(?:,\d{3}){0,4}(?:\.\d{1,15})?"
 _AFTER = r"(?:\s?(?P<unit>%|°[CF]|[A-Za-z]{1,20}))?"
 
 _BETWEEN = re.compile(
-    rf"""\b(?:between|from|in\s+the\s+range(?:\s+of)?|range(?:s)?(?:\s+is|\s+from)?|within)\s*:?\s*
-        [\[(]?\s*(?P<low>{_N})\s*%?\s*(?:(?:\([^)]{{0,30}}\)\s*)?)
-        (?:and|to|through|-|\u2013|\u2014|\.\.|,)\s*(?P<high>{_N})(?![\d-]){_AFTER}""",
+    rf"""\b(?:between|from|in\s+the\s+range(?:\s+of)?|range(?:s)?(?:\s+is|\s+from)?|within)\s*+:?\s*+
+        [\[(]?\s*+(?P<low>{_N})\s*+%?\s*+(?:(?:\([^)]{{0,30}}\)\s*+)?)
+        (?:and|to|through|-|\u2013|\u2014|\.\.|,)\s*+(?P<high>{_N})(?![\d-]){_AFTER}""",
     re.VERBOSE | re.IGNORECASE,
 )
 _MUST_BE = re.compile(
@@ -40,7 +40,7 @@ _COMPARED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _IN_UNIT = re.compile(
-    rf"\s*(?:and\s+an?\s+multiple\s+of\s+{_N})?,?\s+in\s+(?P<unit>[A-Za-z]{{1,20}})\b",
+    rf"(?:\s*+and\s++an?\s++multiple\s++of\s++{_N})?(?:\s*+,)?\s++in\s++(?P<unit>[A-Za-z]{{1,20}})\b",
     re.IGNORECASE,
 )
 _OR_MORE = re.compile(

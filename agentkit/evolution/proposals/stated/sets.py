@@ -47,7 +47,7 @@ _JOINER = re.compile(r"\s*(?:(?:,|;|\||/)\s*(?:(?:and|or)\b\s*)?|\b(?:and|or)\b\
 _LEAD = re.compile(r"\s*(?:are\b|is\b)?\s*[:=]?\s*(?P<bracket>[\[({<])?\s*", re.IGNORECASE)
 _CLOSERS = {"[": "]", "(": ")", "{": "}", "<": ">"}
 _END = re.compile(
-    r"\s*(?:$|[.!?](?:\s|$|['\")\]])|\n|[,;:(\[\u2014-]*\s*(?:but\s+)?(?:got|received|found|was|not|"
+    r"\s*(?:$|[.!?](?:\s|$|['\")\]])|\n|[,;:(\[\u2014-]*\s*+(?:but\s++)?(?:got|received|found|was|not|"
     r"input|type|you\s+gave|instead|given)\b|\[|\)|;|\u2014)",
     re.IGNORECASE,
 )

@@ -68,7 +68,7 @@ def parameters_known(change: ProposedChange) -> Iterator[FailedCheck]:
             name = next(filter(None, match.groups()), "")
             if name and not set(terms(name)) <= change.vocabulary:
                 yield reason(
-                    "unknown_parameter",
+                    "invented_parameter",
                     "semantic",
                     edit,
                     sentence,

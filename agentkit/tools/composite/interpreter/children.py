@@ -23,7 +23,6 @@ from agentkit.tools.composite import ir
 from agentkit.tools.composite.contracts import Conditions
 from agentkit.tools.composite.interpreter.failures import (
     FAILURES,
-    described,
     fail_on,
     repeated_signal,
     run_error,
@@ -41,7 +40,7 @@ from agentkit.tools.composite.interpreter.meter import Meter
 from agentkit.tools.composite.interpreter.trace import TracedCall
 from agentkit.tools.composite.interpreter.weights import SCALARS
 from agentkit.tools.definition import Effects
-from agentkit.tools.encoding import UnserialisableError, encode_result
+from agentkit.tools.encoding import UnserialisableError, described, encode_result
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 

@@ -12,7 +12,7 @@ from agentkit.tools.composite.interpreter.frames import ACTIVATION, Frame
 from agentkit.tools.composite.interpreter.guard import Guard
 from agentkit.tools.composite.problems import RunCode
 from agentkit.tools.composite.render import render_expression
-from agentkit.tools.encoding import described
+from agentkit.tools.encoding import described, shortened
 
 FAILURES = (
     Guard,
@@ -37,7 +37,6 @@ _CODES: tuple[tuple[type[BaseException], RunCode], ...] = (
     (TypeError, "type_error"),
     (AttributeError, "type_error"),  # a method that the type does not have
 )
-_SHOWN = 300
 
 
 def fail(frame: Frame, node: ir.Expression | None, error: BaseException) -> NoReturn:
@@ -90,8 +89,3 @@ def repeated_signal(path: Sequence[str], signal: ToolSignal) -> ToolSignal:
 def path_text(path: Sequence[str]) -> str:
     """A path of tools for a sentence."""
     return " → ".join(path)
-
-
-def shortened(text: str) -> str:
-    """A text that fits a message."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.errors import ModelRetry, ToolFailed, ToolSignal
+from agentkit.errors import ModelRetry, ReadingLimitError, ToolFailed, ToolSignal
+from agentkit.reading import read_json
 from agentkit.tools.sources.openapi.json_data import plain_json
 from agentkit.tools.sources.openapi.request_bodies import kind_of
 
@@ -43,7 +44,11 @@ class HttpAnswer:
 
 
 def value_of(answer: HttpAnswer) -> Any:
-    """The value of a success: decoded JSON, text, or a description of what is neither."""
+    """The value of a success: decoded JSON, text, or a description of what is neither.
+
+    Raises:
+        ToolFailed: It holds far too many values, or is nested too deeply.
+    """
     if answer.size == 0:
         return {"status": answer.status}
     if answer.text is None:
@@ -55,8 +60,10 @@ def value_of(answer: HttpAnswer) -> Any:
         }
     if kind_of(answer.media_type or "application/json") == "json" or not answer.media_type:
         try:
-            return plain_json(json.loads(answer.text, parse_constant=lambda _: None))
-        except (ValueError, RecursionError):
+            return plain_json(read_json(answer.text))
+        except ReadingLimitError as error:
+            raise ToolFailed(f"the server's answer can not be used: {error}") from error
+        except ValueError:
             return answer.text  # declared as JSON, but is not: the text is all there is
     return answer.text
 
@@ -98,8 +105,8 @@ def detail_of(answer: HttpAnswer) -> str:
     if "html" in answer.media_type:
         return "an HTML page"
     try:
-        data = json.loads(answer.text)
-    except (ValueError, RecursionError):
+        data = read_json(answer.text)
+    except ValueError:
         return " ".join(answer.text.split())[:_LONGEST_DETAIL]
     words = dict.fromkeys(_said(data, 0))
     text = "; ".join(words) if words else answer.text

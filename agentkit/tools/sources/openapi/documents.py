@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ MAX_BYTES = 64 * 1024 * 1024
 """Longest text of a document; GitHub's description has 12 MB."""
 
 _URL = re.compile(r"https?://\S+", re.IGNORECASE)
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _SUPPORTED = re.compile(r"3\.[012](\.\d+)?([-+].*)?")
 _SWAGGER = (
@@ -91,7 +93,7 @@ def decode(text: str | bytes) -> Any:
     if text.lstrip()[:1] not in {"{", "["}:
         return plain_json(load_yaml(text))
     try:
-        data = read_json(text, parse_constant=lambda _: None)
+        data = read_json(text, decode=_DECODER.decode)
     except ReadingLimitError as error:
         raise DefinitionError(f"the document is not read: {error}") from error
     except ValueError as error:

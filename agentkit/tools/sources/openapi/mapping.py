@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agentkit.errors import DefinitionError
 from agentkit.tools.definition import Description, Effects, Origin, Signature, ToolDefinition
+from agentkit.tools.references import check_bounds
 from agentkit.tools.schema import detach_descriptions
 from agentkit.tools.sources.openapi.arguments import Arguments
-from agentkit.tools.sources.openapi.faults import below
+from agentkit.tools.sources.openapi.faults import Unmappable, below
 from agentkit.tools.sources.openapi.operations import Operation
 from agentkit.tools.sources.openapi.pagination import read_pagination
 from agentkit.tools.sources.openapi.parameters import read_parameters
@@ -87,6 +89,11 @@ def map_operation(
     body = read_body(operation, arguments, pools.request)
     bare, texts = _contract(operation, arguments, pools.request)
     answer = read_answer(operation, pools.response)
+    try:
+        check_bounds(bare)
+        check_bounds(answer.schema or {})
+    except DefinitionError as error:
+        raise Unmappable(str(error), pointer=operation.pointer) from error
     pagination = read_pagination(parameters, answer.schema)
     effects = _EFFECTS[operation.method]
     given = operation.operation_id

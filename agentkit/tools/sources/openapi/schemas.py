@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from agentkit.errors import DefinitionError
 from agentkit.tools.sources.dialects import normalise_schema
 from agentkit.tools.sources.keywords import (
     SCHEMA_KEYWORDS,
@@ -110,7 +111,10 @@ class SchemaPool:
             return known
         walk = _Walk(pool=self, document=document)
         found = walk.schema(raw, pointer, 0, here=True)
-        normalised = normalise_schema(found)
+        try:
+            normalised = normalise_schema(found)
+        except DefinitionError as error:
+            raise Unmappable(str(error), pointer=pointer) from error
         self.notes += [
             OpenApiNote(pointer=f"{pointer}{change.pointer}", code="repaired", message=change.rule)
             for change in normalised.changes

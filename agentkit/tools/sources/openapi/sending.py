@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
@@ -182,9 +183,9 @@ def _open(private_hosts: Collection[str] | None) -> httpx.AsyncClient:
 
     transport = None
     if private_hosts is not None:
-        from agentkit.tools.sources.openapi.public_transport import PublicTransport
-
-        transport = PublicTransport(private_hosts)
+        # A subclass of httpx's, which is loaded with the first call.
+        module = import_module("agentkit.tools.sources.openapi.public_transport")
+        transport = module.PublicTransport(private_hosts)
     # No cookie is kept: what one call is told would otherwise be sent with another's.
     jar = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
     return httpx.AsyncClient(

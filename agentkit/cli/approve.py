@@ -1,0 +1,168 @@
+"""``agentkit tools approve``: show what an MCP server lists, and keep what a person agrees to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from agentkit.cli.options import json_option, store_option
+from agentkit.cli.output import one_line, plural, print_json, print_text, say
+from agentkit.cli.stores import opened
+from agentkit.errors import UsageError
+from agentkit.evolution.manager import ToolManager
+from agentkit.library.store import Store
+from agentkit.mcp.client.keeping import approved_in, keep_tools
+from agentkit.mcp.client.listing import HeldTool
+from agentkit.mcp.client.server import McpServer
+from agentkit.mcp.client.transports import HttpPlace, Place, StdioPlace
+
+
+@click.command(
+    short_help="Approve the tools of an MCP server.",
+    epilog="""\b
+Examples:
+  agentkit tools approve orders -- python orders_server.py
+  agentkit tools approve orders http://localhost:8000/mcp --yes
+  agentkit tools approve orders --tool cancel --yes -- python orders_server.py
+
+\b
+In code:
+  McpServer.stdio("python", ["orders_server.py"], name="orders",
+                  approved=approved_in(library, "orders"))""",
+)
+@click.argument("name")
+@click.argument("place", nargs=-1, required=True, metavar="URL|-- COMMAND...")
+@click.option(
+    "--tool",
+    "wanted",
+    multiple=True,
+    metavar="TOOL",
+    help="Approve this tool, also where a check found something in it, or where it changed; may be "
+    "given several times. Otherwise all new tools in which nothing was found.",
+)
+@click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="VARIABLE",
+    help="Hand this environment variable to COMMAND; may be given several times.",
+)
+@click.option("--qualify", is_flag=True, help="Keep every tool as NAME__tool.")
+@click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
+@store_option
+@json_option
+def approve(
+    name: str,
+    place: Sequence[str],
+    *,
+    wanted: Sequence[str],
+    variables: Sequence[str],
+    qualify: bool,
+    yes: bool,
+    store_url: str,
+    as_json: bool,
+) -> None:
+    """Show the tools that an MCP server lists, and approve them.
+
+    Approved tools are kept in the library with a fingerprint of all that the server said of them. A
+    server that is given these approvals offers no other tool, and none that has changed since.
+    """
+    with (
+        opened(store_url) as store,
+        McpServer(
+            _place(place, variables),
+            name=name,
+            prefix=qualify,
+            approved=approved_in(store.load(), name),
+        ) as server,
+    ):
+        chosen = [held for held in server.held if _is_chosen(held, wanted)]
+        _refuse_unknown(server, wanted)
+        if not as_json:
+            _show(server, chosen)
+        if chosen and not yes:
+            _ask(chosen, name)
+        version = _keep(server, chosen, store)
+        if as_json:
+            print_json(_record(server, chosen, version))
+        elif chosen:
+            say(f"{plural(len(chosen), 'tool')} of {name} approved; the library is at {version}.")
+
+
+def _place(given: Sequence[str], variables: Sequence[str]) -> Place:
+    if len(given) == 1 and given[0].startswith(("http://", "https://")):
+        if variables:
+            raise UsageError("--env is for a COMMAND; a URL gets no environment variables")
+        return HttpPlace(url=given[0])
+    absent = [one for one in variables if one not in os.environ]
+    if absent:
+        raise UsageError(f"the environment variable {absent[0]} is not set")
+    environment = {one: os.environ[one] for one in variables}
+    return StdioPlace(command=given[0], args=tuple(given[1:]), env=environment)
+
+
+def _is_chosen(held: HeldTool, wanted: Sequence[str]) -> bool:
+    return held.is_approvable and (held.name in wanted if wanted else held.code == "unapproved")
+
+
+def _refuse_unknown(server: McpServer, wanted: Sequence[str]) -> None:
+    """A name that is not held, or that nobody can approve, is misuse."""
+    approved = {tool.name for tool in server.listing.tools}
+    for name in wanted:
+        held = server.listing.holding(name)
+        if held is not None and not held.is_approvable:
+            raise UsageError(f"{held} It cannot be approved.")
+        if held is None and name not in approved:
+            raise UsageError(f"{server.name} lists no tool {name!r}")
+
+
+def _show(server: McpServer, chosen: Sequence[HeldTool]) -> None:
+    for tool in server.listing.tools:
+        print_text(f"approved  {one_line(tool.name)}")
+    for held in server.held:
+        mark = "new" if held in chosen and held.code == "unapproved" else held.code
+        print_text(f"{mark}  {one_line(held.name)}")
+        if held.tool is not None:
+            print_text(one_line(held.tool.definition.description.summary), indent="    ")
+            hints = [hint for hint, is_set in held.tool.hints.items() if is_set]
+            if hints:
+                print_text(f"says of itself: {', '.join(hints)}", indent="    ")
+        if held.code != "unapproved":
+            print_text(one_line(" ".join(held.reasons)), indent="    ")
+
+
+def _ask(chosen: Sequence[HeldTool], name: str) -> None:
+    """Have a person agree.
+
+    Raises:
+        UsageError: Nobody can be asked.
+        Abort: They do not agree.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            f"{plural(len(chosen), 'tool')} of {name} wait for approval, and nobody can be asked "
+            "here; look at them, then give the same command with --yes"
+        )
+    click.confirm(f"Approve {plural(len(chosen), 'tool')} of {name}?", abort=True, err=True)
+
+
+def _keep(server: McpServer, chosen: Sequence[HeldTool], store: Store) -> int:
+    if not chosen:
+        return store.load().version
+    server.approve(*(held.name for held in chosen))
+    return keep_tools(ToolManager(store), server.tools)
+
+
+def _record(server: McpServer, chosen: Sequence[HeldTool], version: int) -> dict[str, object]:
+    return {
+        "server": server.name,
+        "version": version,
+        "approved": [held.name for held in chosen],
+        "held": [
+            {"name": held.name, "code": held.code, "reasons": list(held.reasons)}
+            for held in server.held
+        ],
+    }

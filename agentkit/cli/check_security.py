@@ -1,0 +1,184 @@
+"""What ``agentkit check`` says of a project's security: files, keys, servers, approvals, events."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agentkit.cli.options import FOLDER
+from agentkit.cli.output import plural
+from agentkit.cli.project import FILE, Project
+from agentkit.episodes.redaction.secrets import KEY_FORMATS
+from agentkit.library import Library
+from agentkit.library.chain_library import told_digests
+from agentkit.library.directory.url import folder_of
+from agentkit.library.events import LibraryEvent
+from agentkit.library.opening import file_of
+from agentkit.library.signing import KEY_VARIABLE
+from agentkit.tools.definition import ToolDefinition
+
+_MOST_BYTES = 5_000_000
+_NAMED = 5
+_FOREIGN = frozenset({"mcp", "openapi"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing to act on.
+
+    Attributes:
+        place: Where: a tool, a file, a version, an event.
+        code: What kind of thing it is.
+        message: What is wrong, or what waits.
+        advice: What to do, a command where there is one.
+        severity: Of an ``error`` or a ``warning`` the exit status is 1, of a ``note`` it is not.
+    """
+
+    place: str
+    code: str
+    message: str
+    advice: str = ""
+    severity: Literal["error", "warning", "note"] = "error"
+
+
+def security_findings(
+    project: Project, store_url: str, library: Library, events: Sequence[LibraryEvent]
+) -> Iterator[Finding]:
+    """What a stranger could use: nothing is written, and no server is asked.
+
+    Args:
+        project: What ``agentkit.toml`` says.
+        store_url: The store that is checked.
+        library: The newest library.
+        events: All that the store keeps.
+    """
+    yield from _readable(store_url)
+    yield from _keys(project)
+    yield from _unapproved(library, events)
+    yield from _unasked(project, library)
+    yield from _unsigned(events)
+
+
+def _readable(store_url: str) -> Iterator[Finding]:
+    """Files with people's words that every user of the machine can read."""
+    if os.name != "posix":
+        return
+    path, folder = file_of(store_url), folder_of(store_url)
+    places = [] if path is None else [path.with_name(path.name + end) for end in ("", "-wal")]
+    if path is not None and path.parent.name == FOLDER:
+        places = [path.parent]  # a closed folder closes what lies in it
+    elif folder is not None:
+        places = [folder / "local"]
+    for place in places:
+        if place.exists() and stat.S_IMODE(place.stat().st_mode) & 0o007:
+            yield Finding(
+                place=str(place),
+                code="readable",
+                severity="warning",
+                message="every user of this machine can read it, with the requests and arguments "
+                "of episodes",
+                advice=f"chmod o= {place}",
+            )
+
+
+def _keys(project: Project) -> Iterator[Finding]:
+    """Keys in files that are likely to be shared."""
+    named = [project.root / FILE]
+    for key in ("tools", "tasks", "held_out", "environment"):
+        files = (value.partition(":")[0] for value in project.keys.get(key, ()))
+        named += [Path(one) for one in files if Path(one).suffix]
+    for path in dict.fromkeys(named):
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            continue
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for number, line in enumerate(lines, start=1):
+            if found := KEY_FORMATS.search(line):
+                yield Finding(
+                    place=f"{path}:{number}",
+                    code="key",
+                    message=f"it holds what looks like a key ({found[0][:4]}...)",
+                    advice="revoke it where it was issued, and read the new one from an "
+                    "environment variable",
+                )
+
+
+def _unapproved(library: Library, events: Sequence[LibraryEvent]) -> Iterator[Finding]:
+    """MCP servers whose tools came in without a person."""
+    seen = {
+        (name, digest)
+        for event in events
+        if event.author.kind == "person"
+        for name, digest in told_digests(event)
+    }
+    servers: dict[str, list[str]] = {}
+    for one in library.definitions:
+        if one.origin.kind == "mcp" and (one.name, one.digest) not in seen:
+            servers.setdefault(one.origin.reference or "an unnamed server", []).append(one.name)
+    for server, names in servers.items():
+        yield Finding(
+            place=server,
+            code="server",
+            severity="warning",
+            message=f"no person approved {_listed(names)} of this MCP server as they are now",
+            advice=f"read them ('agentkit tools show {names[0]}'), then import the listing "
+            "yourself ('agentkit tools import FILE --on-conflict replace'), or take it back "
+            f"('agentkit rollback {names[0]}')",
+        )
+
+
+def _unasked(project: Project, library: Library) -> Iterator[Finding]:
+    """Tools that act while nobody is asked."""
+    destructive = [one.name for one in library.definitions if one.signature.effects.destructive]
+    for command, table in project.tables.items():
+        if destructive and table.get("yes") is True:
+            yield Finding(
+                place=f"{project.root / FILE}: [{command}] yes",
+                code="unasked",
+                severity="warning",
+                message=f"every call of {_listed(destructive)} is approved in advance, though "
+                "it destroys",
+                advice="take the line out, and give --yes where you mean it",
+            )
+    silent = [one.name for one in library.definitions if _acts_silently(one)]
+    if silent:
+        yield Finding(
+            place=silent[0] if len(silent) == 1 else f"{len(silent)} tools",
+            code="unasked",
+            severity="note",
+            message=f"nobody is asked before a model calls {_listed(silent)}, which came from "
+            "outside and may write",
+            advice="declare those destructive that must be approved, in the file they came from",
+        )
+
+
+def _acts_silently(definition: ToolDefinition) -> bool:
+    effects = definition.signature.effects
+    is_foreign = definition.origin.kind in _FOREIGN
+    return is_foreign and not effects.destructive and effects.writes is not False
+
+
+def _unsigned(events: Sequence[LibraryEvent]) -> Iterator[Finding]:
+    """Events without a signature behind signed ones: a writer lacks the key, or is a stranger."""
+    first = next((one.sequence for one in events if one.signature), None)
+    later = (one for one in events if first is not None and one.sequence > first)
+    unsigned = [one.sequence for one in later if not one.signature]
+    if unsigned:
+        yield Finding(
+            place=f"event {unsigned[0]}",
+            code="unsigned",
+            severity="warning",
+            message=f"{plural(len(unsigned), 'event')} from here on have no signature, though "
+            f"events are signed since event {first}",
+            advice=f"set {KEY_VARIABLE} for every program that writes; 'agentkit log --verify' "
+            "shows who wrote them",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    rest = len(names) - _NAMED
+    return f"{shown} and {rest:,} more" if rest > 0 else shown

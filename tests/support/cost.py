@@ -1,0 +1,68 @@
+"""What hostile inputs may cost, and how many of them are tried.
+
+``make test`` tries a few of each kind; ``AGENTKIT_FUZZ_EXAMPLES=2000`` tries more (``make test-all``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import tracemalloc
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, Phase, settings
+
+MAX_SECONDS = 0.25
+"""CPU time that one input may take."""
+
+MAX_BYTES = 50_000_000
+"""Memory that one input may take, beyond its own size."""
+
+EXAMPLES = int(os.environ.get("AGENTKIT_FUZZ_EXAMPLES", "20"))
+
+fuzzing = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking a freeze takes for ever
+    print_blob=True,
+)
+"""How often a property is tried, as a decorator."""
+
+Work = Callable[[], object]
+
+
+def check_cost(work: Work, size: int) -> None:
+    """Fail where an input costs more time or memory than any input may.
+
+    Time is that of this thread's CPU, the least of three tries where the first takes too long:
+    other processes on the machine must not decide. Work that never ends is ended by the test's own
+    timeout.
+
+    Args:
+        work: Reads the input and drops what came of it; errors that users are meant to see are
+            caught inside.
+        size: The input's size in bytes.
+    """
+    work()  # imports and caches are nobody's input
+    seconds = _seconds(work)
+    if seconds > MAX_SECONDS:
+        seconds = min(seconds, _seconds(work), _seconds(work))
+    assert seconds <= MAX_SECONDS, f"{seconds:.3f} CPU seconds for an input of {size} bytes"
+    peak = _peak(work)
+    assert peak <= MAX_BYTES + size, f"{peak:,} bytes for an input of {size:,} bytes"
+
+
+def _seconds(work: Work) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
+def _peak(work: Work) -> int:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

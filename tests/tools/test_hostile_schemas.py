@@ -1,0 +1,206 @@
+"""Schemas from strangers end within a bound of steps, whoever walks them and whatever they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from support.hostile_schemas import hostile_schemas, hostile_values
+
+from agentkit import Agent, Tool
+from agentkit.errors import DefinitionError
+from agentkit.export.renderers import FORMATS, render
+from agentkit.messages import ToolCall
+from agentkit.models.call_schema import call_schema
+from agentkit.testing import ScriptedModel
+from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
+from agentkit.tools.coercion import coerce
+from agentkit.tools.definition import Signature, ToolDefinition
+from agentkit.tools.sources import definition_from_json
+from agentkit.tools.types.schemas import declared_type
+from agentkit.tools.validation import ArgumentValidator
+
+
+def _chain(levels: int, link: Any, end: Any) -> dict[str, Any]:
+    """A schema of an object whose ``x`` refers on and on; ``link`` makes a level of the next."""
+    parts = {f"d{at}": link({"$ref": f"#/$defs/d{at + 1}"}) for at in range(levels)}
+    return {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/d0"}},
+        "$defs": {**parts, f"d{levels}": end},
+    }
+
+
+DOUBLING = {
+    "allOf": lambda next_: {"allOf": [next_, next_]},
+    "anyOf": lambda next_: {"anyOf": [next_, next_]},
+    "oneOf": lambda next_: {"oneOf": [next_, next_]},
+    "not": lambda next_: {"not": {"allOf": [next_, {"not": next_}]}},
+    "if": lambda next_: {"if": next_, "then": next_, "else": next_},
+    "dependentSchemas": lambda next_: {"dependentSchemas": {"a": next_, "b": next_}, "allOf": []},
+}
+
+
+@pytest.mark.parametrize("keyword", DOUBLING)
+def test_references_that_double_are_refused_where_a_tool_is_imported(keyword) -> None:
+    """Twenty-six doublings are counted, not walked: the tool is refused with the reason."""
+    schema = _chain(26, DOUBLING[keyword], {"type": "string"})
+    with pytest.raises(DefinitionError, match="one value against more than 10,000 schemas"):
+        definition_from_json({"name": "x", "inputSchema": schema})
+    unread = ToolDefinition(name="x", signature=Signature(parameters=schema))
+    with pytest.raises(DefinitionError, match="one value against more than 10,000 schemas"):
+        ArgumentValidator(unread).check({"x": {"a": 1, "b": 2}})
+
+
+@pytest.mark.parametrize("keyword", DOUBLING)
+def test_a_validation_ends_with_a_reason(keyword) -> None:
+    """Even unread by anybody, such a schema costs a bounded number of steps, and refuses."""
+    validator = BoundedValidator(_chain(26, DOUBLING[keyword], {"type": "integer"}))
+    value: Any = {"x": {"a": 1, "b": 2}}
+    with pytest.raises(UncheckableError, match="too expensive to validate: more than"):
+        validator.errors(value, limit=100_000)
+
+
+def test_recursion_into_a_value_is_bounded_as_well() -> None:
+    """A schema of three lines doubles with every level of a nested value."""
+    part = {"items": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}}
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": part}}
+    deep: Any = 1
+    for _ in range(40):
+        deep = [deep]
+    validator = ArgumentValidator(ToolDefinition.from_schema("f", "", schema))
+    (problem,) = validator.check({"x": deep})
+    assert "can not be checked: too expensive to validate: more than" in problem.rule
+
+
+def test_long_messages_are_counted() -> None:
+    """A thousand branches that each quote a large value do not fill the memory."""
+    branches = [{"const": number} for number in range(5_000)]
+    validator = BoundedValidator({"anyOf": branches})
+    tracemalloc.start()
+    try:
+        with pytest.raises(UncheckableError, match="too expensive"):
+            validator.errors("x" * 200_000)
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("keyword", ["patternProperties", "unevaluatedProperties"])
+def test_patterns_of_names_are_matched_in_linear_time(keyword) -> None:
+    """Every keyword that looks at names by pattern uses the engine that ends."""
+    schema = {"type": "object", "patternProperties": {"^(a|a)*$": {"type": "integer"}}}
+    schema |= (
+        {"additionalProperties": False} if keyword == "patternProperties" else {keyword: False}
+    )
+    validator = ArgumentValidator(ToolDefinition.from_schema("f", "", {"properties": {}, **schema}))
+    assert validator.check({"aaa": 1}) == ()
+    assert validator.check({"aaa": "1"})
+    assert validator.check({"a" * 5_000 + "!": 1})
+
+
+def test_unevaluated_properties_see_what_holds_beside_them() -> None:
+    """Names count as known through references, branches that hold, conditions and dependencies."""
+    schema = {
+        "$defs": {"base": {"properties": {"a": {}}}},
+        "$ref": "#/$defs/base",
+        "anyOf": [{"properties": {"b": {"const": 1}}, "required": ["b"]}, True],
+        "if": {"properties": {"c": {"const": 1}}, "required": ["c"]},
+        "then": {"properties": {"d": {}}},
+        "else": {"properties": {"e": {}}},
+        "dependentSchemas": {"a": {"properties": {"f": {}}}},
+        "unevaluatedProperties": {"type": "integer"},
+    }
+    validator = BoundedValidator(schema)
+    assert validator.errors({"a": "", "b": 1, "c": 1, "d": "", "f": "", "z": 1}) == []
+    assert validator.errors({"a": "", "e": "", "f": ""}) == []
+    for unknown in ({"b": "", "e": ""}, {"d": ""}, {"f": ""}, {"z": ""}):
+        assert validator.errors(unknown), unknown
+
+
+def test_a_schema_with_many_large_patterns_is_refused() -> None:
+    """Compiling patterns takes time too: their size is counted before any is compiled."""
+    properties = {f"x{at}": {"type": "string", "pattern": f".{{1,{900 + at}}}"} for at in range(50)}
+    with pytest.raises(DefinitionError, match="its 50 patterns are too large"):
+        definition_from_json({"name": "x", "inputSchema": {"properties": properties}})
+
+
+def test_schemas_of_schemas_are_bounded() -> None:
+    """Whether data are a schema at all is found out within the bound too."""
+    assert (
+        schema_fault({"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"})
+        is None
+    )
+    assert str(schema_fault({"properties": {"x": {"type": 3}}})).startswith("at properties/x/type")
+    deep: Any = {}
+    for _ in range(5_000):
+        deep = {"items": deep}
+    assert "nested too deeply" in str(schema_fault(deep))
+    huge = {"anyOf": [{"required": [f"n{at}-{it}" for it in range(90)]} for at in range(9_000)]}
+    assert "too expensive" in str(schema_fault(huge))
+
+
+async def test_a_hostile_schema_does_not_stop_the_loop() -> None:
+    """While arguments are held against such a schema, everything else goes on."""
+    part = {"items": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}}
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": part}}
+    tool = Tool(definition=ToolDefinition.from_schema("f", "", schema), function=lambda x: x)
+    deep: Any = "y" * 300_000
+    for _ in range(40):
+        deep = [deep]
+    call = ToolCall(call_id="1", name="f", arguments={"x": deep})
+    longest, last = 0.0, time.monotonic()
+
+    async def beat() -> None:
+        nonlocal longest, last
+        while True:
+            await asyncio.sleep(0.01)
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+
+    heart = asyncio.create_task(beat())
+    run = await Agent(ScriptedModel([[call], "done"]), tools=[tool]).run("Go.")
+    heart.cancel()
+    (result,) = run.episode.results
+    assert "too expensive to validate" in result.text
+    assert longest < 5
+
+
+EXAMPLES = settings(max_examples=settings().max_examples // 2)
+
+
+@EXAMPLES
+@given(hostile_schemas(), hostile_values())
+def test_every_walk_over_a_hostile_schema_ends(schema, value) -> None:
+    """Import, validation, coercion, types, grammars and exports all end, with a value or a reason.
+
+    The bound is the issue's quarter of a second for each, with room for a busy machine.
+    """
+    text = json.dumps(schema)
+    unread = ToolDefinition(name="t", signature=Signature(parameters=schema, result=schema))
+    walks = {
+        "import": lambda: definition_from_json({"name": "t", "inputSchema": schema}),
+        "check": lambda: ArgumentValidator(unread).check(value),
+        "runnable": lambda: ArgumentValidator(unread).runnable(value),
+        "errors": lambda: BoundedValidator(schema).errors(value),
+        "coerce": lambda: coerce(value, schema, fill="all"),
+        "type": lambda: declared_type(schema),
+        "grammar": lambda: call_schema([unread]),
+        **{f"render {one}": lambda one=one: render([unread], one) for one in FORMATS},
+    }
+    for name, walk in walks.items():
+        started = time.process_time()
+        tracemalloc.start()
+        try:
+            walk()
+        except (DefinitionError, UncheckableError):
+            pass
+        finally:
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert time.process_time() - started < 5, (name, text[:500])
+        assert most < 50_000_000 + 10 * len(text), (name, text[:500])
