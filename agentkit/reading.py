@@ -12,11 +12,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 from agentkit.errors import ReadingLimitError, UsageError
-
-AnyText = TypeVar("AnyText", str, bytes)
 
 LIMIT_VARIABLE = "AGENTKIT_READ_LIMIT"
 MAX_DEPTH = 200
@@ -107,18 +105,14 @@ def unpacked_lines(source: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def read_json(
-    text: AnyText,
-    *,
-    decode: Callable[[AnyText], Any] = json.loads,
-) -> Any:
+def read_json(text: str | bytes, *, decode: Callable[[Any], Any] = json.loads) -> Any:
     """The data of a JSON text.
 
     Values are counted before anything is built, so that what is refused costs a look at its bytes.
 
     Args:
         text: The document.
-        decode: What builds the data, such as the ``decode`` of a stricter ``json.JSONDecoder``.
+        decode: What builds the data of a text, such as ``decode`` of a ``json.JSONDecoder``.
 
     Raises:
         ReadingLimitError: It holds too many values, or is nested too deeply; a ``ValueError``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agentkit.errors import AgentKitError
+from agentkit.errors import AgentKitError, StoreFormatError
 from agentkit.library.abilities import ChangeLog
 from agentkit.library.chain_faults import ChainFault
 from agentkit.library.events import EventKind, LibraryEvent
@@ -44,8 +44,18 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
     """
     kept = tuple(events)
     held = _Held(store)
-    found = [fault for event in kept if event.library_version for fault in _faults(event, held)]
+    found = [
+        fault for event in kept if event.library_version for fault in _readable(event, held)
+    ]
     return (*found, *_untold(kept, store.versions()))
+
+
+def _readable(event: LibraryEvent, held: _Held) -> Iterator[ChainFault]:
+    """The faults of an event; what the store itself refuses to read is one."""
+    try:
+        yield from _faults(event, held)
+    except StoreFormatError as error:
+        yield _fault(event, f"tells of what the store does not read: {error}")
 
 
 def _faults(event: LibraryEvent, held: _Held) -> Iterator[ChainFault]:

@@ -67,10 +67,11 @@ def test_a_library_as_the_events_say_has_no_fault(path):
 
 @pytest.mark.parametrize("word", ["evil", "fine"])
 def test_a_definition_changed_in_the_file_is_found(path, word):
-    """Words that were changed behind the store's back are found, at each version that had them."""
+    """Words changed behind the store's back are found at each event that tells of their tool."""
     tamper(path, f"UPDATE definitions SET body = replace(body, 'old words', '{word}')")
     assert [(fault.code, fault.sequence) for fault in found_in(path)] == [
         ("definition", 1),
+        ("definition", 2),
         ("definition", 3),
     ]
 
@@ -133,8 +134,8 @@ def test_events_about_several_tools_are_held_to_the_store(many):
 @pytest.mark.parametrize(
     ("sql", "sequences"),
     [
-        ("UPDATE definitions SET body = replace(body, 'old words', 'evil')", [1, 1]),
-        ("UPDATE definitions SET body = replace(body, 'new words', 'evil')", [2, 2]),
+        ("UPDATE definitions SET body = replace(body, 'old words', 'evil')", [1, 2, 3]),
+        ("UPDATE definitions SET body = replace(body, 'new words', 'evil')", [1, 2, 3]),
         ("DELETE FROM revisions WHERE version = 3", [3]),
         ("DELETE FROM revisions WHERE version = 1 AND tool_name = 'climate'", [1]),
     ],
@@ -163,7 +164,7 @@ def test_a_digest_over_very_many_tools(tmp_path, sql):
         tamper(path, sql)
         (fault,) = found_in(path)
         assert (fault.code, fault.sequence) == ("definition", 2)
-        assert "brought 10 definitions" in fault.message
+        assert "holds a definition of 'last' that was changed" in fault.message
 
 
 class NoHistories(MemoryStore):

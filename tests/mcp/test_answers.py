@@ -96,3 +96,25 @@ async def test_an_error_of_the_protocol_is_a_failure(fake, entry):
         agent = Agent(ScriptedModel(script), tools=connected.tools)
         result = (await agent.run("Go.")).episode.results[0]
     assert result.failure.kind == "tool_failed"
+
+
+def nested(levels, innermost):
+    """A value that many levels of lists are around."""
+    for _ in range(levels):
+        innermost = [innermost]
+    return innermost
+
+
+@pytest.mark.parametrize("many", [nested(400, 1), [[]] * 600_000], ids=["deep", "wide"])
+async def test_structure_without_end_is_a_failure(answered, many):
+    """Few bytes that stand for many values or levels end the call, and nothing else."""
+    result = await answered({"content": [], "structuredContent": {"total": many}})
+    assert result.status == "failed"
+    assert len(result.text) < 1_000
+
+
+async def test_structure_as_deep_as_the_protocol_takes_is_a_value(answered):
+    """What the official client lets through is deep enough for no walk of ours to break."""
+    many = nested(180, 1)
+    result = await answered({"content": [], "structuredContent": {"total": many}})
+    assert result.value == {"total": many}

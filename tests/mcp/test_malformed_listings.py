@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.mcp import McpServer
+from agentkit.errors import McpConnectionError
+from agentkit.mcp import McpLimits, McpServer
 
 RAW = Path(__file__).parent / "servers" / "raw.py"
 
@@ -67,3 +68,32 @@ async def test_what_a_result_may_be_depends_on_the_version(entry, protocol, name
         sys.executable, place, name="raw", protocol=protocol, new_tools="screen"
     ) as server:
         assert [tool.name for tool in server.tools] == names
+
+
+def _deep(levels):
+    schema: dict[str, object] = {"type": "object"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize("place", ["inputSchema", "outputSchema", "_meta"])
+async def test_an_entry_nested_deeply_takes_no_other_tool_with_it(entry, place):
+    """Levels that the official client still reads break none of our walks over an entry."""
+    listed = json.dumps([entry("deep", **{place: _deep(90)}), entry("good")])
+    raw = McpServer.stdio(
+        sys.executable, ["-I", str(RAW), listed], protocol="legacy", new_tools="screen"
+    )
+    async with raw as server:
+        assert "good" in {tool.name for tool in server.tools}
+        assert [held.name for held in server.held] in ([], ["deep"])
+
+
+async def test_a_listing_that_nobody_can_read_is_an_error_in_time(entry):
+    """A message too deep for the official client is none, and the wait for it has its end."""
+    listed = json.dumps([entry("deep", inputSchema=_deep(200))])
+    limits = McpLimits(list_seconds=0.5)
+    place = ["-I", str(RAW), listed]
+    with pytest.raises(McpConnectionError, match="can not be reached"):
+        async with McpServer.stdio(sys.executable, place, protocol="legacy", limits=limits):
+            pass

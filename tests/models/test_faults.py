@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,8 @@ from agentkit.errors import (
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, ModelSettings, TextDelta
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
+from agentkit.models.wire.events import EventParser
+from agentkit.models.wire.reading import read_body
 from agentkit.testing.faulty_server import (
     ErrorStatus,
     FaultyServer,
@@ -327,3 +330,38 @@ async def test_stream_that_is_abandoned_frees_the_connection(open_model, questio
             await stream.aclose()
             assert await ask(model, question, streamed=False) == "well"
         assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['{"a":' * 300 + "1" + "}" * 300, "[" * 100_000, "[" + "[]," * 600_000 + "[]]"],
+    ids=["deep", "no end", "wide"],
+)
+async def test_an_answer_without_end_is_refused(open_model, question, body) -> None:
+    """Few bytes that stand for many levels or values are an answer that can not be used."""
+    with FaultyServer([RawReply(body=body)] * 4) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelResponseError, match=r"nested too deeply|values"):
+                await ask(model, question, streamed=False)
+
+
+async def test_a_body_without_end_is_not_read_to_its_end() -> None:
+    """An answer, an event and a stream end where no honest one is as long."""
+    piece, read = b"x" * 1_000_000, 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal read
+        while True:
+            read += 1
+            yield piece
+
+    with pytest.raises(ModelResponseError, match="more than 134,217,728 bytes"):
+        await read_body(pieces())
+    assert read == 135
+    for start in (b"", b"data: 1\n\n", b"data: 1\n"):
+        parser = EventParser()
+        parser.feed(start)
+        for _ in range(134):
+            parser.feed(piece)
+        with pytest.raises(ModelResponseError, match="more than 134,217,728 bytes"):
+            parser.feed(piece)

@@ -20,6 +20,8 @@ BAD = {
     "not utf-8": (b'{"model": "\xff"}', "invalid_json", None),
     "nan": (b'{"model": NaN}', "invalid_json", None),
     "deep": (b"[" * 100_000, "invalid_json", None),
+    "deep but whole": (b'{"x":' + b"[" * 300 + b"]" * 300 + b"}", "invalid_json", None),
+    "wide": (b'{"x":[' + b"[]," * 600_000 + b"[]]}", "invalid_json", None),
     "huge number": (b'{"model": ' + b"9" * 5000 + b"}", "invalid_json", None),
     "nothing": ({}, "missing_model", "model"),
     "model is a number": ({"model": 3}, "missing_model", "model"),

@@ -22,7 +22,7 @@ from agentkit.evolution.validation.texts import mapping, rules_of, sequence
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules.inherited import ToolsByName, demanded
 
-_TRUSTED: frozenset[OriginKind] = frozenset({"person", "code"})
+TRUSTED: frozenset[OriginKind] = frozenset({"person", "code"})
 _READ = frozenset({"summary", "tag", "parameter", "usage_rule", "condition"})
 """Kinds of texts that every check of words reads; those of a model pass when these checks do."""
 
@@ -82,7 +82,7 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
         >>> [(one.text, one.kind, one.waits) for one in fresh_texts(change)]
         [('your password', 'server', True), ('Oslo', 'model', True)]
     """
-    if change.written_by in _TRUSTED and not change.origins:
+    if change.written_by in TRUSTED and not change.origins:
         return ()
     known = _known(change)
     return tuple(
@@ -146,7 +146,7 @@ def _told(words: _Words, change: ProposedChange) -> Iterator[FreshText]:
 
 
 def _waits(words: _Words, origin: TextOrigin) -> bool:
-    if origin.kind in _TRUSTED or (origin.kind == "model" and words.is_read):
+    if origin.kind in TRUSTED or (origin.kind == "model" and words.is_read):
         return False
     return not (words.is_value and origin.is_used and not _is_sentence(origin.text))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentkit.evolution.validation.novelty import says_new
-from agentkit.evolution.validation.origins import fresh_texts
+from agentkit.evolution.validation.origins import TRUSTED, fresh_texts
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.semantic.comparing import compares
 from agentkit.evolution.validation.texts import sentences_of
@@ -61,8 +61,9 @@ class ValidationPolicy:
             person who agrees answers for the judge. A judge is a model that such words may talk
             to; ``("person",)`` asks a person alone.
         new_words: Needed when a text says something that the tool did not say
-            (``novelty.says_new``), whatever the tool does. A person who agrees answers for the
-            judge too, unless something else asks for both.
+            (``novelty.says_new``), whatever the tool does, unless a person or the tool's own code
+            wrote it. A person who agrees answers for the judge too, unless something else asks
+            for both.
         undeclared: Needed when the tool declares nothing about writing. It is treated as one that
             may write, which alone is no reason to wait: without effects most imported tools would
             wait for a person forever, and people would learn to agree unread.
@@ -96,7 +97,7 @@ class ValidationPolicy:
             wanted.update(self.comparing)
         if self.untrusted and any(text.waits for text in fresh_texts(change)):
             wanted.update(self.untrusted)
-        if not wanted.issuperset(self.new_words) and says_new(change):
+        if change.written_by not in TRUSTED and says_new(change):
             wanted.update(self.new_words)
         return tuple(needed for needed in _BOTH if needed in wanted)
 

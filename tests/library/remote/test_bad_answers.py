@@ -67,6 +67,8 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
             "log in",
         ),
         (RawReply(body="no json"), StoreFormatError, "not JSON"),
+        (RawReply(body='{"a":' * 300 + "1" + "}" * 300), StoreFormatError, "nested too deeply"),
+        (RawReply(body="[" + "[]," * 300_000 + "[]]"), StoreFormatError, "values"),
         (RawReply(body="[]"), StoreFormatError, "not a JSON object"),
         (RawReply(body="{}"), StoreFormatError, "not the head"),
         (RawReply(body={**HEAD, "version": -1}), StoreFormatError, "not the head"),

@@ -131,6 +131,21 @@ async def test_a_post_is_not_repeated_blindly(api, ask, answers, waits):
     assert await ask(answers.json({}, 503, retry_after="1"), answers.json(1), method="post") == 1
 
 
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * 300 + b"]" * 300, b"[" * 100_000, b"[" + b"[]," * 600_000 + b"[]]"],
+    ids=["deep", "no end", "wide"],
+)
+@pytest.mark.parametrize("status", [200, 422])
+async def test_an_answer_without_end_is_a_failure_in_words(ask, answers, body, status):
+    """Few bytes that stand for many levels or values neither break a walk nor fill memory."""
+    answer = answers.raw(body, media_type="application/json", status_code=status)
+    with pytest.raises((ToolFailed, ModelRetry)) as caught:
+        await ask(answer)
+    assert "nested too deeply" in str(caught.value) or "values" in str(caught.value) or status > 200
+    assert len(str(caught.value)) < 1_000
+
+
 async def test_an_answer_that_is_too_long_is_cut_off(ask, answers):
     """The model is told to ask for less; nothing is kept of it."""
     with pytest.raises(ModelRetry, match="longer than the 1,000 bytes"):
