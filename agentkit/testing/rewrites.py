@@ -65,7 +65,8 @@ class RewriteCase:
         place: Where, as for ``rewrite``.
         value: What stands there then.
         labels: The further columns, such as class, style and language.
-        evidence: Messages of failed and accepted calls that support the change.
+        evidence: Messages of failed calls, which start with *failed*, and accepted calls, that
+            support the change.
     """
 
     tool: str
@@ -75,8 +76,9 @@ class RewriteCase:
     evidence: tuple[str, ...] = ()
 
     def change(self, library: Library) -> ProposedChange:
-        """The change itself."""
-        return rewrite(self.tool, {self.place: self.value}, library=library)
+        """The change itself; its sources are what tools said of failed calls."""
+        said = tuple(text for text in self.evidence if text.startswith("failed"))
+        return rewrite(self.tool, {self.place: self.value}, library=library, sources=said)
 
 
 def read_rewrites(path: Path) -> tuple[RewriteCase, ...]:

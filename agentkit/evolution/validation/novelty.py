@@ -11,93 +11,53 @@ a *relative*. So the question is turned round. A rewrite whose words all stand i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
-from agentkit.evolution.validation.folding import folded
+from agentkit.evolution.validation.folding import folded, stands_in
+from agentkit.evolution.validation.forms import (
+    BOUND,
+    BY_DEFAULT,
+    COUNTS,
+    EXAMPLE,
+    HOW_LONG,
+    ISO,
+    OF_ALL_TALK,
+    OF_FORM,
+    QUOTED,
+    UNLESS_GIVEN,
+    WHAT_WAS_SAID,
+    WIDE,
+    WRITTEN_SO,
+    masks,
+    shown,
+)
 from agentkit.evolution.validation.numbers import numbers_in, readings_of
+from agentkit.evolution.validation.plain import (
+    ALIKE,
+    BEFORE_OBJECTS,
+    CAPITALS,
+    DESCRIBING,
+    FORMAL,
+    PLAIN,
+    PLAIN_ABROAD,
+    PLAIN_UNSPACED,
+    SMALL,
+    UNITS,
+    WRITING,
+    catalogue_nouns,
+    is_plain,
+    stem,
+)
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.semantic.comparing import without_closed_forms
-from agentkit.evolution.validation.shipped import shipped_sections
 from agentkit.evolution.validation.texts import Edit, leaves, mapping, rules_of
 
-_ENDING = re.compile(
-    r"(?:ations?|ings?|ions?|ers?|ors?|ies|ied|ed|es|ly|al|en|er|te?n|(?<!s)s|e|y|a|o)$"
-)
-_LONGEST_STEM = 7
-_DOUBLED = frozenset("bdfgmnprt")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,]*|[%€£$]")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-
-_COUNTS = {
-    word: float(number)
-    for number, words in enumerate(
-        (
-            "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro",
-            "five funf cinq cinco", "six sechs seis", "seven sieben sept siete",
-            "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez",
-            "eleven elf onze once", "twelve zwolf douze doce",
-        ),
-        start=2,
-    )
-    for word in words.split()
-}  # fmt: skip
-_HOW_LONG = re.compile(
-    r"(?<![\w.,])(?<!least )(?<!most )(?<!up to )(?<!than )"
-    rf"(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
-    r"(?:digit|letter|character|decimal|ziffer|buchstabe|zeichen|chiffre|lettre|cifra|letra))"
-)
-"""*three letters*, *six digits*: how many characters a value has, and no limit of that."""
-
-_ONE = (
-    r"[`\"'“„«]?(?:[A-Z0-9][\w.+@/:-]{0,30}(?:\s[A-Z][\w-]{0,20}){0,2}"
-    r"|[\w.+-]{0,30}[\d@/_][\w.+@/:-]{0,30}|[a-z]{2,3}(?<!\bor)(?<!\band))[`\"'”“»]?(?!\w)"
-)
-_AND = r"(?:,|/|、|\b(?:or|and|oder|und|ou|et|y|o|to)\b){1,2}"
-_ONES = rf"{_ONE}(?:\s?{_AND}\s?{_ONE}){{0,5}}"
-_AS = (
-    r"(?:\b(?:[Ss]uch as|e\.g\.,?|[Ff]or (?:example|instance),?|[Ll]ike|z\. ?B\.|[Pp]ar exemple"
-    r"|comme|[Pp]\. ?ej\.|[Pp]or ejemplo|como|beispielsweise|[Ee]xample:)\s"
-    r"|(?:例如|比如|例えば|例|如):?)\s?"
-)
-_EXAMPLE = re.compile(rf"{_AS}{_ONES}|\((?:e\.g\.,?\s?|z\. ?B\.\s?|如)?{_ONES}\)")
-"""Values as examples: names with a capital, codes, numbers. Small words are words, and are read."""
-
-_SAYING = r"(?:[`\"“„«「『]\s?[^`\"”“»」』\n]{1,30}\s?[`\"”“»」』]|'[^'\n]{1,30}')(?!\w)"
-_QUOTED = re.compile(
-    rf"{_AS}[`\"'“„«「『][^`\"'”“»」』\s]{{1,30}}[`\"'”“»」』](?!\w)|\b(?:not|nicht|statt)\s{_SAYING}"
-    rf"|(?<!\w){_SAYING}(?=\s*(?:is|are|means?|=|:|stands|ist|heisst|est|es|は|是|表示)(?!\w))"
-)
-"""What users may say: an example, or what is explained (*"under 15k" is 15000*)."""
-
-_WIDE = str.maketrans("\uff08\uff09\uff1a\u2018\u2019", "():''")
-
-_PEOPLE = r"(?:user|customer|caller|client|person|people|utilisateur|usuario|nutzer|kunde)"
-_WHAT_WAS_SAID = re.compile(
-    rf"\b{_PEOPLE}s? (?:also |did not |does not |do not |has |have |n'est |no )*"
-    r"(?:ask|name|say|said|mention|give|gave|given|want|mean|meant|specif|state|need|provide|write|wrote|care|know"
-    rf"|dice|pide)\w*|\b(?:none|nothing|not|was|is|were|are) mentioned\b"
-    rf"|\bask(?:ing)? (?:the )?{_PEOPLE}s?\b|用户(?:只|所)?(?:说|问|提供|指定|给出)"
-)
-"""What was said decides over arguments; any other word about people is one that is read."""
-
-_BOUND = re.compile(
-    r"\bat (?:most|least)\b|\b(?:up to|no (?:more|less|fewer) than"
-    r"|(?:more|less|fewer|greater|higher|lower) than(?: or equal to)?|above|below|over|under"
-    r"|hochstens|mindestens|au plus|au moins|como (?:maximo|minimo))(?= ?-?\d)"
-    r"|(?<=\d) or (?:more|less|above|below)"
-)
-"""Words of a limit, whose number is asked for instead."""
-
-_OF_FORM = re.compile(
-    r"\bone or more\b|\b(?:upper|lower)(?:[- ]?case\w*|(?= (?:or|and) (?:upper|lower)\b))"
-    r"|\biso[- ]?\d{3,5}(?:-\d)?\b|\blast(?= name\b)|\bfrom one (?:\w+ ){1,2}(?:in)?to another\b"
-    r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)\b)"
-)
-"""Words that move a value elsewhere; here they say how it is written, or which part is meant."""
 
 
 def says_new(change: ProposedChange) -> bool:
@@ -117,7 +77,7 @@ def new_words(change: ProposedChange) -> Iterator[tuple[Edit, tuple[str, ...]]]:
     """The changed texts that say something new, each with the words that do.
 
     A parameter's text counts as new as well when it does not begin with that parameter, or less
-    than half of it is about it: it is exchanged then, in words that the tool has elsewhere.
+    than a third of it is about it: it is exchanged then, in words that the tool has elsewhere.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
@@ -132,8 +92,19 @@ def new_words(change: ProposedChange) -> Iterator[tuple[Edit, tuple[str, ...]]]:
         if edit.kind in {"example", "rule"}:
             continue
         words = tuple(dict.fromkeys(grounds.ungrounded(edit)))
-        if words:
+        if words and not (len(words) == 1 and _is_rewritten(edit) and _is_of_catalogues(words[0])):
             yield edit, words
+
+
+def _is_rewritten(edit: Edit) -> bool:
+    """Whether a text says what tool or parameter are, and is no sentence more about its use."""
+    is_longer = bool(edit.before) and edit.after.startswith(edit.before)
+    return edit.kind == "parameter" or (edit.kind == "summary" and not is_longer)
+
+
+def _is_of_catalogues(word: str) -> bool:
+    """Whether a word is a noun that many unrelated tools use, and can do no harm."""
+    return not catalogue_nouns().isdisjoint((word, word.removesuffix("s"), f"{word}s"))
 
 
 class _Grounds:
@@ -152,22 +123,30 @@ class _Grounds:
         self._numbers = change.shown_numbers | numbers_in(self._said)
         for facts in change.parameters.values():
             self._numbers |= facts.numbers
-        self._measures = {_UNITS[word] for word in _LETTERS.findall(self._said) if word in _UNITS}
+        self._masks = frozenset(masks(self._said))
+        self._measures = {UNITS[word] for word in _LETTERS.findall(self._said) if word in UNITS}
 
     def ungrounded(self, edit: Edit) -> Iterator[str]:
         """The words and numbers of a text that nothing bears out."""
         about = _About(self._change, edit)
-        text = _QUOTED.sub(" ", _EXAMPLE.sub(" ", edit.after.translate(_WIDE)))
+        text = QUOTED.sub(" ", EXAMPLE.sub(" ", edit.after.translate(WIDE)))
         text = without_closed_forms(self._change, folded(text))
-        text = _WHAT_WAS_SAID.sub(" ", text)
-        text = _HOW_LONG.sub(lambda found: "" if about.has_length(found[1]) else found[1], text)
-        text = _OF_FORM.sub(" ", _BOUND.sub(" ", text))
+        text = WHAT_WAS_SAID.sub(" ", text)
+        text = HOW_LONG.sub(lambda found: "" if about.has_length(found[1]) else found[1], text)
+        text = OF_FORM.sub(" ", BOUND.sub(" ", UNLESS_GIVEN.sub("by default", text)))
+        yield from (found.group() for found in OF_ALL_TALK.finditer(text))
+        yield from about.other_defaults(text)
+        yield from sorted(set(masks(text)) - (self._masks or ISO) - about.masks)
+        text = WRITTEN_SO.sub(" ", text)
+        if edit.kind == "summary":
+            yield from self._other_deed(text)
+        alike = Counter(map(_significant, _NUMBER.findall(edit.after)))
         content: list[bool] = []  # of each word that speaks of something, whether it is of this
         for match in _WORD.finditer(text):
             word = match.group()
             if word[0].isdigit():
                 number = word.rstrip(".,")
-                if not self._knows_number(number, edit.after):
+                if not self._knows_number(number, alike):
                     yield number
             elif _UNSPACED.search(word):
                 yield from self._unspaced(word)
@@ -175,31 +154,43 @@ class _Grounds:
                 yield word
             elif (cut := stem(word)) in about.stems:
                 content.append(True)
-            elif word not in _UNITS and cut not in (_PLAIN if content else _FORMAL):
-                content.append(False)
-        if edit.parameter and content and not (content[0] and 2 * sum(content) >= len(content)):
+            elif word not in UNITS and cut not in (PLAIN if content else FORMAL):
+                content += [False] if word not in PLAIN_ABROAD else []
+        if edit.parameter and content and not (content[0] and 3 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
+
+    def _other_deed(self, text: str) -> Iterator[str]:
+        """The verb with which a summary begins when the tool did not say that it does this."""
+        words = _LETTERS.findall(text)
+        name = _HUMP.sub(" ", self._change.base.name)
+        done = folded(f"{self._change.summaries[0]} {name}".replace("_", " "))
+        if not words or stem(words[0]) in map(stem, _LETTERS.findall(done)):
+            return
+        if is_plain(words[0]):
+            if self._change.base.signature.effects.writes and stem(words[0]) in DESCRIBING:
+                yield words[0]
+        elif words[1:] and words[1] in BEFORE_OBJECTS:
+            yield words[0]
 
     def _is_grounded(self, word: str, about: _About) -> bool:
         cut = stem(word)
         if cut in self._stems or (len(word) == 1 and word.isascii()):
             return True
-        if cut in _PLAIN:
-            return cut not in _WRITING or not about.is_fixed or about.is_written(cut)
-        measure = _UNITS.get(word)
-        return measure in self._measures or _COUNTS.get(word) in self._numbers
-
-    def _knows_number(self, written: str, text: str) -> bool:
-        """One that stands somewhere already, or that another number of the text explains."""
-        if readings_of(written) & self._numbers:
+        if cut in PLAIN:
+            return cut not in WRITING or not about.is_fixed or about.is_written(cut)
+        if word in PLAIN_ABROAD:
             return True
+        measure = UNITS.get(word)
+        return measure in self._measures or COUNTS.get(word) in self._numbers
+
+    def _knows_number(self, written: str, alike: Counter[str]) -> bool:
+        """One that stands somewhere already, or that another number of the text explains."""
         digits = _significant(written)
-        alike = [one for one in _NUMBER.findall(text) if _significant(one) == digits]
-        return bool(digits) and len(alike) > 1
+        return bool(readings_of(written) & self._numbers) or (bool(digits) and alike[digits] > 1)
 
     def _unspaced(self, word: str) -> Iterator[str]:
         """What is left of Chinese and Japanese when what is known and plain is taken away."""
-        for run in _PLAIN_UNSPACED.split(word):
+        for run in PLAIN_UNSPACED.split(word):
             for at, char in enumerate(run):
                 pairs = (run[max(at - 1, 0) : at + 1], run[at : at + 2])
                 if not any(pair in self._said for pair in pairs if len(pair) == 2 or run == char):
@@ -215,22 +206,40 @@ class _About:
         said = " ".join((before, _HUMP.sub(" ", edit.parameter).replace("_", " ")))
         values = list(facts.values) if facts else []
         self.is_fixed = bool(values) or (facts is not None and facts.is_formed)
+        self._facts, self._before = facts, folded(before)
+        self.masks = ISO if facts is not None and facts.is_formed else frozenset[str]()
         known = (*values, *_given(change, edit.parameter))
         self.stems = frozenset(
             map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, known))))))
         )
-        self._examples = (*known, *_CODE.findall(before), *_shown(edit.after))
+        self.stems |= frozenset().union(*(group for group in ALIKE if group & self.stems))
+        self._examples = (*known, *_CODE.findall(before), *shown(edit.after))
+
+    def other_defaults(self, text: str) -> Iterator[str]:
+        """The values that a clause calls the default, where schema and text so far have others."""
+        if self._facts is None or not BY_DEFAULT.search(text):
+            return
+        told = [clause for clause in _CLAUSE.split(self._before) if BY_DEFAULT.search(clause)]
+        known = folded(" ".join((str(self._facts.default), *told)))
+        values = {folded(str(value)) for value in self._facts.values if isinstance(value, str)}
+        for clause in filter(BY_DEFAULT.search, _CLAUSE.split(text)):
+            named = {value for value in values if stands_in(value, clause)}
+            if not any(stands_in(value, known) for value in named):
+                yield from (f"default {value}" for value in sorted(named))
+            numbers = numbers_in(clause)
+            if numbers and not numbers & numbers_in(known):
+                yield f"default {min(numbers):g}"
 
     def is_written(self, cut: str) -> bool:
         """Whether a known value is in capitals or in small letters, as a word claims."""
         values = [value for value in self._examples if isinstance(value, str)]
-        if cut in _CAPITALS:
+        if cut in CAPITALS:
             return any(map(str.isupper, values))
-        return cut in _SMALL and any(map(str.islower, values))
+        return cut in SMALL and any(map(str.islower, values))
 
     def has_length(self, written: str) -> bool:
         """Whether a value that was given, or is listed, has so many characters of some kind."""
-        number = _COUNTS.get(written) or float(written)
+        number = COUNTS.get(written) or float(written)
         return number in {
             count
             for value in map(str, self._examples)
@@ -250,58 +259,10 @@ def _given(change: ProposedChange, path: str) -> Iterator[Any]:
         yield from given if isinstance(given, list | tuple) else [given]
 
 
-def _shown(text: str) -> Iterator[str]:
-    """The examples that a text gives itself: *two letters such as FR* is of a piece."""
-    for match in _EXAMPLE.finditer(text):
-        yield from re.findall(r"[\w.-]+", match.group())
-
-
 _CODE = re.compile(r"\b(?:[A-Z]{2,}|[\w-]*\d[\w-]*)\b")
+_CLAUSE = re.compile(r"[.;,:]\s+|[\u3002\uff1b\uff0c]")
 _NUMBER = re.compile(r"\d[\d.,]*")
 
 
 def _significant(written: str) -> str:
     return written.replace(".", "").replace(",", "").strip("0")
-
-
-@lru_cache(maxsize=16_384)
-def stem(word: str) -> str:
-    """A word without its ending, roughly: only whether two words may be forms of one matters.
-
-    Example:
-        >>> stem("searching") == stem("searches"), stem("cities") == stem("city")
-        (True, True)
-    """
-    for least in (3, 4, 4, 4):
-        cut = _ENDING.sub("", word, count=1)
-        if len(cut) < least or cut == word or not word.isascii():
-            break
-        word = cut[:-1] if cut[-1] == cut[-2] and cut[-1] in _DOUBLED else cut
-    return word[:_LONGEST_STEM]
-
-
-def _words(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        yield from line.split()
-
-
-_SECTIONS: Mapping[str, list[str]] = shipped_sections("plain_words")
-_PLAIN = frozenset(
-    stem(word)
-    for section, lines in _SECTIONS.items()
-    if section not in {"zh", "ja"}
-    for word in _words(lines)
-)
-_FORMAL = _PLAIN - frozenset(map(stem, _words(_SECTIONS["subjects"])))
-_CAPITALS = frozenset(map(stem, ("capital", "uppercase")))
-_SMALL = frozenset(map(stem, ("small", "lowercase")))
-_WRITING = frozenset(map(stem, _words(_SECTIONS["writing"])))
-_PLAIN_UNSPACED = re.compile(
-    "|".join(sorted((*_words(_SECTIONS["zh"]), *_words(_SECTIONS["ja"])), key=len, reverse=True))
-)
-_UNITS = {
-    word: dimension
-    for dimension, lines in shipped_sections("units").items()
-    for line in lines
-    for word in line.partition(": ")[2].split()
-}

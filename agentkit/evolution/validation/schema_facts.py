@@ -14,7 +14,7 @@ from agentkit.tools.references import resolve_local
 
 _LIMITS = (
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-    "minLength", "maxLength", "minItems", "maxItems", "default",
+    "minLength", "maxLength", "minItems", "maxItems",
 )  # fmt: skip
 _OF_COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
 _DEEPEST = 16
@@ -32,6 +32,8 @@ class ParameterFacts:
         types: JSON types that it takes; empty when nothing is said.
         values: What the enum and the rules allow; empty when they say nothing.
         numbers: Every number that schema and rules state about it.
+        limits: Those of them that are limits or allowed values, and no mere default.
+        default: What is taken when a call does not give it; None for nothing.
         minimum: Smallest number that it takes; None for no bound.
         maximum: Largest number that it takes; None for no bound.
         is_counted: Whether something bounds its length or its number of items.
@@ -43,6 +45,8 @@ class ParameterFacts:
     types: frozenset[str] = frozenset()
     values: tuple[Any, ...] = ()
     numbers: frozenset[float] = frozenset()
+    limits: frozenset[float] = frozenset()
+    default: Any = None
     minimum: float | None = None
     maximum: float | None = None
     is_counted: bool = False
@@ -141,7 +145,9 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
         path=path,
         types=frozenset(types),
         values=tuple(values),
-        numbers=frozenset(_numbers([*limits, *values])),
+        numbers=frozenset(_numbers([*limits, *values, part.get("default")])),
+        limits=frozenset(_numbers([*limits, *values])),
+        default=part.get("default"),
         minimum=max(_numbers(lows), default=None) if len(branches) == 1 else None,
         maximum=min(_numbers(highs), default=None) if len(branches) == 1 else None,
         is_counted=is_counted,

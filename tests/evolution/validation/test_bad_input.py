@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -206,3 +207,22 @@ def test_a_tool_of_another_name_is_refused():
     """A candidate that bears the name of another tool is no change of this one."""
     other = replace(BASE, name="weather_now")
     assert "name_changed" in codes(other)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        "1 or ",
+        "2024-01-01 ",
+        "\u062a\u062c\u0627\u0647\u0644",
+        "yy",
+        "for x use cars_reserve; ",
+    ],
+)
+def test_a_long_text_of_one_piece_is_read_once(unit):
+    """Eight thousand characters take milliseconds; five seconds mean that they are read again."""
+    change = rewrite("cars_search", {"rule": unit * (8_000 // len(unit))})
+    start = time.process_time()
+    validate(change)
+    assert time.process_time() - start < 5

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.evolution.validation.novelty import new_words, says_new, stem
+from agentkit.evolution.validation.novelty import new_words, says_new
+from agentkit.evolution.validation.plain import catalogue_nouns, stem
 from agentkit.evolution.validation.validate import validate
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.rules import Between, OneOf
@@ -27,6 +28,11 @@ def words_of(*args, **kwargs):
         ("weather_forecast", "parameters.days", "How many days, as a whole number from 1 to 7."),
         ("weather_now", "rule", "Ask the user which city is meant when none is given."),
         ("weather_now", "rule", "Several cities take several calls."),
+        ("calendar_list_events", "parameters.day", "Day, written as YYYY-MM-DD."),
+        ("weather_now", "parameters.unit", "Unit: celsius by default, or fahrenheit."),
+        ("weather_forecast", "parameters.days", "Days; never more than seven."),
+        ("weather_now", "parameters.city", "Stadt, zum Beispiel Paris."),
+        ("cars_search", "parameters.make", "Maker as it stands in the repository."),
     ],
 )
 def test_grounded_and_plain_words_say_nothing_new(tool, place, text):
@@ -45,6 +51,14 @@ def test_grounded_and_plain_words_say_nothing_new(tool, place, text):
         ("weather_now", "parameters.city", 'City, such as "the home of the user".', None),
         ("weather_now", "rule", "Погода в городе.", None),
         ("currency_convert", "parameters.source", "Code with nine letters.", ["nine"]),
+        ("calendar_list_events", "parameters.day", "Day as DD/MM/YYYY.", ["dd/mm/yyyy"]),
+        ("weather_now", "parameters.unit", "fahrenheit by default.", ["default fahrenheit"]),
+        ("weather_now", "rule", "Call it in each answer.", ["in each answer"]),
+        ("cars_search", "rule", "The repository knows the maker.", ["repository"]),
+        ("cars_search", "parameters.make", "Maker in the repository of the platform.", None),
+        ("cars_search", "summary", "Reserve a used car in stock.", ["reserve"]),
+        ("calendar_cancel_event", "summary", "Show an event of the calendar.", ["show"]),
+        ("weather_now", "rule", "Alter the city.", ["alter"]),
     ],
 )
 def test_what_moves_a_value_or_names_something_else_is_new(tool, place, text, new):
@@ -102,3 +116,23 @@ def test_known_values_need_not_stand_in_ascii_or_english():
     assert stem("assesses") == stem("assess")
     assert words_of("weather_now", {"rule": "城市名称\uff0c例如 Paris。"}) == []
     assert words_of("weather_now", {"rule": "邻居的城市。"}) != []
+
+
+def test_nouns_of_catalogues_are_no_sensitive_ones():
+    """None asks for data, names people, orders calls, praises or says what is to be done."""
+    nouns = catalogue_nouns()
+    assert len(nouns) > 200
+    for word in [
+        "account",
+        "address",
+        "email",
+        "file",
+        "first",
+        "last",
+        "more",
+        "other",
+        "password",
+        "price",
+        "user",
+    ]:
+        assert word not in nouns

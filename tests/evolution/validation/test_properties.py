@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 
 from agentkit.evolution.validation import ALL_CHECKS, ProposedChange
@@ -152,3 +153,12 @@ def test_any_change_of_effects_and_result_is_found(tool, data):
     change = ProposedChange(base=tool, candidate=candidate, library=sample_library())
     codes = {found.code for check in STRUCTURAL_CHECKS for found in check(change)}
     assert ("no_change" in codes) == (candidate.digest == tool.digest)
+
+
+@pytest.mark.parametrize("char", ["\u217f", "\uff57", "\u212f"])
+def test_compatibility_characters_are_no_letters_of_words(char):
+    """A Roman numeral by itself passes; in a word it looks like the letter that it is not."""
+    found = validate(rewrite("cars_search", {"rule": f"Nu{char}ber of the car."})).failed
+    assert "confusable_characters" in {failed.code for failed in found}
+    alone = rewrite("cars_search", {"rule": "Price in \u2103, chapter \u2167."})
+    assert "confusable_characters" not in {failed.code for failed in validate(alone).failed}

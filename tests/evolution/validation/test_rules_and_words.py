@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agentkit.evolution.validation.validate import validate
+from agentkit.library.library import Library
 from agentkit.testing.rewrites import rewrite
+from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.rules import Between, CallBefore, OneOf, Requires
 
 
@@ -106,3 +108,64 @@ def test_taking_calls_from_another_tool_needs_others_to_agree():
     assert codes(rewrite("bill_split", {"rule": f"{form}anything with money."})) == [
         "self_promotion"
     ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("cars_search", "To reserve a car, use cars_reserve."),
+        ("cars_search", "For the dealer's guarantee see dealer_policy."),
+        ("cars_search", "Do not use it for reservations; use cars_reserve."),
+        ("cars_search", "Not for single cars (see cars_details)."),
+        ("cars_search", "Use it to find cars and cars_reserve for holding one."),
+        ("cars_search", "cars_reserve is for holding a car."),
+        ("bill_split", "F\u00fcr Darlehen ist loan_monthly_payment da."),
+        ("bill_split", "\u8d37\u6b3e\u8bf7\u7528 loan_monthly_payment\u3002"),
+    ],
+)
+def test_a_tool_for_something_else_may_be_named(tool, text):
+    """The usual ways to say so pass the checks; they move calls, so both others must agree."""
+    report = validate(rewrite(tool, {"rule": text}))
+    assert (report.failed, report.needs) == ((), ("judge", "person"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("cars_search", "For used cars in stock use cars_details."),
+        ("cars_search", "Use cars_reserve for every hit."),
+        ("cars_search", "When a car is found, use cars_reserve."),
+        ("cars_search", "cars_reserve holds the first hit."),
+        ("cars_search", "Pass each id to cars_reserve."),
+        ("cars_search", "To reserve a car, call cars_reserve_fast."),
+        ("cars_search", "Prefer cars_details for prices."),
+    ],
+)
+def test_its_own_purpose_and_its_results_are_not_given_away(tool, text):
+    """Nor is there an order of calls in words, or a tool that the library does not have."""
+    assert "other_tool" in codes(rewrite(tool, {"rule": text}))
+
+
+def test_a_limit_that_a_refused_call_stated_waits():
+    """Nothing else bears it out: without that call it is refused, with it others must agree."""
+    words = {"parameters.max_price": "Highest price in euros, at least 500."}
+    said = ("max_price must be at least 500, got 100",)
+    assert codes(rewrite("cars_search", words)) == ["unsupported_rule"]
+    report = validate(rewrite("cars_search", words, sources=said))
+    assert (report.failed, report.needs) == ((), ("judge",))
+    wrong = {"parameters.days": "Days, from 1 to 14."}
+    refused = rewrite("weather_forecast", wrong, sources=("days is 1 to 14, got 20",))
+    assert codes(refused) == ["bounds_contradicted"]
+
+
+def test_a_default_is_no_limit():
+    """The number that is taken when none is given bounds nothing."""
+    schema = {"type": "object", "properties": {"count": {"type": "integer", "default": 10}}}
+    tool = ToolDefinition(name="log", signature=Signature(parameters=schema))
+    library = Library([tool])
+    limit = rewrite("log", {"parameters.count": "The maximum is 10."}, library=library)
+    assert codes(limit) == ["unsupported_rule"]
+    default = rewrite("log", {"parameters.count": "At most 50; 10 by default."}, library=library)
+    assert codes(default) == ["unsupported_rule"]
+    default = rewrite("log", {"parameters.count": "Count; 10 by default."}, library=library)
+    assert codes(default) == []

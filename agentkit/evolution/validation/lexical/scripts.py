@@ -32,6 +32,14 @@ _STYLED = re.compile(
     r"\U0001d400-\U0001d7ff\U0001f130-\U0001f189]"
 )
 _FULL_WIDTH = re.compile(r"[\uff21-\uff3a\uff41-\uff5a]{2,}")
+_COMPATIBLE = "".join(
+    char
+    for char in map(chr, (*range(0x2100, 0x2180), *range(0xFF21, 0xFF5B)))
+    if re.fullmatch("[A-Za-z]", unicodedata.normalize("NFKC", char))
+)
+"""Roman numerals, letter-like symbols and full-width letters that stand for one plain letter."""
+
+_DISGUISED = re.compile(rf"[A-Za-z][{_COMPATIBLE}]\w*|[{_COMPATIBLE}][A-Za-z]\w*")
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _STACKED = re.compile(
     r"(?:[A-Za-z\u00c0-\u024f][\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]){2,}"
@@ -78,6 +86,9 @@ def _is_mixed(word: str) -> bool:
 def no_confusables(change: ProposedChange) -> Iterator[FailedCheck]:
     """Whole words of look-alikes in Latin text, styled letters and stacked marks.
 
+    A compatibility character, such as the Roman numeral for 1,000, passes by itself and not as a
+    letter of a word.
+
     Texts in Greek, Cyrillic or Armenian pass: they hold letters that look like no Latin ones.
     Accents pass, composed or not. Full-width letters pass in Chinese and Japanese text.
 
@@ -106,7 +117,7 @@ def no_confusables(change: ProposedChange) -> Iterator[FailedCheck]:
 
 
 def _styled(text: str) -> str:
-    match = _STYLED.search(text)
+    match = _STYLED.search(text) or _DISGUISED.search(text)
     if match is None and not _EAST_ASIAN.search(text):
         match = _FULL_WIDTH.search(text)
     if match is None:

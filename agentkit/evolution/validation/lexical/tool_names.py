@@ -9,8 +9,16 @@ from typing import Any
 
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
-from agentkit.evolution.validation.texts import leaves, mapping, rules_of, sequence
+from agentkit.evolution.validation.texts import (
+    Edit,
+    leaves,
+    mapping,
+    rules_of,
+    sequence,
+    text_or_empty,
+)
 from agentkit.library.derived import Snapshot
+from agentkit.retrieval.words import terms
 from agentkit.tools.tool import Tool
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]+(?:[.\-/:]+[A-Za-z0-9_]+)*")
@@ -48,6 +56,42 @@ _CALLED = re.compile(
 )
 """What is said to be called, whether the library has it or not."""
 
+_SENTENCES = frozenset({"summary", "usage_rule"})
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\n+")
+_CLAUSE = re.compile(
+    r";\s*|\uff1b|,\s+(?=not\b)"
+    r"|,?\s(?:and|but|while|whereas|und|et|y)\s(?=`?TOOL|for\b)"
+)
+_TOOL_THERE = (
+    r"(?:for|to|when|if)\s(.{3,80}?),?\s(?:use|call|see|take|there is)\s`?TOOL`?(?: instead)?"
+    r"|(?:use|see|take)\s`?TOOL`?\s(?:instead )?(?:for|to|when|if)\s(.{3,80})"
+    r"|(?:not for\s.{3,60},?\s)?`?TOOL`?\s"
+    r"(?:(?:is |are )?(?:there )?for|to|[a-z]{2,12}s(?=\s))\s?(.{3,80})"
+    r"|(.{3,80}?)\s(?:is|are) (?:what|for|done by|done with|given by|found with|left to"
+    r"|the (?:job|task|work|purpose) of) `?TOOL`?(?: is for| does| gives| finds| shows| lists)?"
+    r"|(.{3,80}?)\s\((?:see|use|for (?:that|these|those|this):?(?: use| see)?) `?TOOL`?\)"
+    r"|(?:not (?:suited |meant |made )?for|(?:do not|don't) use (?:it|this|this tool)"
+    r" (?:for|to|when))\s(.{3,80}?)[,;:]?\s(?:use|see|call|take|there is)\s`?TOOL`?"
+    r"(?: instead| for (?:that|it|them|these|those))?"
+    r"|(?:für|um|zum|zur)\s(.{3,80}?),?\s(?:ist\s|gibt es\s|dient\s)?`?TOOL`?"
+    r"(?:\s(?:verwenden|benutzen|nutzen|da|zuständig))?"
+    r"|(?:pour|para)\s(.{3,80}?),?\s(?:utilise[rz]?|voir|usar?|use|usa|existe)\s`?TOOL`?"
+    r"|(?:如需|若要|要|需要)?(.{2,40}?)[\uff0c,]?(?:请)?(?:使用|用)\s?`?TOOL`?"
+    r"|(.{2,40}?)(?:には|は|場合は)[、]?\s?`?TOOL`?\s?を(?:使う|使用する|使います|使用します)"
+)
+_AWAY = re.compile(rf"(?:{_TOOL_THERE})$", re.IGNORECASE)
+"""How a sentence says which tool is for something else; the groups are what that is."""
+
+_FLOWS = re.compile(
+    r"\b(?:then|first|next|before|after(?:wards)?|once|later|always|never|every|each|all|any|also"
+    r"|automatically|immediately|right away|found|straight|must|should|results?|answers?|outputs?"
+    r"|hits?|again|rest|better|best|prefer\w*|rather|zuerst|danach|dann|immer|jede\w*|ensuite"
+    r"|toujours|luego|siempre)\b|后|立即|然后|再|每|先|总是|後|次に|常に|必ず",
+    re.IGNORECASE,
+)
+"""Words by which a sentence orders calls, hands data on or compares: none tells tools apart."""
+
+_STANDING_IN = "TOOL"
 _WINDOW = 4
 _WORD = re.compile(r"\w+")
 
@@ -101,6 +145,9 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
     whose tool the text may name then. Children of a composite may be named as well, and so may
     what the base names already.
 
+    A sentence in one of the usual forms may say which tool of the library is for something else
+    (``alternatives``): *To reserve a car, use cars_reserve.*
+
     A name that is an ordinary word counts only where it is marked as a name: in quotation marks or
     back-ticks, before ``(``, beside the word *tool*.
 
@@ -120,6 +167,8 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
         for word, known in dict.fromkeys(_named(edit.after, names)):
             allowed = allowed or _allowed(change)
             if spoken(word) not in allowed and word.casefold() not in change.known:
+                if known and points_away(change, edit, word, known):
+                    continue
                 yield reason(
                     "other_tool",
                     "lexical",
@@ -130,6 +179,55 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
                     else f"it says to call {word!r:.80}, which the library does not have",
                     advice="say what this tool does; state an order of tools as a call_before rule",
                 )
+
+
+def alternatives(change: ProposedChange) -> Iterator[str]:
+    """The other tools that new texts say are for something else.
+
+    It moves calls to these tools, so that a judge and a person are asked
+    (``ValidationPolicy.comparing``).
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> pointing = "To reserve a car, use cars_reserve."
+        >>> list(alternatives(rewrite("cars_search", {"rule": pointing})))
+        ['cars_reserve']
+    """
+    names = change.library.derived(NAMES)
+    for edit in change.edits:
+        if edit.kind in _SENTENCES and _HOLDS_CODE.search(edit.after):
+            for word, known in dict.fromkeys(_named(edit.after, names)):
+                if known and known != change.base.name and points_away(change, edit, word, known):
+                    yield known
+
+
+def points_away(change: ProposedChange, edit: Edit, word: str, known: str) -> bool:
+    """Whether each clause that names a tool says what else it is for, and nothing more.
+
+    What else: no more of this tool's words than of the other's, and not those alone. So a text can
+    not give this tool's own purpose away, nor send data or control on.
+    """
+    if edit.kind not in _SENTENCES:
+        return False
+    own = set(terms(" ".join((spoken(change.base.name), change.summaries[0]))))
+    other = change.library[known].definition
+    parts = [spoken(known), text_or_empty(other.description.summary)]
+    its = set(terms(" ".join((*parts, *map(str, mapping(other.signature.properties))))))
+    named = edit.after.replace(word, _STANDING_IN)
+    for sentence in (part for part in _SENTENCE.split(named) if _STANDING_IN in part):
+        clauses = (part for part in _CLAUSE.split(sentence) if _STANDING_IN in part)
+        if not (_is_of(sentence, own, its) or all(_is_of(part, own, its) for part in clauses)):
+            return False
+    return True
+
+
+def _is_of(clause: str, own: set[str], its: set[str]) -> bool:
+    """Whether a clause says in a usual form what another tool is for, in words of that one."""
+    match = _AWAY.match(clause.strip(" .`。"))
+    if match is None or _FLOWS.search(clause):
+        return False
+    said = set(terms(" ".join(filter(None, match.groups()))))
+    return len(said & own) <= len(said & its) and (not said & own or bool(said - own))
 
 
 def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentkit.evolution.validation.numbers import readings_of
+from agentkit.evolution.validation.folding import folded
+from agentkit.evolution.validation.numbers import numbers_in, readings_of
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
@@ -18,6 +19,7 @@ _QUOTED = re.compile(
 )
 """What a user may say, explained: *"under 15k" is 15000*."""
 
+_DEFAULT = re.compile(r"default|standard|defaut|defecto|默认|既定|デフォルト")
 _COUNTED = re.compile(
     r"[- ]?(?:\w+ )?(?:characters?|letters?|signs|symbols|digits?|words?|items?|entr(?:y|ies)"
     r"|results?|rows?|records?|hits?|matche?s?|elements?|zeichen|buchstaben|worter|eintrage|ergebnisse"
@@ -69,8 +71,11 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
             for at, number in enumerate(match.groups(), start=1)
             if number and not _EXPLAINS.search(stated, 0, match.start(at))
         ]
-        known = _known_numbers(change, facts) if told else set()
+        known = _known_numbers(change, facts, sentence) if told else set()
         is_counted = facts is not None and facts.is_counted
+        bounded = facts and (is_counted or facts.minimum is not None or facts.maximum is not None)
+        if told and not bounded:
+            known |= {number for text in change.sources for number in numbers_in(folded(text))}
         wrong = [
             number
             for number, is_count in told
@@ -78,9 +83,6 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
         ]
         wrong += _beyond(stated, change, facts)
         if wrong:
-            bounded = facts and (
-                is_counted or facts.minimum is not None or facts.maximum is not None
-            )
             path = facts.path if facts and bounded else ""
             yield reason(
                 "bounds_contradicted" if path else "unsupported_rule",
@@ -116,10 +118,15 @@ def _beyond(sentence: str, change: ProposedChange, facts: ParameterFacts | None)
     return wrong
 
 
-def _known_numbers(change: ProposedChange, facts: ParameterFacts | None) -> set[float]:
-    """Numbers that stand somewhere already; of the one parameter when a sentence is about one."""
+def _known_numbers(
+    change: ProposedChange, facts: ParameterFacts | None, sentence: str
+) -> set[float]:
+    """Numbers that stand somewhere already; of the one parameter when a sentence is about one.
+
+    A default is no limit, so that it counts in a sentence about defaults alone.
+    """
     known = set(change.shown_numbers)
     for one in [facts] if facts else change.parameters.values():
-        known |= one.numbers
+        known |= one.numbers if _DEFAULT.search(sentence) else one.limits
         known |= {bound + step for bound in one.numbers for step in (-1, 1)} if facts else set()
     return known

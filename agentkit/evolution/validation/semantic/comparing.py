@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from agentkit.evolution.validation.folding import sentences
+from agentkit.evolution.validation.lexical.tool_names import alternatives
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.texts import text_or_empty
 
@@ -58,5 +59,7 @@ def _whose_purpose(change: ProposedChange, said: str) -> str:
 
 
 def compares(change: ProposedChange) -> bool:
-    """Whether a change sets its tool against another one in the allowed form."""
-    return any(preferred_to(change, sentence) for _, sentence, _ in change.statements)
+    """Whether a change sets its tool against another one in an allowed form."""
+    return any(preferred_to(change, sentence) for _, sentence, _ in change.statements) or any(
+        True for _ in alternatives(change)
+    )

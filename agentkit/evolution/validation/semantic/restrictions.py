@@ -9,6 +9,7 @@ from itertools import islice
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.schema_facts import ParameterFacts
 from agentkit.evolution.validation.semantic.support import share_supported
 
 _RESTRICTION = Phrasebook.shipped("restrictions")
@@ -20,6 +21,7 @@ _SAID = Phrasebook.shipped("user_said")
 _SWITCH = re.compile(r"(?:if|when) (?:it is )?(?:true|false|set|given|omitted|empty|left out)\b")
 """What a value of a parameter does (*if false, only closing prices*) is no restriction."""
 
+_CLAUSE_ENDS = re.compile(r";|,? written\b|,? given as\b|\(")
 _KANA = re.compile(r"[\u3041-\u30fa]")
 _LEAST_SHARE = 0.34
 _MOST_MATCHES = 16
@@ -78,7 +80,9 @@ def closed_lists_supported(change: ProposedChange) -> Iterator[FailedCheck]:
     """
     for edit, sentence, facts in change.statements:
         match = _CLOSED.search(sentence)
-        if match is None or (facts is not None and facts.values):
+        if match is None:
+            continue
+        if facts is not None and facts.values and not _says_one_of_several(match, facts):
             continue
         named = _ITEMS.split(sentence[match.end() :].strip(" .:。"))
         if len(named) > 1 and all(_is_known(item, change) for item in named if item.strip()):
@@ -94,6 +98,11 @@ def closed_lists_supported(change: ProposedChange) -> Iterator[FailedCheck]:
         )
 
 
+def _says_one_of_several(match: re.Match[str], facts: ParameterFacts) -> bool:
+    """Whether one value is said to be all there is, though enum or rule has more."""
+    return match.group().startswith("is the ") and len(facts.values) > 1
+
+
 def _is_known(item: str, change: ProposedChange) -> bool:
     return item.strip(" .()\"'`") in change.known_folded
 
@@ -102,4 +111,4 @@ def _about(sentence: str, match: re.Match[str]) -> str:
     """What a restriction is to: the words behind it, in Japanese those before it."""
     if _KANA.search(sentence):
         return sentence[: match.start()]
-    return sentence[match.end() :].split(";", 1)[0]
+    return _CLAUSE_ENDS.split(sentence[match.end() :], maxsplit=1)[0]
