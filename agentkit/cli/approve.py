@@ -10,7 +10,7 @@ import click
 
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import one_line, plural, print_json, print_text, say
-from agentkit.cli.stores import opened
+from agentkit.cli.stores import event_signer, opened, person
 from agentkit.errors import UsageError
 from agentkit.evolution.manager import ToolManager
 from agentkit.library.store import Store
@@ -143,8 +143,8 @@ def _ask(chosen: Sequence[HeldTool], name: str) -> None:
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"{plural(len(chosen), 'tool')} of {name} wait for approval, and nobody can be asked "
-            "here; look at them, then give the same command with --yes"
+            f"nobody can be asked here to approve {plural(len(chosen), 'tool')} of {name}; look "
+            "at them, then give the same command with --yes"
         )
     click.confirm(f"Approve {plural(len(chosen), 'tool')} of {name}?", abort=True, err=True)
 
@@ -153,7 +153,8 @@ def _keep(server: McpServer, chosen: Sequence[HeldTool], store: Store) -> int:
     if not chosen:
         return store.load().version
     server.approve(*(held.name for held in chosen))
-    return keep_tools(ToolManager(store), server.tools)
+    manager = ToolManager(store, author=person(), signer=event_signer())
+    return keep_tools(manager, server.tools)
 
 
 def _record(server: McpServer, chosen: Sequence[HeldTool], version: int) -> dict[str, object]:
