@@ -25,6 +25,7 @@ from agentkit.tools.encoding import UnserialisableError, described, shortened
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500
+_LONGEST_READ = 4 * _LONGEST
 
 REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, McpError)
 """Exceptions that speak of a value, so that a model can give another one; and our own words about
@@ -65,14 +66,19 @@ def failure_of(
 
 def _for_model(error: BaseException, call: ToolCall) -> str:
     """As much of an exception as a model may read; the log has the rest."""
-    if isinstance(error, REFUSALS):
+    if isinstance(error, REFUSALS) and not isinstance(error, OSError):  # some are both
         return _without_secrets(described(error))[:_LONGEST]
     _LOG.error("call %s of %s raised %s", call.call_id, call.name, described(error), exc_info=error)
     return f"{type(error).__name__}. What it says is in the log."
 
 
 def _without_secrets(text: str) -> str:
-    return redaction.Redaction(patterns={"secret"}).text(text)
+    """A text without secrets and control characters; of a long one the beginning, up to a word."""
+    if len(text) > _LONGEST_READ:
+        head = text[:_LONGEST_READ]
+        text = head.rpartition(" ")[0] or head
+    plain = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
+    return redaction.Redaction(patterns={"secret"}).text(plain)
 
 
 def _without_child_text(

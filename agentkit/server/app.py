@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentkit.agent.agent import Agent
@@ -26,6 +27,7 @@ from agentkit.server.measures import Measures
 from agentkit.server.problem import Problem
 from agentkit.server.prometheus import CONTENT_TYPE
 from agentkit.server.runs import Runs
+from agentkit.server.slots import Bodies
 from agentkit.server.store_health import MinuteLog, Probe
 from agentkit.tools.threads import run_in_daemon_thread
 
@@ -111,6 +113,7 @@ def create_app(
         raise missing("starlette") from error
     if cors_origins and keys is None:
         raise UsageError("cors_origins without keys would let any such page use the agent")
+    limits = _shared(limits, keys)
     service = _Service(agent, limits=limits, model_name=model_name or agent.name)
     chat = service.chat(takes_approvals=client_approval, takes_settings=client_settings)
     open_paths = {HEALTH_PATH, READY_PATH, *((METRICS_PATH,) if open_metrics else ())}
@@ -152,6 +155,16 @@ def create_app(
     return app
 
 
+def _shared(limits: ServerLimits, keys: Keys | None) -> ServerLimits:
+    """Limits in which the only client has all places.
+
+    Without keys, clients are addresses, and behind a proxy all of them are one.
+    """
+    if limits.max_concurrent_per_key or (keys is not None and len(keys.names) > 1):
+        return limits
+    return replace(limits, max_concurrent_per_key=limits.max_concurrent)
+
+
 def missing(package: str) -> MissingExtraError:
     """The error for a server without its packages."""
     return MissingExtraError(
@@ -172,7 +185,8 @@ class _Service:
         self._began = int(time.time())
         self._replica = replica_of(agent.store)
         self._writer = writer_of(agent.store)
-        self.runs = Runs(limits.max_concurrent)
+        self.runs = Runs()
+        self._bodies = Bodies(limits)
         self.measures = Measures(
             in_flight=lambda: len(self.runs),
             draining=lambda: self.runs.is_draining,
@@ -195,6 +209,7 @@ class _Service:
             self._agent,
             reader=reader,
             runs=self.runs,
+            bodies=self._bodies,
             measures=self.measures,
             limits=self._limits,
             takes_approvals=takes_approvals,
@@ -203,7 +218,11 @@ class _Service:
     def feedback(self) -> FeedbackEndpoint:
         """Where clients say what they think of an answer."""
         return FeedbackEndpoint(
-            self._agent.store, queue=self._queue, runs=self.runs, limits=self._limits
+            self._agent.store,
+            queue=self._queue,
+            runs=self.runs,
+            bodies=self._bodies,
+            limits=self._limits,
         )
 
     async def models(self, request: Request) -> Response:

@@ -25,6 +25,7 @@ from agentkit.server.parents import below_caller
 from agentkit.server.problem import Problem, invalid, stopping, store_unavailable
 from agentkit.server.rates import RateLimiter
 from agentkit.server.runs import Receive, Runs
+from agentkit.server.slots import Bodies, Slots
 from agentkit.server.store_health import MinuteLog
 from agentkit.server.streamed import StreamedAnswer
 from agentkit.server.work import Work, already_answered, continued_work, new_work
@@ -39,6 +40,7 @@ class ChatCompletions:
         agent: Answers.
         reader: Reads requests.
         runs: What is under way.
+        bodies: Reads what is sent.
         measures: Where things are counted.
         limits: What is taken on.
         takes_approvals: Whether clients may say that a call which needs approval may run.
@@ -50,6 +52,7 @@ class ChatCompletions:
         *,
         reader: Reader,
         runs: Runs,
+        bodies: Bodies,
         measures: Measures,
         limits: ServerLimits,
         takes_approvals: bool,
@@ -57,6 +60,10 @@ class ChatCompletions:
         self._agent = agent
         self._reader = reader
         self._runs = runs
+        self._bodies = bodies
+        self._places = Slots(
+            most=limits.max_concurrent, each=limits.share, seconds=limits.request_seconds
+        )
         self._measures = measures
         self._limits = limits
         self._takes_approvals = takes_approvals
@@ -83,13 +90,6 @@ class ChatCompletions:
         queue = self._agent.queue
         if queue.refuses_runs:
             return store_unavailable(retry_after=queue.state.retry_after)
-        if self._runs.is_full:
-            return Problem(
-                status=503,
-                message=f"{self._limits.max_concurrent} requests are being answered already",
-                code="overloaded",
-                retry_after=1,
-            )
         return None
 
     def _too_often(self, exchange: Exchange) -> Problem | None:
@@ -102,17 +102,22 @@ class ChatCompletions:
 
     async def _answer(self, exchange: Exchange) -> Problem | None:
         """Answer, or give the problem if the answer has not begun."""
-        body = await exchange.body(
-            most=self._limits.max_body_bytes, seconds=self._limits.body_seconds
-        )
+        body = await self._bodies.of(exchange)
         if body is None:
             exchange.status = CLIENT_LEFT
             return None
-        asked = (
-            body
-            if isinstance(body, Problem)
-            else self._reader.read(body, exchange.headers.get("x-session-id"))
-        )
+        if isinstance(body, Problem):
+            return body
+        place = self._places.take(exchange.who)  # only now: a body may take its time
+        if place is None:
+            return self._places.refusal(exchange.who)
+        try:
+            return await self._answer_to(body, exchange)
+        finally:
+            self._places.free(exchange.who, place)
+
+    async def _answer_to(self, body: bytes, exchange: Exchange) -> Problem | None:
+        asked = self._reader.read(body, exchange.headers.get("x-session-id"))
         if isinstance(asked, Problem) or self._runs.is_draining:
             return asked if isinstance(asked, Problem) else stopping()
         try:

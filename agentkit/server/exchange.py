@@ -39,6 +39,7 @@ class Exchange:
         send_raw: Takes the answer.
         request_id: Names the exchange, in the answer and in records.
         send_seconds: How long one message may wait for the client to read.
+        client: The client's address, as far as the server below knows it.
         key: Name of the key that was shown; empty when none is asked for.
         status: Status of the answer; 0 as long as it has not begun.
         left: Whether the client is known to be gone.
@@ -51,9 +52,15 @@ class Exchange:
     send_raw: Send
     request_id: str
     send_seconds: float
+    client: str = ""
     key: str = ""
     status: int = 0
     left: bool = field(default=False)
+
+    @property
+    def who(self) -> str:
+        """Whose request it is: a key's, or without keys an address's."""
+        return self.key or self.client
 
     async def send(self, message: Message) -> None:
         """Hand on one ASGI message; the first one gets the id of the request.

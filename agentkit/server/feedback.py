@@ -24,6 +24,7 @@ from agentkit.server.limits import ServerLimits
 from agentkit.server.problem import Problem, invalid, stopping, store_unavailable
 from agentkit.server.rates import RateLimiter
 from agentkit.server.runs import Receive, Runs
+from agentkit.server.slots import Bodies
 from agentkit.server.store_health import MinuteLog
 from agentkit.server.work import KEY_LABEL
 from agentkit.tools.canonical import is_json
@@ -118,16 +119,23 @@ class FeedbackEndpoint:
         store: Holds the episodes, and takes what is said of them; None where none are kept.
         queue: Knows whether the store takes episodes now.
         runs: What is under way.
+        bodies: Reads what is sent.
         limits: What is taken on.
     """
 
     def __init__(
-        self, store: Store | None, *, queue: EpisodeQueue, runs: Runs, limits: ServerLimits
+        self,
+        store: Store | None,
+        *,
+        queue: EpisodeQueue,
+        runs: Runs,
+        bodies: Bodies,
+        limits: ServerLimits,
     ) -> None:
         self._store = store
         self._queue = queue
         self._runs = runs
-        self._limits = limits
+        self._bodies = bodies
         self._rates = RateLimiter(limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
         self._turn = asyncio.Lock()  # the same sent twice at once is looked at in turn
@@ -150,8 +158,7 @@ class FeedbackEndpoint:
         return Problem(status=429, message=message, code="rate_limit_exceeded", retry_after=wait)
 
     async def _answer(self, exchange: Exchange) -> Problem | None:
-        most = min(MAX_BODY_BYTES, self._limits.max_body_bytes)
-        body = await exchange.body(most=most, seconds=self._limits.body_seconds)
+        body = await self._bodies.of(exchange, most=MAX_BODY_BYTES)
         if body is None or isinstance(body, Problem):
             return body
         given = _read(body)

@@ -155,6 +155,7 @@ def _exchange(scope: Scope, receive: Receive, send: Send, *, send_seconds: float
         send_raw=send,
         request_id=request_id,
         send_seconds=send_seconds,
+        client=str((scope.get("client") or ("",))[0]),
     )
 
 

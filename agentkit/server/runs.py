@@ -18,12 +18,10 @@ class Runs:
     """The requests that are being answered.
 
     Args:
-        most: How many there may be at once.
         settle_seconds: How long runs that were cut may take to record themselves.
     """
 
-    def __init__(self, most: int, *, settle_seconds: float = 12.0) -> None:
-        self._most = most
+    def __init__(self, *, settle_seconds: float = 12.0) -> None:
         self._settle_seconds = settle_seconds
         self._open = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -34,11 +32,6 @@ class Runs:
 
     def __len__(self) -> int:
         return self._open
-
-    @property
-    def is_full(self) -> bool:
-        """Whether one more would be too many."""
-        return self._open >= self._most
 
     @property
     def is_draining(self) -> bool:

@@ -1,6 +1,7 @@
 """What an exception says reaches only those that it was meant for."""
 
 import logging
+import time
 
 import pytest
 from mcp import Client, MCPError
@@ -151,3 +152,42 @@ async def test_the_server_itself_does_not_tell_what_broke(caplog):
     assert PASSWORD not in str(caught.value)
     incident = str(caught.value).partition("incident ")[2].split()[0]
     assert f"incident {incident}" in caplog.text
+
+
+class UnreachableError(OSError, ValueError):
+    """An error of the system that is also one of a value, as some libraries raise."""
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (UnreachableError(f"cannot reach {URL}"), "UnreachableError. What it says is in the log."),
+        (ValueError("bad \x1b[2Jcolour\x00"), "ValueError: bad \ufffd[2Jcolour\ufffd"),
+    ],
+)
+async def test_what_is_no_refusal_or_no_text_is_not_shown(error, shown):
+    """Errors of the system give their class, and control characters do not reach a model."""
+
+    @tool
+    def broken() -> str:
+        """Break."""
+        raise error
+
+    calls = [[ToolCall(call_id="1", name="broken", arguments={})], "done"]
+    run = await Agent(ScriptedModel(calls), tools=[broken]).run("Go.")
+    assert shown in run.episode.results[0].text
+
+
+async def test_a_long_text_is_cut_before_it_is_read():
+    """What a model reads of ten megabytes costs what it costs of two thousand characters."""
+
+    @tool
+    async def broken() -> str:
+        """Break."""
+        raise ValueError("sk-" * 3_000_000 + PASSWORD)
+
+    calls = [[ToolCall(call_id="1", name="broken", arguments={})], "done"]
+    began = time.thread_time()
+    run = await Agent(ScriptedModel(calls), tools=[broken]).run("Go.")
+    assert time.thread_time() - began < 3
+    assert len(run.episode.results[0].text) < 1_000

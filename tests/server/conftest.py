@@ -168,9 +168,9 @@ def talk():
     """A client that reaches an application without sockets."""
 
     @asynccontextmanager
-    async def open_client(app, key=None):
+    async def open_client(app, key=None, address="127.0.0.1"):
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        transport = httpx.ASGITransport(app=app)
+        transport = httpx.ASGITransport(app=app, client=(address, 123))
         async with httpx.AsyncClient(
             transport=transport, base_url="http://localhost", headers=headers
         ) as client:

@@ -9,8 +9,10 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit.server import ServerLimits
 from agentkit.server.rates import RateLimiter
+from agentkit.server.slots import Slots
 
 URL = "/v1/chat/completions"
+KEY, OTHER_KEY = "sk-0123456789abcdef", "sk-fedcba9876543210"
 
 
 @pytest.mark.parametrize("length", ["declared", "chunked"])
@@ -69,6 +71,69 @@ async def test_too_many_runs_at_once(make_app, talk, body, store):
     assert shed.json()["error"]["code"] == "overloaded"
     assert [answer.status_code for answer in (*answers, later)] == [200, 200, 200]
     assert len(list(store.select())) == 3
+
+
+async def test_half_sent_bodies_take_places_of_nobody_else(make_app, talk, body, keys):
+    """A key whose bodies do not arrive is refused itself; another key is answered."""
+    app = make_app(keys=keys, limits=ServerLimits(max_concurrent=4))
+    end = asyncio.Event()
+
+    async def half():
+        yield b"{"
+        await end.wait()
+        yield b"}"
+
+    headers = {"content-type": "application/json"}
+    async with talk(app, KEY) as greedy, talk(app, OTHER_KEY) as modest:
+        sent = [
+            asyncio.create_task(greedy.post(URL, content=half(), headers=headers))
+            for _ in range(20)
+        ]
+        while sum(one.done() for one in sent) < 16:
+            await asyncio.sleep(0.01)
+        answers = [await modest.post(URL, json=body("Hi")) for _ in range(3)]
+        end.set()
+        refused = [one for one in await asyncio.gather(*sent) if one.status_code == 429]
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert len(refused) == 16
+    assert refused[0].json()["error"]["code"] == "too_many_at_once"
+    assert int(refused[0].headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("has_keys", [True, False])
+async def test_one_client_leaves_places_for_the_others(make_app, talk, body, keys, has_keys):
+    """A key has a quarter of the places, and an address as many as is said; then it gets 429."""
+    limits = ServerLimits(max_concurrent=4, max_concurrent_per_key=None if has_keys else 1)
+    app = make_app(keys=keys if has_keys else None, limits=limits)
+    nap = body('call nap {"seconds": 30}')
+    async with talk(app, KEY) as greedy, talk(app, OTHER_KEY, "10.0.0.9") as modest:
+        slow = asyncio.create_task(greedy.post(URL, json=nap))
+        while not len(app.state.runs):
+            await asyncio.sleep(0.01)
+        refused = await greedy.post(URL, json=body("Hi"))
+        answer = await modest.post(URL, json=body("Hi"))
+        slow.cancel()
+        await asyncio.wait({slow})
+        later = await greedy.post(URL, json=body("Hi"))
+    assert (refused.status_code, answer.status_code, later.status_code) == (429, 200, 200)
+    assert refused.headers["retry-after"] == "1"
+
+
+def test_who_has_to_wait_hears_how_long_it_may_take():
+    """As long as the oldest place is held already, and no longer than it can be held."""
+    now = [0.0]
+    slots = Slots(most=2, each=1, seconds=100, clock=lambda: now[0])
+    slots.take("ann")
+    waits = []
+    for now[0] in (0.5, 12.0, 95.0):
+        assert slots.take("ann") is None
+        waits.append(slots.refusal("ann").retry_after)
+    assert waits == [1, 12, 5]
+    assert slots.refusal("ann").status == 429
+    bobs = slots.take("bob")
+    assert slots.refusal("eve").status == 503
+    slots.free("bob", bobs)
+    assert slots.take("eve") is not None
 
 
 async def test_each_key_has_its_own_rate(make_app, talk, body, keys):

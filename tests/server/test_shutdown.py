@@ -161,7 +161,7 @@ async def test_a_body_that_comes_while_draining_starts_nothing():
     async def receive():
         await asyncio.Event().wait()
 
-    runs = Runs(4, settle_seconds=0.01)
+    runs = Runs(settle_seconds=0.01)
     with runs.entered():
         await runs.drain(0)
         assert await runs.see_through(work(), receive=receive, seconds=1) == "stopping"

@@ -135,7 +135,7 @@ class _Service:
         self._limits = limits
         self._store = store
         self._closes = close_store
-        self._runs = Runs(limits.max_concurrent)
+        self._runs = Runs()
         # As many as there are places: a client that fills its own leaves threads for the others.
         self._threads = ThreadPoolExecutor(
             limits.max_concurrent, thread_name_prefix="agentkit-library"

@@ -24,11 +24,11 @@ from agentkit.server.exchange import SCOPE_KEY, Exchange, Header, Scope, Send
 from agentkit.server.library.measures import LibraryMeasures
 from agentkit.server.library.news import News, Told
 from agentkit.server.library.pages import Body, Pages
-from agentkit.server.library.slots import Slots
 from agentkit.server.limits import ServerLimits
 from agentkit.server.problem import Problem, invalid, stopping
 from agentkit.server.rates import RateLimiter
 from agentkit.server.runs import Receive, Runs
+from agentkit.server.slots import Slots
 from agentkit.server.store_health import MinuteLog
 
 _LOG = logging.getLogger(__name__)
@@ -78,20 +78,21 @@ class LibraryEndpoints:
         self._scope = "private" if is_private else "public"
         self._rates = RateLimiter(limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
-        most = limits.max_concurrent
-        self.reading = Slots(most=most, each=max(1, most // 4))
-        self.waiting = Slots(most=_MOST_WAITING, each=_MOST_WAITING // 4)
+        self.reading = Slots(
+            most=limits.max_concurrent, each=limits.share, seconds=limits.request_seconds
+        )
+        self.waiting = Slots(
+            most=_MOST_WAITING, each=_MOST_WAITING // 4, seconds=LONGEST_WAIT_SECONDS
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         exchange: Exchange = scope[SCOPE_KEY]
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        client = scope.get("client") or ("",)
-        who = exchange.key or str(client[0])
         problem = stopping() if self._runs.is_draining else self._too_often(exchange)
         if problem is None:
             with self._runs.entered():
-                problem = await self._answered(exchange, query, who)
+                problem = await self._answered(exchange, query, exchange.who)
         if problem is not None:
             await exchange.answer_problem(problem)
 
@@ -142,14 +143,15 @@ class LibraryEndpoints:
         self, exchange: Exchange, known: frozenset[str], seconds: float, who: str
     ) -> Told | Problem | None:
         """The head once it is another one, or when the time is over."""
-        if not self.waiting.take(who):
+        taken = self.waiting.take(who)
+        if taken is None:
             message = "as many clients wait for news as may wait; poll without wait instead"
             return Problem(status=429, message=message, code="too_many_waiting", retry_after=5)
         try:
             work = self._news.other_than(known.__contains__)
             told = await self._runs.see_through(work, receive=exchange.receive, seconds=seconds)
         finally:
-            self.waiting.free(who)
+            self.waiting.free(who, taken)
         match told:
             case Told():
                 return told
@@ -165,14 +167,16 @@ class LibraryEndpoints:
         read = await self._wanted(exchange.path, query)
         if isinstance(read, Problem):
             return read
-        if not self.reading.take(who):
-            message = "as many requests of this client, or of all, are being answered as may be"
-            return Problem(status=503, message=message, code="overloaded", retry_after=1)
+        taken = self.reading.take(who)
+        if taken is None:
+            return self.reading.refusal(who)
         packs = "gzip" in exchange.headers.get("accept-encoding", "")
         work = asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: _in_form(read(), packs=packs)
         )
-        work.add_done_callback(lambda done: self._read_ended(done, who))  # no thread can be cut
+        work.add_done_callback(
+            lambda done: self._read_ended(done, who, taken)
+        )  # no thread can be cut
         try:
             etag, body = await asyncio.wait_for(asyncio.shield(work), self._limits.request_seconds)
         except TimeoutError:
@@ -192,8 +196,8 @@ class LibraryEndpoints:
         await exchange.answer(200, body, LINES.encode(), headers)
         return None
 
-    def _read_ended(self, done: asyncio.Future[tuple[str, bytes]], who: str) -> None:
-        self.reading.free(who)
+    def _read_ended(self, done: asyncio.Future[tuple[str, bytes]], who: str, taken: float) -> None:
+        self.reading.free(who, taken)
         if not done.cancelled() and (error := done.exception()) is not None:
             _LOG.info("a reading failed: %s", error)  # perhaps nobody waits for it any more
 
