@@ -76,7 +76,7 @@ def _refused(
         _subjects(revision, proposal)
     except (AttributeError, TypeError, ValueError):  # no definition; the checks say what is wrong
         return
-    for record in reversed(ledger.proposals.values()):
+    for record in reversed([*ledger.proposals.values()]):
         said, is_same_tool = record.proposal, record.tool_name == proposal.tool_name
         is_other = record.proposal_id != proposal.proposal_id
         if said is not None and is_same_tool and is_other and _is_refused(record):

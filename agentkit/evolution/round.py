@@ -337,7 +337,7 @@ async def _compared(
 
 
 def _refused_gold(
-    record: ProposalRecord, control: Library, candidate: ToolDefinition, compare: Compare
+    record: ProposalRecord, control: Library, candidate: ToolDefinition, compare: object
 ) -> str:
     """That new rules refuse calls which held-out tasks expect; empty where they do not.
 
