@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
@@ -39,6 +38,7 @@ from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import Rule, rule_sentence
 
 _LONGEST_EXCERPT = 200
+_MOST_NAMED = 5
 
 Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]
 """All checks on one change, such as ``agentkit.evolution.validation.validate.validate``."""
@@ -255,7 +255,7 @@ def refuses_accepted(
             layer="structural",
             field=f"rules[{rules_of(change.candidate).index(rule)}]",
             message=f"it would refuse {len(calls):,} of {len(taken):,} calls that the tool took, "
-            f"such as {_shown(calls[0])}",
+            f"in {_named(calls)}",
             advice="propose a rule that lets them pass, or have a person propose this one",
             excerpt=rule_sentence(rule)[:_LONGEST_EXCERPT],
         )
@@ -263,10 +263,10 @@ def refuses_accepted(
     )
 
 
-def _shown(call: ObservedCall) -> str:
-    arguments = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
-    where = f"in {call.episode_id}" if call.episode_id else "a worked example"
-    return f"{arguments[:_LONGEST_EXCERPT]} ({where})"
+def _named(calls: Iterable[ObservedCall]) -> str:
+    """The episodes of the calls; arguments are what users said, and events may be exported."""
+    places = [*dict.fromkeys(call.episode_id or "a worked example" for call in calls)]
+    return ", ".join(places[:_MOST_NAMED]) + (" and others" if len(places) > _MOST_NAMED else "")
 
 
 def change_of_new(
