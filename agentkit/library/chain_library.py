@@ -44,9 +44,7 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
     """
     kept = tuple(events)
     held = _Held(store)
-    found = [
-        fault for event in kept if event.library_version for fault in _readable(event, held)
-    ]
+    found = [fault for event in kept if event.library_version for fault in _readable(event, held)]
     return (*found, *_untold(kept, store.versions()))
 
 
