@@ -319,3 +319,45 @@ def test_a_check_names_a_view_that_came_after_opening(filled):
     (fault,) = store.check()
     assert "view library_events" in fault.message
     store.close()
+
+
+ROWS = {
+    "UPDATE revisions SET since = 'x' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_split'",
+    "UPDATE revisions SET place = 'x' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_split'",
+    "UPDATE revisions SET digest = NULL WHERE tool_name = 'bill_split'": "revision 1 of 'bill_spl",
+    "UPDATE revisions SET version = 9 WHERE tool_name = 'bill_split'": "revision 9 of 'bill_split'",
+    "UPDATE revisions SET digest = x'00' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_spl",
+    "DELETE FROM revisions": "version 1",
+    "UPDATE versions SET version = 9": "revision 1 of",
+    "UPDATE versions SET version = 9; UPDATE revisions SET version = 9, since = 9": "version 9",
+}
+
+
+@pytest.mark.parametrize("statement", ROWS)
+def test_rows_that_no_commit_writes_are_refused_on_load(filled, statement):
+    """Loading names a version or revision that was changed by hand, and gives no smaller library."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.executescript(statement)
+    store = SQLiteStore(filled)
+    with pytest.raises(StoreFormatError, match=f"damaged at {ROWS[statement]}"):
+        store.load()
+    store.close()
+
+
+@pytest.mark.parametrize("evidence", ["x", "5", '"abc"', "{}", "[1]"])
+def test_evidence_that_can_not_be_read_is_refused(filled, evidence):
+    """The history of a tool names the version whose evidence is no array of texts."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.execute("UPDATE versions SET evidence = ?", (evidence,))
+    store = SQLiteStore(filled)
+    for read in (lambda: store.history("bill_split"), lambda: list(store.changes())):
+        with pytest.raises(StoreFormatError, match=r"can not be read \(1\)"):
+            read()
+    store.close()
+
+
+def test_a_migration_without_a_name_is_refused(filled):
+    """A ledger of migrations that holds no name in one of its rows is refused on opening."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.execute("UPDATE _sqlite_migrations SET name = NULL")
+    assert_refused(filled, "_sqlite_migrations holds None")

@@ -208,7 +208,13 @@ def _applied(connection: SQLiteConnection, tables: Collection[str]) -> frozenset
     if LEDGER not in tables:
         return frozenset()
     ours = f"SELECT name FROM {LEDGER} WHERE migration_set = ?"  # noqa: S608 - a constant above
-    return frozenset(name for (name,) in connection.execute(ours, (MIGRATION_SET,)))
+    names = [name for (name,) in connection.execute(ours, (MIGRATION_SET,))]
+    if strange := [name for name in names if not isinstance(name, str)]:
+        raise StoreFormatError(
+            f"{connection.path} is damaged: its table {LEDGER} holds {strange[0]!r} in the place "
+            "of a migration's name. Nothing was changed; restore a backup"
+        )
+    return frozenset(names)
 
 
 _COMPUTED = {
