@@ -40,7 +40,10 @@ class Heart:
 
 async def called(fakes, arguments, protocol="auto"):
     """The result of one call of ``ask``, and the longest pause of the loop meanwhile."""
-    async with McpServer.in_process(fakes.server, protocol=protocol, new_tools="screen") as server, Heart() as heart:
+    async with (
+        McpServer.in_process(fakes.server, protocol=protocol, new_tools="screen") as server,
+        Heart() as heart,
+    ):
         script = [[ToolCall(call_id="1", name="ask", arguments=arguments)], "done"]
         run = await Agent(ScriptedModel(script), tools=server.tools).run("Go.")
     return run.episode.results[0], heart.longest
