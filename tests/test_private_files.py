@@ -127,3 +127,21 @@ def test_the_folder_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert made
     assert {mode(path) for path in made} == {0o600}
     assert mode(made[0].parent) == 0o700 or made[0].parent == tmp_path
+
+
+@pytest.mark.parametrize("name", ["", "library.db", "library.db-wal", "library.db.evolving"])
+def test_a_link_in_the_folder_of_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A link at or in .agentkit, as a checkout may hold, is refused and nothing is made behind it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "victim").mkdir()
+    link = tmp_path / ".agentkit" / name
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path / "victim" / "file" if name else tmp_path / "victim")
+    (tmp_path / "tools.json").write_text('[{"name": "ping", "description": "Ping a host."}]')
+    store = "sqlite:///.agentkit/library.db"
+    result = CliRunner().invoke(main, ["tools", "import", "tools.json", "--store", store])
+    assert result.exit_code != 0
+    assert "is a link" in result.output
+    assert list((tmp_path / "victim").iterdir()) == []

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from agentkit import evolution
 from agentkit.cli.options import FOLDER
-from agentkit.errors import StoreLookupError
+from agentkit.episodes.replacing import first_link
+from agentkit.errors import StoreError, StoreLookupError
 from agentkit.library import Author, EpisodeStore, Library, LibraryChange, Replica, Store
 from agentkit.library.chain import Signer
 from agentkit.library.directory.url import folder_of
@@ -28,9 +29,15 @@ MOST_IN_MEMORY = 100
 def opened(url: str) -> Iterator[Store]:
     """The store at ``url``, closed afterwards. The folder ``.agentkit`` is made when absent."""
     path = file_of(url)
-    if path is not None and path.parent.name == FOLDER and not path.parent.exists():
-        path.parent.mkdir(mode=0o700)
-        (path.parent / ".gitignore").write_text("*\n")
+    if path is not None and path.parent.name == FOLDER:
+        if (link := first_link(path.parent)) is not None:
+            raise StoreError(
+                f"{link} is a link, and agentkit does not write outside of {path.parent}. Nothing "
+                "was changed; delete the link, or name the place that it leads to with --store"
+            )
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o700)
+            (path.parent / ".gitignore").write_text("*\n")
     store = open_store(url)
     try:
         yield store

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -63,6 +65,33 @@ def for_owner(path: str, flags: int) -> int:
     Requests, arguments and answers are people's words. A stricter umask is respected.
     """
     return os.open(path, flags, 0o600)
+
+
+def following_no_link(path: str, flags: int) -> int:
+    """An opener for ``open`` for which a link is no file, but an ``OSError``.
+
+    Git keeps links, so a checkout may hold one that leads anywhere.
+    """
+    return os.open(path, flags | _NO_FOLLOW, 0o666)
+
+
+def for_owner_here(path: str, flags: int) -> int:
+    """``for_owner`` for a file in a folder of ours, which no link leads out of."""
+    return for_owner(path, flags | _NO_FOLLOW)
+
+
+def first_link(folder: Path) -> Path | None:
+    """A link that leads out of a folder of ours: the folder itself, or what lies directly in it.
+
+    Raises:
+        OSError: The folder can not be listed; one that this user may not list is passed over.
+    """
+    if folder.is_symlink():
+        return folder
+    if not folder.is_dir() or not os.access(folder, os.R_OK):
+        return None
+    with os.scandir(folder) as found:
+        return next((Path(one.path) for one in found if one.is_symlink()), None)
 
 
 def make_private(path: Path) -> None:

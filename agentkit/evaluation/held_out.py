@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.episodes import Episode
+from agentkit.evaluation.expectations import ExactCalls
 from agentkit.evaluation.results.records import TaskResult
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.running import evaluate
@@ -15,6 +16,7 @@ from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evolution.gates.decision import PairedScore
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
+from agentkit.messages import JsonObject
 from agentkit.models.base import ChatModel
 from agentkit.tools.canonical import digest
 
@@ -116,6 +118,18 @@ class HeldOut:
             for task in self.benchmark.tasks
             if task.task_id not in self.learned_from
             and (offers_all or any(tool_name in turn.offers for turn in task.turns))
+        )
+
+    def gold_calls(self, tool_name: str) -> tuple[tuple[str, JsonObject], ...]:
+        """The exact calls of a tool that its held-out tasks expect, with the tasks' ids."""
+        return tuple(
+            (task.task_id, call.arguments)
+            for task in self.tasks_for(tool_name)
+            for turn in task.turns
+            for one in turn.expects
+            if isinstance(one, ExactCalls)
+            for call in one.calls
+            if call.name == tool_name
         )
 
     async def _scores(

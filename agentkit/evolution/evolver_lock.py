@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
+from agentkit.episodes.replacing import following_no_link
 from agentkit.errors import StoreError
 from agentkit.library.directory.url import folder_of
 from agentkit.library.opening import file_of
@@ -47,7 +48,7 @@ def evolving(store_url: str) -> Iterator[None]:
         return
     path = _place(store_url)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as file:
+    with open(path, "a+", encoding="utf-8", opener=following_no_link) as file:
         if not _taken(file):
             raise StoreError(_who(file, store_url))
         since = datetime.now(UTC).isoformat(timespec="seconds")

@@ -511,9 +511,18 @@ class ToolManager:
         proposal_id, kept = self._lifecycle.identified(suggestion)
         return from_sync(lambda: self._lifecycle.take_in(proposal_id, kept))
 
-    async def submit_async(self, suggestion: Suggestion) -> ProposalRecord:
-        """As ``submit``, where an event loop runs."""
-        return await self._lifecycle.take_in(*self._lifecycle.identified(suggestion))
+    async def submit_async(
+        self, suggestion: Suggestion, *, episodes: Sequence[Episode] = ()
+    ) -> ProposalRecord:
+        """As ``submit``, where an event loop runs.
+
+        Args:
+            suggestion: What a proposer suggests.
+            episodes: What happened lately, beside the episodes that the suggestion names as its
+                evidence: a new rule may not refuse a call that the tool took in them.
+        """
+        proposal_id, kept = self._lifecycle.identified(suggestion)
+        return await self._lifecycle.take_in(proposal_id, kept, episodes)
 
     def approve(self, proposal_id: str, *, person: Author, reason: str = "") -> ProposalRecord:
         """A person agrees to an open proposal.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from agentkit.agent.search import SEARCH_TOOL
 from agentkit.diagnosis.diagnose import diagnose
@@ -33,6 +33,8 @@ from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining.inserting import submit_mined
 from agentkit.evolution.mining.miner import MiningRules
+from agentkit.evolution.proposals.evidence.observed import ObservedCall
+from agentkit.evolution.proposals.evidence.vetoes import refused_by_rules
 from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposals.proposer import (
     Observations,
@@ -45,14 +47,26 @@ from agentkit.evolution.round_report import Considered, Failing, LookedAt, Round
 from agentkit.evolution.serving.feedback import is_by_user
 from agentkit.evolution.serving.overlay import overlaid
 from agentkit.library.library import Library
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
 
 _MOST_FAILING = 20
+_MOST_NAMED = 5
 
 Compare: TypeAlias = Callable[[str, Library, Library], Awaitable[Sequence[PairedScore]]]
 """Does held-out tasks with two libraries that differ in one tool, whose name comes first.
 
 ``agentkit.evaluation.held_out.HeldOut`` asks an agent the tasks of a benchmark.
 """
+
+
+@runtime_checkable
+class KnowsGold(Protocol):
+    """A ``Compare`` that knows calls which are right, such as ``HeldOut``."""
+
+    def gold_calls(self, tool_name: str) -> Sequence[tuple[str, JsonObject]]:
+        """The gold calls of a tool, each as the id of its task and the arguments."""
+        ...
 
 
 async def evolve(
@@ -230,17 +244,21 @@ async def _suggested(
         if broken is not None:
             silent.append(Silent(proposer=proposer.name, error=str(broken)))
         for suggestion in suggestions:
-            if isinstance(suggestion, Proposal) and (said := decided_before(manager, suggestion)):
+            if isinstance(suggestion, Proposal) and (said := _decided(manager, suggestion)):
                 again[said.proposal_id] = said
                 continue
             try:
-                record = await manager.submit_async(suggestion)
+                record = await manager.submit_async(suggestion, episodes=observations.episodes)
             except ModelError as error:  # the proposal is kept, and waits for its judge
                 silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
                 continue
             if record.proposal_id in decided:
                 again[record.proposal_id] = record
     return _Heard(again=tuple(again.values()), silent=tuple(silent))
+
+
+def _decided(manager: ToolManager, proposal: Proposal) -> ProposalRecord | None:
+    return decided_before(manager.ledger, manager.revision, proposal)
 
 
 async def _heard(
@@ -301,6 +319,9 @@ async def _compared(
     if candidate is None or record.tool_name not in control:
         reason = f"{record.tool_name!r} is not in the library any more"
         return GateReport(gate=OFFLINE, decision="wait", reason=reason)
+    reason = _refused_gold(record, control, candidate, compare)
+    if reason:
+        return GateReport(gate=OFFLINE, decision="fail", reason=reason)
     changed = overlaid(control, {record.tool_name: candidate})
     pairs = await compare(record.tool_name, control, changed)
     place = manager.ledger.place_of(record.proposal_id)
@@ -313,6 +334,27 @@ async def _compared(
     earlier = [marks for marks in others if marks]
     tasks = [pair.task for pair in pairs]
     return with_uses(report, tasks=tasks, earlier=earlier, rules=rules)
+
+
+def _refused_gold(
+    record: ProposalRecord, control: Library, candidate: ToolDefinition, compare: object
+) -> str:
+    """That new rules refuse calls which held-out tasks expect; empty where they do not.
+
+    Such a rule is wrong however much is gained elsewhere, unless a person says so.
+    """
+    if not isinstance(compare, KnowsGold) or record.author.kind == "person":
+        return ""
+    base = control[record.tool_name].definition
+    had = base.specification.rules
+    rules = tuple(rule for rule in candidate.specification.rules if rule not in had)
+    gold = [
+        ObservedCall(episode_id=task, arguments=arguments, is_accepted=True)
+        for task, arguments in compare.gold_calls(record.tool_name)
+    ]
+    refused = [call.episode_id for _, call in refused_by_rules(rules, base, gold)]
+    named = ", ".join(dict.fromkeys(refused[:_MOST_NAMED]))
+    return f"its rules refuse {len(refused):,} gold calls, of {named}" if refused else ""
 
 
 def _asked(record: ProposalRecord) -> str:

@@ -17,6 +17,7 @@ import pytest
 from agentkit import Episode, ToolDefinition
 from agentkit.errors import EpisodeFormatError, StoreError, StoreFormatError
 from agentkit.library import LibraryChange
+from agentkit.library.copying import check_store
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description
@@ -243,3 +244,120 @@ def test_a_fork_is_told_to_open_again(filled):
     )
     assert "open the store again" in ran.stdout
     assert "parent reads 1" in ran.stdout
+
+
+ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)"
+TABLES = [
+    *("definitions", "versions", "revisions", "episodes", "episode_tools", "episode_extents"),
+    *("derived", "library_events", "_sqlite_migrations"),
+]
+
+
+def put_view(path: Path, table: str) -> None:
+    """Put a view that never ends in the place of a table."""
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute(f"ALTER TABLE {table} RENAME TO theirs")
+        raw.execute(f"CREATE VIEW {table} AS {ENDLESS} SELECT theirs.* FROM theirs, r")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_view_in_place_of_a_table_is_refused(filled, table):
+    """A view under the name of one of our tables is refused when the file is opened."""
+    put_view(filled, table)
+    assert_refused(filled, f"did not make.*view {table}")
+    with pytest.raises(StoreFormatError, match=f"view {table}"):
+        SQLiteStore(filled, read_only=True)
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        (
+            "CREATE TRIGGER spy AFTER INSERT ON episodes BEGIN DELETE FROM episodes; END",
+            "trigger spy",
+        ),
+        ("CREATE INDEX slow ON versions (upper(reason))", "index slow, which computes"),
+        (
+            "ALTER TABLE versions ADD COLUMN big AS (printf('%.*c', 9, 'x'))",
+            "table versions, which computes",
+        ),
+        (
+            "DROP TABLE derived; CREATE VIRTUAL TABLE derived USING fts5(key, generation)",
+            "virtual table derived",
+        ),
+        (
+            """DROP TRIGGER library_events_delete; CREATE TRIGGER library_events_delete
+            BEFORE DELETE ON library_events BEGIN DELETE FROM episodes; END""",
+            "trigger library_events_delete",
+        ),
+    ],
+)
+def test_code_in_the_schema_is_refused(filled, statement, named):
+    """A trigger, expression or virtual table on our tables that we did not make is named."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.executescript(statement)
+    assert_refused(filled, named)
+
+
+def test_other_tables_and_plain_indexes_may_stay(filled):
+    """What people keep of their own in the file, and a plain index on our tables, is no fault."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.execute("CREATE TABLE notes (text)")
+        raw.execute(f"CREATE VIEW endless AS {ENDLESS} SELECT * FROM r")
+        raw.execute("CREATE TRIGGER own AFTER INSERT ON notes BEGIN DELETE FROM notes; END")
+        raw.execute("CREATE INDEX by_author ON versions (author)")
+    store = SQLiteStore(filled)
+    assert store.load().version == 1
+    assert check_store(store).is_sound
+    store.close()
+
+
+def test_a_check_names_a_view_that_came_after_opening(filled):
+    """A check of a store whose table became an endless view meanwhile names the view and ends."""
+    store = SQLiteStore(filled)
+    put_view(filled, "library_events")
+    (fault,) = store.check()
+    assert "view library_events" in fault.message
+    store.close()
+
+
+ROWS = {
+    "UPDATE revisions SET since = 'x' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_split'",
+    "UPDATE revisions SET place = 'x' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_split'",
+    "UPDATE revisions SET digest = NULL WHERE tool_name = 'bill_split'": "revision 1 of 'bill_spl",
+    "UPDATE revisions SET version = 9 WHERE tool_name = 'bill_split'": "revision 9 of 'bill_split'",
+    "UPDATE revisions SET digest = x'00' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_spl",
+    "DELETE FROM revisions": "version 1",
+    "UPDATE versions SET version = 9": "revision 1 of",
+    "UPDATE versions SET version = 9; UPDATE revisions SET version = 9, since = 9": "version 9",
+}
+
+
+@pytest.mark.parametrize("statement", ROWS)
+def test_rows_that_no_commit_writes_are_refused_on_load(filled, statement):
+    """Loading names a version or revision that was changed by hand, and gives no smaller library."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.executescript(statement)
+    store = SQLiteStore(filled)
+    with pytest.raises(StoreFormatError, match=f"damaged at {ROWS[statement]}"):
+        store.load()
+    store.close()
+
+
+@pytest.mark.parametrize("evidence", ["x", "5", '"abc"', "{}", "[1]"])
+def test_evidence_that_can_not_be_read_is_refused(filled, evidence):
+    """The history of a tool names the version whose evidence is no array of texts."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.execute("UPDATE versions SET evidence = ?", (evidence,))
+    store = SQLiteStore(filled)
+    for read in (lambda: store.history("bill_split"), lambda: list(store.changes())):
+        with pytest.raises(StoreFormatError, match=r"can not be read \(1\)"):
+            read()
+    store.close()
+
+
+def test_a_migration_without_a_name_is_refused(filled):
+    """A ledger of migrations that holds no name in one of its rows is refused on opening."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.execute("UPDATE _sqlite_migrations SET name = NULL")
+    assert_refused(filled, "_sqlite_migrations holds None")

@@ -20,7 +20,8 @@ class AllowedCallsVerifier:
 
     The rules are those of ``agentkit.metrics.allowed_values``. Gold calls that no call could match
     are a ``gold_error``. The calls of all turns are judged together, in whatever order they were
-    made; without gold calls, none may be made. The score is the share of gold calls that were made,
+    made; without gold calls, none may be made. A gold call that a learned rule
+    refused does not count. The score is the share of gold calls that were made,
     of the larger of the two numbers of calls.
 
     Args:
@@ -45,12 +46,14 @@ class AllowedCallsVerifier:
             return faulty(self.name, "gold_error", clipped(reasons))
         made = MadeCalls.of(episode)
         result = prepared.match(made.calls)
-        found = (*made.placed(allowed_values_evidence(result, made.calls, gold)),)
+        refused = made.refused.intersection(at for _, at in result.pairs)
+        differences = allowed_values_evidence(result, made.calls, gold)
+        found = (*made.placed((*differences, *made.refusals(refused))),)
         names = Counter(call.name for call in made.calls)
         return judged(
             self.name,
             found or made.unanswered(),
-            score=share(len(result.pairs), len(gold), made),
+            score=share(len(result.pairs) - len(refused), len(gold), made),
             metrics={"right_tools": float(names == Counter(call.name for call in gold))},
         )
 

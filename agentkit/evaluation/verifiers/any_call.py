@@ -8,14 +8,18 @@ from agentkit.evaluation.verifiers.verdicts import judged
 
 
 class AnyCallVerifier:
-    """Passes when the episode makes a call whose arguments can be read (BFCL's relevance)."""
+    """Passes when the episode makes a call whose arguments can be read (BFCL's relevance).
+
+    A call that a learned rule refused is none.
+    """
 
     name = "any_call"
 
     async def verify(self, episode: Episode) -> Verdict:
-        """Look for a call that is more than unreadable text."""
+        """Look for a call that is more than unreadable text, and was not refused by a rule."""
         made = MadeCalls.of(episode)
-        if any(call.malformed is None for call in made.calls):
+        readable = {at for at, call in enumerate(made.calls) if call.malformed is None}
+        if readable - made.refused:
             return judged(self.name, ())
         found = [
             Evidence(
@@ -25,8 +29,10 @@ class AnyCallVerifier:
                 tool=call.name,
                 actual=call.malformed,
             )
-            for call in made.calls
+            for at, call in enumerate(made.calls)
+            if at not in readable
         ]
+        found += made.refusals(readable)
         nothing = Evidence(kind="missing_call", message="nothing was called; a call was expected")
         return judged(self.name, [*made.placed(found), *made.unanswered()] or [nothing])
 

@@ -26,6 +26,7 @@ class CallComparison:
 
     Attributes:
         matched: How many gold calls have an equal among the made ones.
+        matched_calls: Indexes of the made calls that are equal to a gold one.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class CallComparison:
         self._calls = made
         self._gold_left, self._made_left = _left_over(self._gold, self._made)
         self.matched = len(gold) - len(self._gold_left)
+        self.matched_calls = frozenset(range(len(made))).difference(self._made_left)
 
     def evidence(self) -> Iterator[Evidence]:
         """What is wrong, gold call by gold call, and then what was called beside."""

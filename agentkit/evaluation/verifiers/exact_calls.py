@@ -18,7 +18,8 @@ class ExactCallsVerifier:
 
     Two calls are equal when their canonical forms are (``agentkit.metrics.calls``): the order of
     keys, ``"3"`` for an integer and a default that is left out make no difference. The calls of
-    all turns are judged together; without gold calls, none may be made.
+    all turns are judged together; without gold calls, none may be made. A gold call that a learned
+    rule refused does not count.
 
     What is left over is paired so that the fewest arguments differ in all, and each difference
     becomes a finding. The score is the share of gold calls that were made, of the larger of the
@@ -44,11 +45,12 @@ class ExactCallsVerifier:
             return faulty(self.name, "gold_error", problem)
         made = MadeCalls.of(episode)
         comparison = CallComparison(gold, made.calls, self._definitions)
-        found = (*made.placed(comparison.evidence()),)
+        refused = made.refused & comparison.matched_calls
+        found = (*made.placed((*comparison.evidence(), *made.refusals(refused))),)
         return judged(
             self.name,
             found or made.unanswered(),
-            score=share(comparison.matched, len(gold), made),
+            score=share(comparison.matched - len(refused), len(gold), made),
         )
 
 

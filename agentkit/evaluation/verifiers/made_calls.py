@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.agent.search import SEARCH_TOOL
+from agentkit.diagnosis.labels import breaks_learned_rule
 from agentkit.episodes import Episode, Evidence, Turn
 from agentkit.messages import ToolCall, ToolResult
 
@@ -56,6 +57,32 @@ class MadeCalls:
         Without this, an agent whose model can not be reached would be perfect at abstaining.
         """
         return bool(self.calls) or not self.broke_off
+
+    @property
+    def refused(self) -> frozenset[int]:
+        """Positions of the calls that a learned rule kept from running: they answer nothing."""
+        return frozenset(
+            at
+            for at, result in enumerate(self.results)
+            if result is not None
+            and result.failure is not None
+            and breaks_learned_rule(result.failure)
+        )
+
+    def refusals(self, positions: Iterable[int]) -> Iterator[Evidence]:
+        """A finding for each of these calls that a learned rule refused, for ``placed``.
+
+        Otherwise a rule that locks a tool would cost nothing where only the calls are compared.
+        """
+        for at in sorted(self.refused.intersection(positions)):
+            call, result = self.calls[at], self.results[at]
+            rule = result.failure.rule if result is not None and result.failure else ""
+            yield Evidence(
+                kind="call_failed",
+                message=f"{call.name} did not run, because it breaks a learned rule: {rule}",
+                call_id=call.call_id,
+                tool=call.name,
+            )
 
     def unanswered(self) -> Iterator[Evidence]:
         """A finding when the run broke off before the model had called anything."""

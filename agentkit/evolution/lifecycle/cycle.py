@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentkit.episodes import Episode
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.gates.decision import GateReport
 from agentkit.evolution.insertion.insert import Procedure
@@ -29,7 +30,7 @@ from agentkit.evolution.lifecycle.revalidating import (
 )
 from agentkit.evolution.lifecycle.rolling_back import roll_back_step
 from agentkit.evolution.lifecycle.screening import Screen, Validate, change_of_new
-from agentkit.evolution.lifecycle.sources import source_texts
+from agentkit.evolution.lifecycle.sources import source_episodes, source_texts
 from agentkit.evolution.lifecycle.standing import Standing, standing
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.evolution.lifecycle.submitting import identified, readable, taken_in
@@ -127,12 +128,16 @@ class Lifecycle:
         """A suggestion in a form that an event can keep, and the id that the ledger gives it."""
         return identified(readable(suggestion, most_bytes=self._policy.most_bytes))
 
-    async def take_in(self, proposal_id: str, suggestion: Suggestion) -> ProposalRecord:
+    async def take_in(
+        self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()
+    ) -> ProposalRecord:
         """Record a suggestion with what the checks say, and ask the judge where one is needed.
 
         Raises:
             ModelError: The judge could not answer; the proposal goes on waiting.
         """
+        evidence = source_episodes(self._journal.store, getattr(suggestion, "evidence", ()))
+        known = {one.episode_id: one for one in (*evidence, *episodes)}
         sources = source_texts(self._journal.store, getattr(suggestion, "evidence", ()))
 
         async def decide(on: Position) -> Step | None:
@@ -144,6 +149,7 @@ class Lifecycle:
                 policy=self._policy,
                 author=self._journal.author,
                 sources=sources,
+                episodes=tuple(known.values()),
             )
 
         await self._journal.write_async(decide, attempts=self._policy.attempts)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
+from agentkit.episodes import Episode
+from agentkit.evolution.decided import Revision, brings_back
 from agentkit.evolution.insertion.decision import Merger
 from agentkit.evolution.insertion.insert import Procedure, decide
 from agentkit.evolution.insertion.outcome import Rejected
@@ -18,22 +20,28 @@ from agentkit.evolution.lifecycle.arriving import (
 )
 from agentkit.evolution.lifecycle.record import Consent
 from agentkit.evolution.lifecycle.step import Position
+from agentkit.evolution.proposals.evidence.observed import ObservedCall
+from agentkit.evolution.proposals.evidence.vetoes import accepted_calls, refused_by_rules
 from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.validation.origins import TRUSTED
 from agentkit.evolution.validation.overruling import is_overruled
 from agentkit.evolution.validation.report import (
     FailedCheck,
     ProposedChange,
     ValidationReport,
 )
+from agentkit.evolution.validation.rule_support import new_rules
+from agentkit.evolution.validation.texts import rules_of
 from agentkit.library.library import Library
 from agentkit.library.rebase import Conflict, rebase
 from agentkit.tools.definition import Description, Specification, ToolDefinition
+from agentkit.tools.rules import Rule, rule_sentence
+
+_LONGEST_EXCERPT = 200
+_MOST_NAMED = 5
 
 Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]
 """All checks on one change, such as ``agentkit.evolution.validation.validate.validate``."""
-
-Revision: TypeAlias = Callable[[str, str], ToolDefinition | None]
-"""An earlier definition of a tool by name and digest; None when there is none."""
 
 RejectedBy = Literal["checks", "unreadable", "judge", "person", "gate", "library", "parents"]
 """Who said no. ``library``: the library has moved on, and the change with it has lost its place;
@@ -84,6 +92,7 @@ class Screen:
         sources: tuple[str, ...] = (),
         overruled: tuple[FailedCheck, ...] = (),
         proposal: Proposal | None = None,
+        episodes: Sequence[Episode] = (),
     ) -> Screened:
         """Move a candidate onto the newest revision of its tool, and check it there.
 
@@ -94,6 +103,8 @@ class Screen:
             sources: Texts that it must not copy from.
             overruled: What a person has overruled of what the checks say.
             proposal: Who suggests it, and where its texts came from; nobody knows without it.
+            episodes: Calls that the tool took in these, and its worked examples, may not be
+                refused by a new rule.
         """
         if proposal is not None and proposal.is_arrival:
             return await self._arrived(candidate, on, overruled)
@@ -113,8 +124,17 @@ class Screen:
         change = ProposedChange(base=newest, candidate=moved, library=library, sources=sources)
         change = with_origins(change, proposal)
         report = self.validate(change)
-        failed = _standing(report.failed, overruled)
-        return Screened(candidate=moved, base=newest, failed=failed, needs=report.needs)
+        locked_out = () if report.failed else refuses_accepted(change, episodes)
+        failed = _standing((*report.failed, *locked_out), overruled)
+        needs = set(report.needs)
+        if proposal is not None and brings_back(on.ledger, self.revision, proposal):
+            needs.add("person")
+        return Screened(
+            candidate=moved,
+            base=newest,
+            failed=failed,
+            needs=tuple(who for who in get_args(Consent) if who in needs),
+        )
 
     async def _new(
         self,
@@ -215,6 +235,40 @@ class Screen:
         return rebased.definition
 
 
+def refuses_accepted(
+    change: ProposedChange, episodes: Iterable[Episode]
+) -> tuple[FailedCheck, ...]:
+    """Why new rules can not be right: they refuse calls that the tool took, or worked examples.
+
+    A person or the tool's own code may say that what was taken is taken no more.
+    """
+    rules = new_rules(change)
+    if not rules or change.written_by in TRUSTED:
+        return ()
+    taken = accepted_calls(change.base, change.library, episodes)
+    against: dict[Rule, list[ObservedCall]] = {}
+    for rule, call in refused_by_rules(rules, change.base, taken):
+        against.setdefault(rule, []).append(call)
+    return tuple(
+        FailedCheck(
+            code="refuses_accepted_call",
+            layer="structural",
+            field=f"rules[{rules_of(change.candidate).index(rule)}]",
+            message=f"it would refuse {len(calls):,} of {len(taken):,} calls that the tool took, "
+            f"in {_named(calls)}",
+            advice="propose a rule that lets them pass, or have a person propose this one",
+            excerpt=rule_sentence(rule)[:_LONGEST_EXCERPT],
+        )
+        for rule, calls in against.items()
+    )
+
+
+def _named(calls: Iterable[ObservedCall]) -> str:
+    """The episodes of the calls; arguments are what users said, and events may be exported."""
+    places = [*dict.fromkeys(call.episode_id or "a worked example" for call in calls)]
+    return ", ".join(places[:_MOST_NAMED]) + (" and others" if len(places) > _MOST_NAMED else "")
+
+
 def change_of_new(
     candidate: ToolDefinition, library: Library, sources: tuple[str, ...]
 ) -> ProposedChange:
@@ -233,7 +287,12 @@ def with_origins(change: ProposedChange, proposal: Proposal | None) -> ProposedC
     """The change with where its texts came from, as far as its proposal says."""
     if proposal is None:
         return replace(change, written_by="unknown")
-    return replace(change, origins=proposal.origins, written_by=proposal.written_by)
+    return replace(
+        change,
+        origins=proposal.origins,
+        written_by=proposal.written_by,
+        from_evidence=proposal.stream == "evidence" and proposal.author.kind == "program",
+    )
 
 
 def _undecided_child(candidate: ToolDefinition, on: Position) -> str:

@@ -13,6 +13,19 @@ from agentkit.library.store import EpisodeStore
 _MOST = 64  # episodes of one proposal that are read
 
 
+def source_episodes(store: object, evidence: Iterable[str]) -> tuple[Episode, ...]:
+    """The episodes of these ids, as far as they are kept.
+
+    Args:
+        store: A store that may keep episodes too.
+        evidence: Ids of episodes.
+    """
+    if not isinstance(store, EpisodeStore):
+        return ()
+    episodes = (store.get(episode_id) for episode_id in [*dict.fromkeys(evidence)][:_MOST])
+    return tuple(episode for episode in episodes if episode is not None)
+
+
 def source_texts(store: object, evidence: Iterable[str]) -> tuple[str, ...]:
     """What users said and tools returned in the episodes of these ids, as far as they are kept.
 
@@ -24,9 +37,7 @@ def source_texts(store: object, evidence: Iterable[str]) -> tuple[str, ...]:
     """
     if not isinstance(store, EpisodeStore):
         return ()
-    wanted = list(dict.fromkeys(evidence))[:_MOST]
-    episodes = (store.get(episode_id) for episode_id in wanted)
-    kept = [episode for episode in episodes if episode is not None]
+    kept = source_episodes(store, evidence)
     said = (late.verdict for one in kept for late in feedback_on(store, one.episode_id))
     texts = chain(*map(_texts, kept), *map(user_texts, said))
     return tuple(dict.fromkeys(text for text in texts if text))

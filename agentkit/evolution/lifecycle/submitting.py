@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 
+from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError
 from agentkit.evolution.lifecycle import drafts
 from agentkit.evolution.lifecycle.drafts import Scribe
@@ -81,6 +83,7 @@ async def taken_in(
     policy: LifecyclePolicy,
     author: Author,
     sources: tuple[str, ...] = (),
+    episodes: Sequence[Episode] = (),
 ) -> Step | None:
     """What is written of a suggestion; None for a proposal that the ledger knows.
 
@@ -92,6 +95,7 @@ async def taken_in(
         policy: The rules of the life cycle.
         author: Who writes what comes of it.
         sources: Texts that a candidate must not copy from.
+        episodes: Whose accepted calls a new rule may not refuse.
     """
     if proposal_id in on.ledger.proposals:
         return None
@@ -111,7 +115,9 @@ async def taken_in(
         is_rejected = True
     else:
         base, candidate = suggestion.base, suggestion.candidate
-        screened = await screen.look(candidate, base, on, sources=sources, proposal=suggestion)
+        screened = await screen.look(
+            candidate, base, on, sources=sources, proposal=suggestion, episodes=episodes
+        )
         first = drafts.proposed(suggestion, screened, version=version)
         failed, by, needs = screened.failed, screened.by, screened.needs
         is_rejected = bool(failed)

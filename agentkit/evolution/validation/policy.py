@@ -9,6 +9,7 @@ from typing import Literal
 from agentkit.evolution.validation.novelty import says_new
 from agentkit.evolution.validation.origins import TRUSTED, fresh_texts
 from agentkit.evolution.validation.report import ProposedChange
+from agentkit.evolution.validation.rule_support import newly_demanded, unsupported_rules
 from agentkit.evolution.validation.semantic.comparing import compares
 from agentkit.evolution.validation.texts import sentences_of
 from agentkit.library.library import Library
@@ -64,6 +65,11 @@ class ValidationPolicy:
             (``novelty.says_new``), whatever the tool does, unless a person or the tool's own code
             wrote it. A person who agrees answers for the judge too, unless something else asks
             for both.
+        new_rules: Needed when a rule comes from a model or a program, and neither recorded calls
+            nor the tool's own texts bear it out (``rule_support.unsupported_rules``): it refuses
+            calls. An order of calls is no such rule: one that demands a tool which is not declared
+            to only read needs ``destructive`` instead, since nobody knows what that tool does.
+            Empty for neither.
         undeclared: Needed when the tool declares nothing about writing. It is treated as one that
             may write, which alone is no reason to wait: without effects most imported tools would
             wait for a person forever, and people would learn to agree unread.
@@ -84,6 +90,7 @@ class ValidationPolicy:
     comparing: tuple[Needed, ...] = _BOTH
     untrusted: tuple[Needed, ...] = ("judge",)
     new_words: tuple[Needed, ...] = ("judge",)
+    new_rules: tuple[Needed, ...] = ("judge",)
     undeclared: tuple[Needed, ...] = ()
 
     def needs(self, change: ProposedChange) -> tuple[Needed, ...]:
@@ -99,6 +106,10 @@ class ValidationPolicy:
             wanted.update(self.untrusted)
         if change.written_by not in TRUSTED and says_new(change):
             wanted.update(self.new_words)
+        if self.new_rules and unsupported_rules(change):
+            wanted.update(self.new_rules)
+        if self.new_rules and not all(map(_only_reads, newly_demanded(change))):
+            wanted.update(self.destructive)
         return tuple(needed for needed in _BOTH if needed in wanted)
 
     def needs_for(
@@ -131,6 +142,10 @@ class ValidationPolicy:
         if not effects.is_read_only and is_about_money(definition):
             wanted.update(self.money)
         return wanted
+
+
+def _only_reads(definition: ToolDefinition | None) -> bool:
+    return definition is not None and definition.signature.effects.is_read_only
 
 
 def is_about_money(definition: ToolDefinition) -> bool:

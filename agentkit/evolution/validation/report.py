@@ -89,6 +89,7 @@ class ProposedChange:
             the episodes behind it.
         origins: Where single texts of the candidate came from.
         written_by: Whose words all other new texts are.
+        from_evidence: Whether a program read its rules off recorded calls, and no model wrote them.
         is_new: Whether the tool is new; the base then is the candidate without any words.
     """
 
@@ -98,6 +99,7 @@ class ProposedChange:
     sources: tuple[str, ...] = ()
     origins: tuple[TextOrigin, ...] = ()
     written_by: OriginKind = "model"
+    from_evidence: bool = False
     is_new: bool = False
 
     @cached_property

@@ -13,6 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO
 
+from agentkit.episodes.replacing import first_link, following_no_link
 from agentkit.errors import StoreError, StoreUnavailableError
 
 _FLUSHES_AT_ONCE = 8
@@ -50,13 +51,14 @@ class Folder:
 
     def make(self) -> None:
         """Make the folders that are absent; the one above the store's has to be there."""
+        self.make_local()
         with self.translated(self.path):
-            for one in (self.path, self.history, self.tools):
+            for one in (self.history, self.tools):
                 one.mkdir(exist_ok=True)
-            self.make_local()
 
     def make_local(self) -> None:
         """Make the folder of this machine, which git leaves out."""
+        self.check_no_links()
         with self.translated(self.local):
             self.path.mkdir(exist_ok=True)
             # Episodes are for this user; a folder that a group writes to is shared with that group.
@@ -65,6 +67,24 @@ class Folder:
             ignore = self.local / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")
+
+    def check_no_links(self) -> None:
+        """Refuse links through which the store would write outside of its folder.
+
+        Files of tools may be links: those are reported as edits, and nothing is written through.
+
+        Raises:
+            StoreError: One of the folders is a link, or something in ``local``.
+        """
+        with self.translated(self.path):
+            folders = (one for one in (self.tools, self.history) if one.is_symlink())
+            link = next(folders, None) or first_link(self.local)
+        if link is not None:
+            raise StoreError(
+                f"{link} is a link, and the store does not write outside of {self.path}. Nothing "
+                "was changed; delete the link, and put a folder or file in its place if you need "
+                "what it led to"
+            )
 
     def entry(self, place: int) -> Path:
         """The file of the change at a place of the history."""
@@ -104,9 +124,14 @@ class Folder:
             is_patient: Wait for another writer; otherwise give up at once.
 
         Raises:
+            StoreError: There is a link where the store would write; see ``check_no_links``.
             StoreUnavailableError: Another writer had it for too long.
         """
-        with self.translated(self.local), (self.local / "lock").open("ab") as file:
+        self.check_no_links()
+        with (
+            self.translated(self.local),
+            open(self.local / "lock", "ab", opener=following_no_link) as file,
+        ):
             deadline = time.monotonic() + (self._timeout_seconds if is_patient else 0)
             while not (is_held := _try_lock(file)) and time.monotonic() < deadline:
                 time.sleep(_LOOK_AGAIN_SECONDS)

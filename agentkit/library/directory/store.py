@@ -99,6 +99,7 @@ class DirectoryStore:
             raise no_parent(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise StoreError(f"{self.path} is a file; name a folder, which is made when absent")
+        self._folder.check_no_links()
         index = self._files.index()  # the index first: the history is never behind it
         self._files.form  # noqa: B018 - says what can not be used
         if index is None and not self._folder.history.exists() and self._folder.tools.exists():

@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, read_episodes
-from agentkit.episodes.replacing import for_owner, sync_folder
+from agentkit.episodes.replacing import for_owner, for_owner_here, sync_folder
 from agentkit.library.keeping.buffer import Pending
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class SpillFolder:
         """
         self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         path = self.folder / f"refused-{self._name}.jsonl"
-        with open(path, "ab", buffering=0, opener=for_owner) as file:
+        with open(path, "ab", buffering=0, opener=for_owner_here) as file:
             before = file.tell()
             try:
                 file.write(b'{"reason":%b,"episode":%b}\n' % (json.dumps(reason).encode(), line))
@@ -143,9 +143,14 @@ class SpillFolder:
                 lock.close()
 
     def _names(self) -> Sequence[str]:
-        """The writers that have files here, the oldest first; also one whose lock was deleted."""
-        found = (_OURS.fullmatch(path.name) for path in self.folder.glob("*"))
-        return sorted({ours[1] for ours in found if ours})
+        """The writers that have files here, the oldest first; also one whose lock was deleted.
+
+        We make no links: one that lies here leads to something of somebody else.
+        """
+        paths = tuple(self.folder.glob("*"))
+        found = {path: ours[1] for path in paths if (ours := _OURS.fullmatch(path.name))}
+        strange = {name for path, name in found.items() if path.is_symlink()}
+        return sorted(set(found.values()) - strange)
 
     def _take_over(self, name: str) -> bool:
         try:
@@ -162,7 +167,8 @@ class SpillFolder:
         if make:
             self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         try:
-            file = open(path, "ab" if make else "rb+", opener=for_owner)  # noqa: SIM115 - until done
+            mode = "ab" if make else "rb+"
+            file = open(path, mode, opener=for_owner_here)  # noqa: SIM115 - until done
         except FileNotFoundError:  # its owner was done in this moment
             return False
         if not _held_alone(file, path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -10,6 +9,7 @@ from typing import Any
 
 from agentkit.errors import StoreFormatError
 from agentkit.library.abilities import AppliedChange
+from agentkit.library.row_faults import read_evidence
 from agentkit.library.sqlite.connection import SQLiteConnection
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
@@ -49,7 +49,7 @@ def read_changes(
         rows = connection.execute(_CHANGES, (first, min(first + _PAGE, newest)))
         for version, some in groupby(rows, key=itemgetter(0)):
             try:
-                change = _change(list(some), decode)
+                change = _change(list(some), decode, connection.path)
             except (ValueError, TypeError) as error:
                 raise StoreFormatError(
                     f"{connection.path} holds a version that can not be read ({version}): {error}"
@@ -58,9 +58,9 @@ def read_changes(
 
 
 def _change(
-    rows: Sequence[Any], decode: Callable[[str, str, str], ToolDefinition]
+    rows: Sequence[Any], decode: Callable[[str, str, str], ToolDefinition], place: object
 ) -> LibraryChange:
-    _, proposal_id, author, reason, evidence, created_at, *_ = rows[0]
+    version, proposal_id, author, reason, evidence, created_at, *_ = rows[0]
     tools = [row[6:] for row in rows if row[6] is not None]
     return LibraryChange(
         proposal_id=proposal_id,
@@ -68,6 +68,6 @@ def _change(
         removals=tuple(name for name, digest, *_ in tools if digest is None),
         author=author,
         reason=reason,
-        evidence=tuple(json.loads(evidence)),
+        evidence=read_evidence(evidence, version=version, place=place),
         created_at=created_at,
     )

@@ -13,6 +13,7 @@ from agentkit.library.abilities import UNREADABLE, StoreFault
 from agentkit.library.events import LibraryEvent
 from agentkit.library.row_faults import row_fault
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
+from agentkit.library.sqlite.migrations import TRIGGERS, traps
 from agentkit.tools.definition import ToolDefinition
 
 _PAGE = 200
@@ -59,11 +60,13 @@ _ROWS = {
 }
 """Queries for rows that should not be, with the table and words for each."""
 
-_TRIGGERS = ("library_events_delete", "library_events_update")
-
 
 def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
     """See ``Checkable.check``."""
+    if found := traps(connection):  # put there since it was opened; reading on may never end
+        message = f"it holds what agentkit did not make: {', '.join(found)}; {_SAVE}"
+        yield StoreFault(place="file", message=message)
+        return
     for look in (_integrity, _references, _triggers, _odd_rows, _definitions, _events, _episodes):
         try:
             yield from look(connection)
@@ -93,7 +96,7 @@ def _references(connection: SQLiteConnection) -> Iterator[StoreFault]:
 def _triggers(connection: SQLiteConnection) -> Iterator[StoreFault]:
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
     held = {name for (name,) in rows}
-    for name in _TRIGGERS:
+    for name in TRIGGERS:
         if name not in held:
             message = f"the trigger {name}, which keeps events from being changed, was taken away"
             yield StoreFault(place="library_events", message=message)

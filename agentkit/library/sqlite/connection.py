@@ -77,6 +77,9 @@ class SQLiteConnection:
         if self._log is not None:
             self._log.switch_off(self._raw)
         self.execute("PRAGMA foreign_keys = ON")
+        # A file may come from anybody, and its schema is code.
+        self.execute("PRAGMA trusted_schema = OFF")
+        self.execute("PRAGMA cell_size_check = ON")
 
     @property
     def raw(self) -> sqlite3.Connection:

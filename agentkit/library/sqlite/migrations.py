@@ -24,6 +24,17 @@ MIGRATION_SET = "agentkit"
 _SMALLEST_FILE = 512  # bytes of the smallest page of SQLite
 
 
+TRIGGERS = {
+    f"library_events_{statement.lower()}": f"""
+            CREATE TRIGGER library_events_{statement.lower()}
+            BEFORE {statement} ON library_events
+            BEGIN SELECT raise(ABORT, 'events are only ever appended'); END
+            """
+    for statement in ("UPDATE", "DELETE")
+}
+"""The only triggers on our tables, as ``m0004_event_table`` makes them. Never edit it either."""
+
+
 def m0001_tool_tables(db: Database) -> None:
     """Definitions by content, library versions, and what each version did to which tool."""
     db.execute(
@@ -113,14 +124,8 @@ def m0004_event_table(db: Database) -> None:
         )
         """
     )
-    for statement in ("UPDATE", "DELETE"):
-        db.execute(
-            f"""
-            CREATE TRIGGER library_events_{statement.lower()}
-            BEFORE {statement} ON library_events
-            BEGIN SELECT raise(ABORT, 'events are only ever appended'); END
-            """
-        )
+    for trigger in TRIGGERS.values():
+        db.execute(trigger)
 
 
 def m0005_episode_extents(db: Database) -> None:
@@ -171,10 +176,12 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
 
     Raises:
         StoreFormatError: The file is no database, was written by a newer agentkit, or holds
-            tables of another program under our names. It is left as it was.
+            tables of another program under our names, or views or triggers that agentkit did not
+            make. It is left as it was.
         StoreError: The file is locked or can not be written.
     """
     tables = _table_names(connection)
+    _check_no_traps(connection, tables)
     applied = _applied(connection, tables)
     _check_not_newer(connection, applied)
     if not tables:
@@ -201,7 +208,61 @@ def _applied(connection: SQLiteConnection, tables: Collection[str]) -> frozenset
     if LEDGER not in tables:
         return frozenset()
     ours = f"SELECT name FROM {LEDGER} WHERE migration_set = ?"  # noqa: S608 - a constant above
-    return frozenset(name for (name,) in connection.execute(ours, (MIGRATION_SET,)))
+    names = [name for (name,) in connection.execute(ours, (MIGRATION_SET,))]
+    if strange := [name for name in names if not isinstance(name, str)]:
+        raise StoreFormatError(
+            f"{connection.path} is damaged: its table {LEDGER} holds {strange[0]!r} in the place "
+            "of a migration's name. Nothing was changed; restore a backup"
+        )
+    return frozenset(names)
+
+
+_COMPUTED = {
+    "table": "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden",
+    "index": "SELECT 1 FROM pragma_index_xinfo(?) WHERE cid = -2",
+}
+"""Queries for generated columns of a table, and for expressions in an index."""
+
+
+def _check_no_traps(connection: SQLiteConnection, tables: Collection[str]) -> None:
+    if LEDGER in tables and (found := traps(connection)):
+        raise StoreFormatError(
+            f"{connection.path} holds what agentkit did not make, and what SQLite would run while "
+            f"it reads or writes: {', '.join(found)}. Nothing was changed; restore a backup, or "
+            "drop them with the sqlite3 program if you know where they came from"
+        )
+
+
+def traps(connection: SQLiteConnection) -> list[str]:
+    """What is not data under our names: code that whoever gave us the file would have us run.
+
+    A view in the place of a table need never end. Tables, views and triggers of other names are
+    other people's, and no statement of ours touches them.
+    """
+    rows = connection.execute("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master")
+    owned = [row for row in rows if _is_ours(row[1]) or _is_ours(row[2])]
+    found = [
+        f"the {'virtual table' if kind == 'table' else kind} {name}"
+        for kind, name, _, page, sql in owned
+        if (kind == "table" and not page)
+        or kind not in {"table", "index", "trigger"}
+        or (kind == "trigger" and _words(sql) != _words(TRIGGERS.get(name, "")))
+    ]
+    if found:  # SQLite is not asked about the columns of those
+        return found
+    return [
+        f"the {kind} {name}, which computes values"
+        for kind, name, *_ in owned
+        if kind in _COMPUTED and connection.execute(_COMPUTED[kind], (name,))
+    ]
+
+
+def _is_ours(name: object) -> bool:
+    return str(name).lower() in _OUR_TABLES | {LEDGER}
+
+
+def _words(sql: object) -> list[str]:
+    return str(sql).split()
 
 
 def _check_blank(connection: SQLiteConnection) -> None:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentkit.errors import StaleVersionError, ToolNotFoundError
+from agentkit.errors import StaleVersionError, StoreFormatError, ToolNotFoundError
 from agentkit.library.abilities import AppliedChange
 from agentkit.library.changes import check_change, check_follows, now
 from agentkit.library.derived import DerivedCache
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.newest_library import Differences, NewestLibrary
+from agentkit.library.row_faults import read_evidence
 from agentkit.library.sqlite.change_log import read_changes
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
 from agentkit.library.sqlite.event_table import EventTable, encoded
@@ -32,6 +33,26 @@ LEFT JOIN definitions AS d ON d.digest = r.digest
 ORDER BY r.since, r.place
 """
 """What differs between two versions: each tool as the later one has it, no digest if removed."""
+
+_ROWS = """
+SELECT version, tool_name FROM revisions
+WHERE version > ?1 AND (
+    (version <= ?2 AND (
+        typeof(since) <> 'integer' OR typeof(place) <> 'integer' OR since > version
+        OR typeof(digest) NOT IN ('text', 'null') OR (digest IS NULL AND since = version)
+    ))
+    OR version NOT IN (SELECT version FROM versions)
+) ORDER BY version LIMIT 1
+"""
+"""A revision that no commit writes. What a version removes was added by an earlier one."""
+
+_GAP = """
+SELECT version FROM versions WHERE version > ?1 AND version <= ?2 AND (
+    (version > 1 AND version - 1 NOT IN (SELECT version FROM versions))
+    OR version NOT IN (SELECT version FROM revisions)
+) ORDER BY version LIMIT 1
+"""
+"""A version that does not follow the one before, or that changed no tool."""
 
 _HISTORY = """
 SELECT v.version, v.proposal_id, v.author, v.reason, v.evidence, v.created_at,
@@ -75,6 +96,7 @@ class ToolTables:
         return self._newest.load(version, newest=newest, read=self._differences)
 
     def _differences(self, base: Library, version: int) -> Differences:
+        self._check_rows(base.version, version)
         gone: list[str] = []
         tools: list[ToolDefinition] = []
         for name, digest, origin, since, body in self._connection.execute(
@@ -86,6 +108,27 @@ class ToolTables:
                 tools.append(self._verified.read(digest, origin, body))
         self._verified.keep()
         return Differences(gone=gone, tools=tools)
+
+    def _check_rows(self, after: int, version: int) -> None:
+        """Refuse what would give a smaller library than the one that was committed, and no error.
+
+        Raises:
+            StoreFormatError: A version or revision is missing, or is not as a commit writes it.
+        """
+        between = (after, version)
+        found = [
+            *(
+                f"revision {at} of {name!r}"
+                for at, name in self._connection.execute(_ROWS, between)
+            ),
+            *(f"version {at}" for (at,) in self._connection.execute(_GAP, between)),
+        ]
+        if found:
+            raise StoreFormatError(
+                f"{self._connection.path} is damaged at {found[0]}: a row there was changed or "
+                "deleted by hand. Nothing of it is used; 'agentkit check' lists what is damaged, "
+                "and a copy ('agentkit store copy BACKUP NEW') restores it"
+            )
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """See ``ToolStore.commit``."""
@@ -136,7 +179,7 @@ class ToolTables:
                 proposal_id=proposal_id,
                 author=author,
                 reason=reason,
-                evidence=tuple(json.loads(evidence)),
+                evidence=read_evidence(evidence, version=version, place=self._connection.path),
                 created_at=created_at,
             )
             for version, proposal_id, author, reason, evidence, created_at, *kept in rows

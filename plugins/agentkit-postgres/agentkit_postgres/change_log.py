@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from agentkit.library.abilities import AppliedChange
+from agentkit.library.row_faults import read_evidence
 from agentkit.library.store import LibraryChange
 from agentkit_postgres.connection import Connections
 from agentkit_postgres.texts import restored
@@ -39,11 +39,13 @@ def read_changes(
     for first in range(max(after, 0), newest, _PAGE):
         rows = connections.execute(_CHANGES, (first, min(first + _PAGE, newest)))
         for version, some in groupby(rows, key=itemgetter(0)):
-            yield AppliedChange(version=version, change=_change(list(some), tools))
+            yield AppliedChange(
+                version=version, change=_change(list(some), tools, connections.address.shown)
+            )
 
 
-def _change(rows: Sequence[Any], tools: ToolTables) -> LibraryChange:
-    _, proposal_id, author, reason, evidence, created_at, *_ = rows[0]
+def _change(rows: Sequence[Any], tools: ToolTables, place: str) -> LibraryChange:
+    version, proposal_id, author, reason, evidence, created_at, *_ = rows[0]
     kept = [row[6:] for row in rows if row[6] is not None]
     return LibraryChange(
         proposal_id=restored(proposal_id),
@@ -51,6 +53,6 @@ def _change(rows: Sequence[Any], tools: ToolTables) -> LibraryChange:
         removals=tuple(tools.name(stored) for stored, digest, *_ in kept if digest is None),
         author=restored(author),
         reason=restored(reason),
-        evidence=tuple(json.loads(evidence)),
+        evidence=read_evidence(evidence, version=version, place=place),
         created_at=created_at,
     )

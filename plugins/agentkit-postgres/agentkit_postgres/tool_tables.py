@@ -11,6 +11,7 @@ from agentkit.library.changes import check_change, now
 from agentkit.library.derived import DerivedCache
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.newest_library import Differences, NewestLibrary
+from agentkit.library.row_faults import read_evidence
 from agentkit.library.store import LibraryChange, ToolRevision
 from agentkit.library.verified import VerifiedDefinitions
 from agentkit.tools.definition import ToolDefinition
@@ -122,7 +123,9 @@ class ToolTables:
                 proposal_id=restored(proposal_id),
                 author=restored(author),
                 reason=restored(reason),
-                evidence=tuple(json.loads(evidence)),
+                evidence=read_evidence(
+                    evidence, version=version, place=self._connections.address.shown
+                ),
                 created_at=created_at,
             )
             for version, proposal_id, author, reason, evidence, created_at, *kept in rows

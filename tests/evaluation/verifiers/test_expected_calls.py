@@ -8,9 +8,9 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.episodes import Episode, RetrievalTrace, Turn
-from agentkit.evaluation import AllowedCalls, AnyCall, ExactCalls, GoldCall, NoCall
+from agentkit.evaluation import AllowedCalls, AnyCall, DataFlow, ExactCalls, GoldCall, NoCall
 from agentkit.evaluation.verifiers import Scene, verifier_for
-from agentkit.messages import AssistantMessage
+from agentkit.messages import AssistantMessage, ToolFailure, ToolResult
 from agentkit.metrics import AllowedCall
 
 LAMP = ToolDefinition.from_schema(
@@ -250,3 +250,28 @@ async def test_searches_for_tools_are_no_calls(judge, call):
     assert (await judge(NoCall(), made)).passed
     assert not (await judge(AnyCall(), made)).passed
     assert (await judge(ExactCalls(calls=()), made)).passed
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": "Aker"}),)),
+        AllowedCalls(calls=(AKER,)),
+        AnyCall(),
+        DataFlow(calls=(GoldCall(name="tide_table", arguments={"harbour": "Aker"}),)),
+    ],
+    ids=["exact", "allowed", "any", "data flow"],
+)
+async def test_a_gold_call_that_a_learned_rule_refused_does_not_count(judge, call, expectation):
+    """A rule that locks a tool loses its tasks; a call refused for another reason still counts."""
+    made = call("tide_table", "a", harbour="Aker")
+
+    def refused(cause):
+        failure = ToolFailure(kind="contract_violated", rule="call wipe first", cause=cause)
+        result = ToolResult(call_id="a", name="tide_table", status="failed", failure=failure)
+        turn = Turn(message=AssistantMessage(tool_calls=(made,)), results=(result,))
+        return Episode(episode_id="e", request="Tides?", turns=(turn,))
+
+    locked = await judge(expectation, refused("call_before"))
+    assert (locked.passed, locked.score) == (False, 0.0)
+    assert (await judge(expectation, refused(None))).passed

@@ -87,8 +87,10 @@ def test_limits_on_lengths_and_results():
     report = validate(rewrite("cars_search", title))
     assert (report.failed, report.needs) == ((), ("judge",))
     rule = Between(parameter="make", measure="length", maximum=40)
-    report = validate(rewrite("cars_search", title, rules=(rule,)))
-    assert (report.failed, report.needs) == ((), ())
+    change = replace(rewrite("cars_search", title, rules=(rule,)), from_evidence=True)
+    assert (validate(change).failed, validate(change).needs) == ((), ())
+    change = replace(change, from_evidence=False)
+    assert (validate(change).failed, validate(change).needs) == ((), ("judge",))
     wrong = {"parameters.make": "Maker, at most 50 characters."}
     (failed,) = validate(rewrite("cars_search", wrong, rules=(rule,))).failed
     assert failed.code == "bounds_contradicted"

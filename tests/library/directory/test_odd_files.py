@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
-from agentkit import ToolDefinition
+from agentkit import Episode, ToolDefinition, open_store
+from agentkit.errors import StoreError
+from agentkit.library import LibraryChange
 
 
 @pytest.fixture
@@ -117,3 +119,52 @@ def test_an_edit_between_plan_and_writing_stays(workshop, what):
     assert edit.after.description.summary == "Mine."
     assert edit.before.description.summary == "Answer."
     assert (edit.newest is None) == (what == "removal")
+
+
+@pytest.mark.parametrize("name", ["local", "history", "tools"])
+@pytest.mark.parametrize("is_dangling", [False, True])
+def test_a_link_in_place_of_a_folder_is_refused(workshop, make_tool, tmp_path, name, is_dangling):
+    """A link that git put in the place of one of the folders is refused; nothing lands behind it."""
+    victim = tmp_path / "victim"
+    if not is_dangling:
+        victim.mkdir()
+    place = workshop.path / name
+    place.rename(tmp_path / "away")
+    place.symlink_to("../victim")
+    episode = Episode(episode_id="e", request="secret words")
+    change = LibraryChange(proposal_id="2", upserts=(make_tool("new"),))
+    for use in (
+        lambda: workshop.store.append(episode),
+        lambda: workshop.store.commit(change, expected_version=1),
+        workshop.again,
+    ):
+        with pytest.raises(StoreError, match=f"{name} is a link"):
+            use()
+    assert not is_dangling or not victim.exists()
+    assert is_dangling or list(victim.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["episodes.db", "lock", ".gitignore", "newest.json", "set-aside"])
+def test_a_link_in_the_local_folder_is_refused(tmp_path, make_tool, name):
+    """A link in ``local/`` that git brought is refused, and what it leads to is not made."""
+    (tmp_path / "library" / "local").mkdir(parents=True)
+    (tmp_path / "library" / "local" / name).symlink_to(tmp_path / "victim")
+    with pytest.raises(StoreError, match="is a link"):
+        open_store(f"dir:{tmp_path / 'library'}")
+    assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.parametrize("name", ["local", "local/episodes.db", "local/lock"])
+def test_a_link_that_came_after_opening_is_refused(tmp_path, make_tool, name):
+    """An open store looks again before it writes, for git may have put a link there meanwhile."""
+    folder = tmp_path / "library"
+    store = open_store(f"dir:{folder}")
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).symlink_to(tmp_path / "victim")
+    change = LibraryChange(proposal_id="1", upserts=(make_tool("ping"),))
+    with pytest.raises(StoreError, match="is a link"):
+        store.append(Episode(episode_id="e", request="secret words"))
+    with pytest.raises(StoreError, match="is a link"):
+        store.commit(change, expected_version=0)
+    store.close()
+    assert not (tmp_path / "victim").exists()

@@ -199,6 +199,28 @@ def test_a_file_without_its_lock_is_taken_in(store, folder):
     assert list(folder.iterdir()) == [mine]
 
 
+@pytest.mark.parametrize("end", [".lock", "-000001.jsonl"])
+def test_a_link_in_the_folder_is_left_alone(store, folder, tmp_path, end):
+    """A link under the name of a writer's file is not followed: nothing is made or taken in."""
+    store.is_on.clear()
+    with open_writer(store, folder) as writer:
+        writer.append(episode("a"))
+    (lock,) = folder.glob("*.lock")
+    link = lock.with_name(lock.stem + end)
+    target = tmp_path / "elsewhere"
+    if link != lock:
+        link.rename(target)
+    else:
+        lock.unlink()
+    link.symlink_to(target)
+    store.is_on.set()
+    with open_writer(store, folder) as writer:
+        writer.flush()
+    assert ids(store) == []
+    assert link.is_symlink()
+    assert target.exists() == (link != lock)
+
+
 def test_nowhere_to_write_loses_nothing(store, tmp_path):
     """With the store away and no place for a file, the appender hears it and all stays in memory."""
     place = tmp_path / "spill"

@@ -31,7 +31,7 @@ from agentkit_training.coevolution.records import ProposalOutcome
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.errors import CheckpointError
 
-_VALIDATE = partial(validate, policy=ValidationPolicy(untrusted=(), new_words=()))
+_VALIDATE = partial(validate, policy=ValidationPolicy(untrusted=(), new_words=(), new_rules=()))
 """The tools of tasks are simulated by the run itself: nobody else words what they say."""
 
 MOST_IN_MEMORY = 5_000

@@ -17,8 +17,10 @@ from agentkit.evolution.proposals.stated import (
     StatedSet,
     Statement,
     form_of_pattern,
+    stated_in_description,
 )
 from agentkit.messages import JsonObject, ToolFailure
+from agentkit.tools.canonical import canonical_json
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.formats import FORMAT_EXAMPLES
@@ -30,6 +32,7 @@ from agentkit.tools.rules import (
     OneOf,
     Requires,
     Rule,
+    rule_to_json,
 )
 from agentkit.tools.rules.contradictions import possible_types
 from agentkit.tools.rules.places import places, values_at
@@ -41,6 +44,37 @@ _MOST_PATHS = 100
 _MOST_STEPS = 2_000
 _LARGEST = 1e300
 _PYTHON = {"True": True, "False": False, "true": True, "false": False}
+
+
+def rule_key(rule: Rule) -> str:
+    """What a rule says, whatever the order of its values and the way its numbers are written.
+
+    Example:
+        >>> one = OneOf(parameter="periods", values=(36, 48))
+        >>> rule_key(one) == rule_key(OneOf(parameter="periods", values=(48.0, 36)))
+        True
+    """
+    said: dict[str, Any] = rule_to_json(rule)
+    for name, value in said.items():
+        said[name] = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(rule, OneOf):
+        values = (int(v) if isinstance(v, float) and v.is_integer() else v for v in rule.values)
+        said["values"] = sorted(canonical_json(value).decode() for value in values)
+    said.pop("example", None)
+    return canonical_json(said).decode()
+
+
+def described_rules(definition: ToolDefinition, name: str) -> Iterator[Rule]:
+    """The rules that the text of a parameter states."""
+    part = definition.signature.properties.get(name)
+    texts = [definition.description.parameters.get(name, "")]
+    texts += [part.get("description", "")] if isinstance(part, Mapping) else []
+    for text in filter(lambda text: isinstance(text, str), dict.fromkeys(texts)):
+        for statement in stated_in_description(text):
+            for path in value_paths(name, definition):
+                rule = rule_of(statement, path, definition)
+                if rule is not None:
+                    yield rule
 
 
 def structured(failure: ToolFailure) -> tuple[Statement, ...]:

@@ -22,7 +22,9 @@ from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough, sub
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
 from agentkit.evolution.proposals.evidence.origins import origins_of_rule
 from agentkit.evolution.proposals.evidence.rule_of import (
+    described_rules,
     given_paths,
+    rule_key,
     rule_of,
     structured,
     value_paths,
@@ -38,14 +40,12 @@ from agentkit.evolution.proposals.stated import (
     StatedNeed,
     StatedOrder,
     Statement,
-    stated_in_description,
     stated_in_error,
 )
 from agentkit.library.library import Library
 from agentkit.messages import ToolFailure
-from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import Between, OneOf, Rule, rule_sentence, rule_to_json
+from agentkit.tools.rules import Between, Rule, rule_sentence
 from agentkit.tools.validation import validate_arguments
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -142,7 +142,7 @@ def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Les
     """The rules that enough refusals agree on and that no known call or value breaks."""
     about: dict[tuple[str, str], list[_Claim]] = defaultdict(list)
     for claim in claims:
-        about[claim.rule.kind, _parameter(claim.rule) or _key(claim.rule)].append(claim)
+        about[claim.rule.kind, _parameter(claim.rule) or rule_key(claim.rule)].append(claim)
     for found in about.values():
         is_range = isinstance(found[0].rule, Between)
         had = _had(found[0].rule, seen.definition)
@@ -164,7 +164,7 @@ def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Les
 
 def _unsupported(found: list[_Claim], seen: Seen) -> PassedOver:
     """Refusals that state something, and that are too few or do not agree."""
-    rules = Counter(_key(claim.rule) for claim in found)
+    rules = Counter(rule_key(claim.rule) for claim in found)
     [(_, most)] = rules.most_common(1)
     count = _counted(len(found), "refused call")
     if most < seen.knobs.least_agreement * len(found):
@@ -205,7 +205,7 @@ def _passed_over(
 
 def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> bool:
     """Whether the definition does not say it yet, as a rule or in its contract."""
-    if _key(rule) in map(_key, seen.definition.specification.rules):
+    if rule_key(rule) in map(rule_key, seen.definition.specification.rules):
         return False
     return not all(_contract_refuses(_parameter(rule), call, seen) for call in calls)
 
@@ -236,7 +236,7 @@ def _majority(
 def _agreement(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall], int] | None:
     by_rule: dict[str, list[_Claim]] = defaultdict(list)
     for claim in claims:
-        by_rule[_key(claim.rule)].append(claim)
+        by_rule[rule_key(claim.rule)].append(claim)
     most = max(by_rule.values(), key=len)
     calls = [claim.call for claim in most]
     is_agreed = len(most) >= seen.knobs.least_agreement * len(claims)
@@ -284,15 +284,6 @@ def _is_fit(rule: Rule, seen: Seen) -> bool:
     return is_sound(rule, seen.definition, seen.library)
 
 
-def _key(rule: Rule) -> str:
-    """What a rule says, whatever the order in which its values are told."""
-    said: dict[str, Any] = rule_to_json(rule)
-    if isinstance(rule, OneOf):
-        said["values"] = sorted(canonical_json(value).decode() for value in rule.values)
-    said.pop("example", None)
-    return canonical_json(said).decode()
-
-
 def _described(seen: Seen) -> Iterator[_Claim]:
     """Rules that the description states in passing, and that calls were blamed for breaking.
 
@@ -302,11 +293,8 @@ def _described(seen: Seen) -> Iterator[_Claim]:
     blamed = {name for call in seen.record.calls for name in call.blamed}
     for name in sorted(blamed & set(seen.definition.description.parameters)):
         calls = [c for c in seen.record.calls if name in c.blamed and not c.is_accepted]
-        for statement in stated_in_description(seen.definition.description.parameters[name]):
-            for path in value_paths(name, seen.definition):
-                rule = rule_of(statement, path, seen.definition)
-                if rule is None or not is_sound(rule, seen.definition, seen.library):
-                    continue
+        for rule in described_rules(seen.definition, name):
+            if is_sound(rule, seen.definition, seen.library):
                 trial = Trial(rule, seen.definition)
                 yield from (_Claim(rule=rule, call=c) for c in calls if trial.refuses(c))
 

@@ -6,12 +6,15 @@ allowed; that another one never came up shows nothing (a closed world is not ass
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
+from agentkit.episodes import Episode
 from agentkit.evolution.proposals.evidence.lessons import with_rule
-from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
+from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord, observed
+from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
@@ -22,15 +25,16 @@ from agentkit.tools.rules.refusal import RuleChecker
 
 
 class Trial:
-    """One rule of a tool, and no other, held against calls.
+    """One rule of a tool, or several, and no other, held against calls.
 
     Args:
-        rule: The rule.
-        definition: The tool, with or without it.
+        rules: The rule or rules.
+        definition: The tool, with or without them.
     """
 
-    def __init__(self, rule: Rule, definition: ToolDefinition) -> None:
-        specification = replace(definition.specification, rules=(rule,))
+    def __init__(self, rules: Rule | tuple[Rule, ...], definition: ToolDefinition) -> None:
+        rules = rules if isinstance(rules, tuple) else (rules,)
+        specification = replace(definition.specification, rules=rules)
         self._ruled = replace(definition, specification=specification)
         self._checker = RuleChecker(self._ruled)
 
@@ -70,6 +74,44 @@ def rejects_known(rule: Rule, definition: ToolDefinition, record: ToolRecord) ->
         for _, value in values
         if may_be(value, name, definition)
     )
+
+
+def refused_by_rules(
+    rules: tuple[Rule, ...], definition: ToolDefinition, calls: Iterable[ObservedCall]
+) -> Iterator[tuple[Rule, ObservedCall]]:
+    """The calls that rules would keep from running, each with the first rule that does.
+
+    Args:
+        rules: New rules of a tool.
+        definition: The tool, with or without them.
+        calls: Calls that are known to be right, or that the tool took.
+    """
+    together = Trial(rules, definition)
+    trials = [(rule, Trial(rule, definition)) for rule in rules]
+    for call in calls:
+        if together.stops(call.arguments, call.earlier):
+            stops = (rule for rule, one in trials if one.stops(call.arguments, call.earlier))
+            yield from ((rule, call) for rule in [*stops][:1])
+
+
+def accepted_calls(
+    definition: ToolDefinition, library: Library, episodes: Iterable[Episode]
+) -> tuple[ObservedCall, ...]:
+    """The worked examples of a tool, and its calls in episodes that it took.
+
+    Args:
+        definition: The tool.
+        library: By which calls are read.
+        episodes: What happened; those without a call of the tool are passed over.
+    """
+    worked = (
+        ObservedCall(episode_id="", arguments=one.arguments, is_accepted=True)
+        for one in definition.examples
+    )
+    name = definition.name
+    about = (one for one in episodes if any(call.name == name for call in one.calls))
+    record = observed(about, library).get(name, ToolRecord())
+    return tuple(chain(worked, record.accepted))
 
 
 def may_be(value: Any, name: str, definition: ToolDefinition) -> bool:

@@ -1,0 +1,249 @@
+"""Learned rules that would lock a tool, or bring back what was taken back, do not pass unasked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from agentkit import ModelRetry, open_store, tool
+from agentkit.evaluation import Benchmark, ExactCalls, GoldCall, Task, with_tools
+from agentkit.evaluation.held_out import HeldOut
+from agentkit.evaluation.running import episodes_of_run, evaluate
+from agentkit.evolution import ToolManager
+from agentkit.evolution.proposals.feedback_stream import FeedbackStream
+from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.round import evolve
+from agentkit.evolution.validation import ProposedChange
+from agentkit.evolution.validation.validate import validate
+from agentkit.library import Author, Library
+from agentkit.messages import ToolCall, ToolMessage
+from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires
+
+ADA = Author(kind="person", name="Ada")
+MODEL = Author(kind="model", name="critic", prompt_hash="0" * 64)
+EVIDENCE = Author(kind="program", name="evidence")
+TERMS = OneOf(parameter="periods", values=(36, 48, 60))
+
+
+@tool
+def wipe_notes() -> str:
+    """Erase every note."""
+    return "gone"
+
+
+@tool(effects=["reads"])
+def read_terms() -> str:
+    """Read which terms there are."""
+    return "36, 48, 60"
+
+
+@tool(effects=["reads"])
+def loan_rate(euro: int, periods: int, note: str = "") -> float:
+    """What a loan costs a month.
+
+    Args:
+        euro: The sum.
+        periods: Term in months; one of 36, 48, 60.
+        note: A note about the loan.
+    """
+    if periods not in (36, 48, 60):
+        raise ModelRetry("no such term")
+    return round(euro / periods, 2)
+
+
+TOOLS = (loan_rate, wipe_notes, read_terms)
+LOAN = loan_rate.definition
+
+
+def clerk(request):
+    """Asks for the term that the customer names, or for the nearest one that the schema lists."""
+    last = request.messages[-1]
+    if isinstance(last, ToolMessage):
+        return last.text
+    euro, months = (int(word) for word in last.text.split() if word.isdigit())
+    terms = request.tools[0].parameters_schema["properties"]["periods"].get("enum")
+    if terms:
+        months = min(terms, key=lambda term: abs(term - months))
+    return [ToolCall(call_id="1", name="loan_rate", arguments={"euro": euro, "periods": months})]
+
+
+def customer(number, months, term):
+    """A task whose right answer is one call."""
+    gold = GoldCall(name="loan_rate", arguments={"euro": 1000 * number, "periods": term})
+    return Task(
+        task_id=f"c{number}",
+        category="loans",
+        request=f"A loan of {1000 * number} euro over {months} months",
+        offered=("loan_rate",),
+        expects=(ExactCalls(calls=(gold,)),),
+    )
+
+
+async def round_with(*rules, seen=6):
+    """A round in which a model suggests rules, with the manager afterwards."""
+    wishes = [(50, 48), (30, 36), (66, 60), (40, 36), (52, 48), (36, 36), (70, 60)]
+    tasks = tuple(customer(at, *wishes[at % 7]) for at in range(1, 25))
+    world = {
+        "definitions": tuple(one.definition for one in TOOLS),
+        "environment": with_tools(TOOLS),
+    }
+    store, model = open_store("memory:"), FunctionModel(clerk, name="clerk")
+    manager = ToolManager(store, tools=TOOLS)
+    manager.register(TOOLS)
+    yesterday = Benchmark(name="yesterday", tasks=tasks[:seen], **world)
+    await evaluate(yesterday, model=model, store=store, run="yesterday")
+    block = json.dumps({"tool": "loan_rate", "rules": list(rules)})
+    critic = ScriptedModel([f"<description>\n{block}\n</description>"] * 9, name="critic")
+    held_out = Benchmark(name="held out", tasks=tasks[6:], **world)
+    found = await evolve(
+        manager,
+        [FeedbackStream(critic)],
+        episodes=episodes_of_run(store, "yesterday"),
+        compare=HeldOut(benchmark=held_out, model=model, store=store),
+    )
+    return manager, found
+
+
+TERMS_JSON = {"kind": "one_of", "parameter": "periods", "values": [36, 48, 60]}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"kind": "between", "parameter": "euro", "maximum": 0},
+        {"kind": "requires", "parameter": "euro", "others": ["note"]},
+        {"kind": "call_before", "tool": "wipe_notes"},
+    ],
+    ids=lambda rule: rule["kind"],
+)
+async def test_a_rule_that_refuses_accepted_calls_is_rejected(rule):
+    """However much another rule beside it gains, the call that the tool took is named."""
+    manager, found = await round_with(TERMS_JSON, rule)
+    [one] = found.considered
+    assert one.record.state == "rejected"
+    assert [failed.code for failed in one.record.failed] == ["refuses_accepted_call"]
+    assert "1 of 1 calls that the tool took" in one.why
+    assert manager.library["loan_rate"].definition.specification.rules == ()
+
+
+async def test_a_rule_that_the_text_states_is_learned_with_nobody_asked():
+    """The text of the parameter lists the terms, and the held-out tasks show the gain."""
+    manager, found = await round_with(TERMS_JSON)
+    assert [one.record.state for one in found.considered] == ["active"]
+    assert manager.library["loan_rate"].definition.specification.rules == (TERMS,)
+
+
+async def test_a_rule_that_refuses_gold_of_held_out_tasks_fails_the_comparison():
+    """A gain elsewhere does not make up for a call that is right and would be refused."""
+    manager, found = await round_with(
+        TERMS_JSON, {"kind": "between", "parameter": "euro", "maximum": 23000}
+    )
+    [waits] = found.considered
+    manager.approve(waits.record.proposal_id, person=ADA)  # stands in for the judge
+    tasks = tuple(customer(at, 36, 36) for at in range(1, 25))
+    world = {
+        "definitions": tuple(one.definition for one in TOOLS),
+        "environment": with_tools(TOOLS),
+    }
+    model = FunctionModel(clerk, name="clerk")
+    compare = HeldOut(
+        benchmark=Benchmark(name="more", tasks=tasks, **world),
+        model=model,
+        store=open_store("memory:"),
+    )
+    again = await evolve(manager, [], episodes=[], compare=compare)
+    [one] = again.considered
+    assert (one.record.state, one.report.decision) == ("rejected", "fail")
+    assert one.why == "its rules refuse 1 gold calls, of c24"
+
+
+def change(*rules, **fields):
+    """A change of ``loan_rate`` that adds rules, as a model's unless said otherwise."""
+    candidate = replace(LOAN, specification=replace(LOAN.specification, rules=rules))
+    return ProposedChange(base=LOAN, candidate=candidate, library=Library(TOOLS), **fields)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Between(parameter="euro", maximum=0),
+        Between(parameter="euro", multiple_of=1000000007),
+        Between(parameter="note", measure="length", minimum=100000),
+        Requires(parameter="euro", others=("note",)),
+        Form(parameter="note", format="uuid", example="123e4567-e89b-12d3-a456-426614174000"),
+        OneOf(parameter="note", values=("1", "2")),
+        OneOf(parameter="euro", values=(999999,)),
+        OneOf(parameter="periods", values=(36, 48)),
+    ],
+    ids=str,
+)
+def test_a_rule_of_a_model_waits_unless_something_bears_it_out(rule):
+    """Numbers lock a tool as well as words do; what was read off recorded calls needs nobody."""
+    assert "judge" in validate(change(rule)).needs
+    if not isinstance(rule, Form | OneOf):  # whose texts need an origin of their own
+        assert validate(change(rule, from_evidence=True)).needs == ()
+
+
+def test_an_order_of_calls_that_demands_an_undeclared_tool_needs_judge_and_person():
+    """Nobody knows what such a tool does; one that only reads, or that calls showed, needs none."""
+    wipe = CallBefore(tool="wipe_notes")
+    assert validate(change(wipe)).needs == ("judge", "person")
+    assert validate(change(wipe, written_by="unknown")).needs == ("judge", "person")
+    assert validate(change(wipe, written_by="unknown", from_evidence=True)).needs == ()
+    assert validate(change(CallBefore(tool="read_terms"))).needs == ()
+
+
+def suggested(base, *rules, author=EVIDENCE, stream="evidence", **words):
+    """A proposal to add rules, and words."""
+    described = replace(base.description, **words)
+    ruled = replace(base.specification, rules=(*base.specification.rules, *rules))
+    candidate = replace(base, description=described, specification=ruled)
+    return Proposal.of(base, candidate, stream=stream, author=author, reason="because")
+
+
+@pytest.fixture
+def after_rollback():
+    """A manager whose ``loan_rate`` learned the terms, which a person took back."""
+    manager = ToolManager(open_store("memory:"), tools=TOOLS)
+    manager.register(TOOLS)
+    record = manager.submit(suggested(LOAN, TERMS))
+    manager.approve(record.proposal_id, person=ADA)
+    manager.advance(record.proposal_id)
+    manager.roll_back("loan_rate", author=ADA, reason="24 from tomorrow")
+    return manager
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        (OneOf(parameter="periods", values=(60, 48, 36)),),
+        (OneOf(parameter="periods", values=(36, 48, 60, 72)),),
+        (OneOf(parameter="periods", values=(36, 48)),),
+        (Between(parameter="periods", minimum=36, maximum=60, multiple_of=12),),
+        (Condition(expression="periods == 36 or periods == 48", words="periods is 36 or 48"),),
+        (TERMS, Between(parameter="euro", minimum=0)),
+    ],
+    ids=["another order", "more", "fewer", "a range", "a condition", "beside another rule"],
+)
+def test_what_was_taken_back_comes_back_by_a_person_alone(after_rollback, rules):
+    """The same rule in other words, and another one about the same parameter, wait."""
+    record = after_rollback.submit(suggested(LOAN, *rules))
+    assert (record.state, "person" in record.awaits) == ("proposed", True)
+
+
+def test_who_says_it_and_what_stands_beside_it_makes_no_difference(after_rollback):
+    """A model, or a better summary with it, does not bring the rule back unasked either."""
+    by_model = suggested(LOAN, TERMS, author=MODEL, stream="feedback")
+    with_words = suggested(LOAN, TERMS, summary="What a loan in euro costs a month.")
+    for proposal in (by_model, with_words):
+        assert "person" in after_rollback.submit(proposal).awaits
+
+
+def test_another_parameter_and_a_person_are_free(after_rollback):
+    """What nobody took back is learned as before, and persons decide for themselves."""
+    elsewhere = after_rollback.submit(suggested(LOAN, Between(parameter="euro", minimum=1)))
+    by_person = after_rollback.submit(suggested(LOAN, TERMS, author=ADA, stream="person"))
+    assert (elsewhere.state, by_person.state) == ("validated", "validated")
