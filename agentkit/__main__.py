@@ -1,5 +1,0 @@
-"""``python -m agentkit``: the command line."""
-
-from agentkit.cli.main import main
-
-main()
