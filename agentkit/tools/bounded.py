@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
+from agentkit.tools.encoding import described
 from agentkit.tools.fit import Steps, fits, has_duplicates
 from agentkit.tools.formats import FORMATS
 from agentkit.tools.patterns import pattern_holds, pattern_steps
@@ -148,6 +149,8 @@ def _within_bounds(
         raise UncheckableError(_TOO_DEEP) from error
     except (ValueError, OverflowError) as error:  # an unusable pattern, thousands of digits
         raise UncheckableError(str(error)[:300]) from error
+    except Exception as error:  # what jsonschema does not expect of a schema, in a way of its own
+        raise UncheckableError(f"the schema is not usable, {described(error)[:300]}") from error
     finally:
         _WALK.reset(token)
 

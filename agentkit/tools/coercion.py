@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentkit.messages import JsonObject
+from agentkit.tools.bounded import UncheckableError
 from agentkit.tools.fit import Steps, fits, is_of_type, same_json
 from agentkit.tools.references import resolve_local
 
@@ -83,6 +84,9 @@ def canonical_arguments(arguments: JsonObject, parameters: JsonObject) -> dict[s
         arguments: The arguments of a call.
         parameters: The tool's parameters schema.
 
+    Raises:
+        UncheckableError: They are nested too deeply.
+
     Example:
         >>> parameters = {"properties": {"n": {"type": "number"}, "unit": {"default": "km"}}}
         >>> canonical_arguments({"unit": "km", "n": "3.0"}, parameters)
@@ -90,8 +94,12 @@ def canonical_arguments(arguments: JsonObject, parameters: JsonObject) -> dict[s
         >>> canonical_arguments({"n": 3}, parameters)
         {'n': 3, 'unit': 'km'}
     """
-    coerced = coerce(dict(arguments), parameters, fill="all")
-    return {key: _canonical(coerced[key]) for key in sorted(coerced)}
+    try:
+        coerced = coerce(dict(arguments), parameters, fill="all")
+        return {key: _canonical(coerced[key]) for key in sorted(coerced)}
+    except RecursionError as error:
+        message = "the arguments, or defaults of their schema, are nested too deeply"
+        raise UncheckableError(message) from error
 
 
 def _canonical(value: Any) -> Any:

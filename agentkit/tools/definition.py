@@ -7,6 +7,7 @@ immutable and its identity is the digest over its canonical JSON.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -251,6 +252,8 @@ class ToolDefinition:
     origin: Origin = field(default_factory=Origin, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise DefinitionError(f"the name of a tool is text; got {self.name!r:.80}")
         if not self.name.strip():
             raise DefinitionError("a tool needs a name; got an empty one")
 
@@ -272,17 +275,20 @@ class ToolDefinition:
         which also normalises dialects. The schemas are copied.
 
         Raises:
-            DefinitionError: The description is no text, or the parameters are no schema of an
-                object with named properties, or one that asks too much of whoever walks it.
+            DefinitionError: Name or description are no text, or the parameters are no schema of an
+                object with named properties, or a schema asks too much of whoever walks it or
+                holds what JSON can not.
         """
         _check_outline(name, description, parameters)
         check_bounds(parameters, max_depth=MAX_DEPTH)
-        bare, texts = detach_descriptions(copied(parameters))
-        given = None if result is None else copied(result)
+        check_bounds(result, max_depth=MAX_DEPTH)
+        own, given, labels = copied(parameters), copied(result), tuple(tags)
+        _check_writable(name, [name, description, own, given, labels])
+        bare, texts = detach_descriptions(own)
         return cls(
             name=name,
             signature=Signature(parameters=bare, result=given, effects=effects or Effects()),
-            description=Description(summary=description, tags=tuple(tags), parameters=texts),
+            description=Description(summary=description, tags=labels, parameters=texts),
             origin=origin or Origin(kind="json_schema"),
         )
 
@@ -453,6 +459,7 @@ def _tupled(record: JsonObject) -> dict[str, Any]:
 def _check_outline(name: str, description: object, parameters: object) -> None:
     """Refuse what is no schema at all, before it fails in the middle of something else."""
     parts: list[tuple[str, object, type | UnionType]] = [
+        ("its name", name, str),
         ("its description", description, str),
         ("its parameters", parameters, Mapping),
     ]
@@ -467,6 +474,16 @@ def _check_outline(name: str, description: object, parameters: object) -> None:
                 "in the wild with agentkit.tools.sources.definition_from_json",
                 tool_name=name,
             )
+
+
+def _check_writable(name: str, parts: list[object]) -> None:
+    """Refuse what has no digest: NaN, half a surrogate pair, thousands of digits, an open file."""
+    try:
+        json.dumps(parts, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise DefinitionError(
+            f"the tool {name!r} can not be written as JSON: {error}", tool_name=name
+        ) from error
 
 
 def _without_empty(record: dict[str, Any], keep: str = "") -> dict[str, Any]:

@@ -28,29 +28,35 @@ _DATA_KEYWORDS = frozenset({"const", "default", "enum", "example", "examples"})
 _NAMED_PARTS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties"})
 
 
-def resolve_local(root: JsonObject, reference: str) -> Any:
+def resolve_local(root: JsonObject, reference: str, nowhere: Any = None) -> Any:
     """What a local reference such as ``#/$defs/Address`` points at.
 
     Args:
         root: The document.
         reference: The value of ``$ref``.
+        nowhere: What to return for a reference that points nowhere.
 
     Returns:
-        The part of ``root``, usually a schema, or None when the reference is not a JSON pointer
-        into this document (RFC 6901) or points nowhere.
+        The part of ``root``, usually a schema, or ``nowhere`` when the reference is not a JSON
+        pointer into this document (RFC 6901) or points nowhere.
     """
     if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
-        return None
+        return nowhere
     part: Any = root
-    for step in _unquoted(reference[1:]).split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
+    for key in pointer_keys(reference):
         if isinstance(part, Mapping) and key in part:
             part = part[key]
         elif isinstance(part, list) and key.isascii() and key.isdigit() and int(key) < len(part):
             part = part[int(key)]
         else:
-            return None
+            return nowhere
     return part
+
+
+def pointer_keys(reference: str) -> Iterator[str]:
+    """The keys and indexes of a local reference, from the root down."""
+    for step in _unquoted(reference[1:]).split("/")[1:]:
+        yield step.replace("~1", "/").replace("~0", "~")
 
 
 def _unquoted(fragment: str) -> str:
@@ -114,7 +120,7 @@ def check_bounds(schema: Any, *, max_depth: int | None = None) -> None:
 
     Raises:
         DefinitionError: It has too many parts, is nested too deeply, its patterns are too large,
-            or its references multiply each other. The message says which.
+            its references multiply each other, or a key is no text. The message says which.
     """
     combining: list[JsonObject] = []
     patterns: set[str] = set()
@@ -144,11 +150,17 @@ def _bounded_parts(schema: Any, max_depth: int | None) -> Iterator[JsonObject]:
         if max_depth is not None and depth > max_depth:
             raise _unbounded(f"it is nested too deeply, more than {max_depth} parts")
         if isinstance(part, Mapping):
+            if not all(map(_is_text, part)):
+                raise DefinitionError(f"the schema has a key that is no text: {[*part]!r:.80}")
             yield part
             part = part.values()
         elif not isinstance(part, list):
             continue
         waiting.extend((item, depth + 1) for item in part if isinstance(item, list | Mapping))
+
+
+def _is_text(key: object) -> bool:
+    return isinstance(key, str)
 
 
 def _unbounded(why: str) -> DefinitionError:

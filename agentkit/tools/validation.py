@@ -19,6 +19,7 @@ from agentkit.tools.bounded import (
 )
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.encoding import described
 from agentkit.tools.fit import fits
 from agentkit.tools.problem import ArgumentProblem, value_text
 from agentkit.tools.references import references, resolve_local
@@ -84,7 +85,10 @@ class ArgumentValidator:
         if self._prepared:
             return
         schema = self._definition.signature.parameters
-        changes = normalise_parameters(schema).changes
+        try:
+            changes = normalise_parameters(schema).changes
+        except DefinitionError as error:
+            raise self._broken(str(error)) from error
         if changes and (fault := schema_fault(schema)):  # perhaps merely unusual
             raise self._broken(str(fault))
         for change in changes:
@@ -118,8 +122,8 @@ class ArgumentValidator:
             return (_unreadable(str(error)),)
         except RecursionError:
             return (_unreadable("they are nested too deeply"),)
-        except (ValueError, OverflowError) as error:  # a number of thousands of digits
-            return (_unreadable(str(error)),)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this call
+            return (_unreadable(described(error)),)
 
     def is_plainly_valid(self, arguments: JsonObject) -> bool:
         """Whether arguments can be run as they are, when that is quick to say.

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.errors import UsageError
+from agentkit.errors import DefinitionError, UsageError
 from agentkit.evaluation.doctor.parts import parts
 from agentkit.evaluation.doctor.provider_rules import PROVIDER_RULES
 from agentkit.export.renderers import (
@@ -31,6 +31,7 @@ from agentkit.messages import UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.models.hosted.anthropic_messages import AnthropicCodec
 from agentkit.testing import sample_library
+from agentkit.tools.definition import Signature
 from agentkit.tools.sources.json_schema import definitions_from_json
 
 SEVERAL = settings(
@@ -494,3 +495,33 @@ def test_only_formats_with_a_strict_mode_take_it() -> None:
         render(sample_library(), "yaml")
     with pytest.raises(UsageError, match="gemini has no strict mode"):
         render(sample_library(), "gemini", strict=True)
+
+
+BROKEN = {"type": "object", "required": [{"a": 1}, 1], "properties": {"a": {"type": ["x", ["y"]]}}}
+
+
+UNREADABLE = [("openai", True), ("gemini", False), ("python", False), ("markdown", False)]
+
+
+@pytest.mark.parametrize(("format_name", "strict"), UNREADABLE)
+def test_a_broken_schema_is_named_with_its_tool(format_name, strict):
+    """A definition that a renderer can not read ends the export with an error that names it."""
+    tools = [
+        ToolDefinition.from_schema("calm", "Fine.", {}),
+        ToolDefinition(name="odd", signature=Signature(parameters=BROKEN)),
+    ]
+    with pytest.raises(DefinitionError, match=r"rendered as .* signature\.parameters") as refused:
+        render(tools, format_name, strict=strict)
+    assert refused.value.tool_name == "odd"
+
+
+def test_a_broken_schema_in_our_own_form_is_reported_on_import():
+    """A file in agentkit's own form is checked as those of others are; the rest is imported."""
+    good = ToolDefinition.from_schema("calm", "Fine.", {}).to_json()
+    broken = {"name": "odd", "signature": {"parameters": BROKEN}}
+    words = {"name": "loud", "signature": {}, "description": {"summary": 5}}
+    batch = definitions_from_json([good, broken, words])
+    assert [definition.name for definition in batch.definitions] == ["calm"]
+    assert [entry.index for entry in batch.rejected] == [1, 2]
+    assert "'odd' is not a tool definition: signature.parameters" in batch.rejected[0].reason
+    assert "description.summary is a number, not text" in batch.rejected[1].reason

@@ -101,3 +101,32 @@ async def test_an_answer_that_multiplies_with_its_depth_fails_with_a_reason(fake
     assert result.failure.kind == "tool_failed"
     assert "too expensive to validate: more than" in result.text
     assert pause < 5
+
+
+@pytest.mark.parametrize("where", ["inputSchema", "outputSchema"])
+async def test_a_tool_whose_reference_leads_to_no_schema_is_held(fake, entry, where):
+    """A reference to a list is no contract: the tool is held, and the listing says why."""
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/required"}}, "required": ["x"]}
+    async with McpServer.in_process(
+        fake(entry("bad", **{where: schema}), entry("calm")).server, new_tools="screen"
+    ) as s:
+        assert [tool.name for tool in s.tools] == ["calm"]
+        (held,) = s.listing.held
+    assert held.code == "bad_schema"
+    assert """'#/required' leads to the list ["x"], which is no schema""" in held.reasons[0]
+
+
+async def test_an_answer_against_a_schema_that_breaks_the_validator_fails_with_a_reason(
+    fake, entry
+):
+    """What the library that checks answers does not expect is the failure of one call."""
+    schema = {
+        "type": "object",
+        "properties": {"x": {"$dynamicRef": "#/required"}},
+        "required": ["x"],
+    }
+    fakes = fake(entry("ask", outputSchema=schema))
+    fakes.answers["ask"] = {"content": [], "structuredContent": {"x": 1}}
+    result, _ = await called(fakes, {})
+    assert result.failure.kind == "tool_failed"
+    assert "broke its word" in result.text

@@ -74,7 +74,13 @@ def _link(keyword: str, target: str) -> dict[str, Any]:
 
 
 def _parts() -> SearchStrategy[Any]:
-    targets = [f"#/$defs/d{at}" for at in range(4)] + ["#", "#/$defs/c0", "#/no"]
+    targets = [f"#/$defs/d{at}" for at in range(4)] + [
+        "#",
+        "#/$defs/c0",
+        "#/no",
+        "#/type",
+        "#/$defs",
+    ]
     reference = st.sampled_from(targets)
     bare = reference.map(lambda one: {"$ref": one})
 

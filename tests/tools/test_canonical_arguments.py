@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentkit.tools.bounded import UncheckableError
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.coercion import canonical_arguments
 
@@ -80,3 +81,14 @@ def test_canonical_form_is_a_fixed_point(arguments) -> None:
     assert repr(canonical_arguments(once, SCHEMA)) == repr(once)
     backwards = dict(reversed(arguments.items()))
     assert repr(canonical_arguments(backwards, SCHEMA)) == repr(once)
+
+
+def test_arguments_that_are_nested_too_deeply_have_no_canonical_form() -> None:
+    """Hundreds of levels end with a reason, in the value as well as in a default."""
+    deep: object = 1
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(UncheckableError, match="nested too deeply"):
+        canonical_arguments({"city": deep}, SCHEMA)
+    with pytest.raises(UncheckableError, match="nested too deeply"):
+        canonical_arguments({}, {"properties": {"x": {"default": deep}}})

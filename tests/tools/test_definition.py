@@ -24,6 +24,7 @@ from agentkit.tools import (
 )
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.schema import attach_descriptions, detach_descriptions, excerpt
+from agentkit.tools.sources import definition_from_json
 
 FULL = ToolDefinition(
     name="solve",
@@ -210,3 +211,54 @@ def test_a_definition_owns_its_schema():
     schema["properties"]["unit"]["enum"].append("mile")
     schema["required"].clear()
     assert made.to_json() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "told"),
+    [
+        (1, {}, "its name is 1"),
+        (None, {}, "its name is None"),
+        ("f\ud800", {}, "surrogates not allowed"),
+        ("f", {"properties": {"x": {"maximum": float("nan")}}}, "Out of range float"),
+        ("f", {"properties": {"x": {"default": float("-inf")}}}, "Out of range float"),
+        ("f", {"properties": {"x": {"description": "\udfff"}}}, "surrogates not allowed"),
+        ("f", {"properties": {"x": {"maximum": 10**5_000}}}, "Exceeds the limit"),
+        ("f", {"properties": {1: {}}}, "a key that is no text: [1]"),
+        ("f", {"properties": {"x": {"default": object()}}}, "type object is not JSON"),
+    ],
+)
+@pytest.mark.parametrize("as_result", [False, True])
+def test_what_json_can_not_write_is_refused_where_it_comes_in(name, parameters, told, as_result):
+    """A definition without a digest is none: it is refused at the door, not where it is kept."""
+    result = parameters if as_result else None
+    with pytest.raises(DefinitionError, match=re.escape(told)):
+        ToolDefinition.from_schema(name, "", {} if as_result else parameters, result=result)
+
+
+def test_a_result_that_is_nested_too_deeply_is_refused():
+    """A result's schema has the bounds of the parameters' schema."""
+    deep: dict = {}
+    for _ in range(900):
+        deep = {"items": deep}
+    with pytest.raises(DefinitionError, match="nested too deeply"):
+        ToolDefinition.from_schema("f", "", {}, result=deep)
+
+
+def test_a_name_is_text():
+    """Whichever way a definition is made."""
+    with pytest.raises(DefinitionError, match="the name of a tool is text; got 3"):
+        ToolDefinition(name=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"name": "f", "inputSchema": {"properties": {1: {"type": "list"}}}},
+        {"name": "f", "inputSchema": {"properties": {"x": {2: 3}}}},
+        {1: 2, "a": 3},
+    ],
+)
+def test_a_record_with_keys_that_are_no_text_is_refused(record):
+    """YAML and Python have such keys, JSON has not."""
+    with pytest.raises(DefinitionError):
+        definition_from_json(record)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from agentkit.tools import Example
@@ -214,3 +216,60 @@ def test_example_that_breaks_the_schema_is_no_example() -> None:
         return x // 2
 
     assert definition_from_function(half).examples == ()
+
+
+PUMPS = {
+    "brackets": lambda n: "x " + "(" * n + ":",
+    "spaces and brackets": lambda n: "x" + " " * n + "(" * n + ":",
+    "closed brackets": lambda n: "x " + "(" * n + "a" + ")" * n,
+    "spaces": lambda n: "x" + " " * n + "y : z",
+    "word": lambda n: "a" * n,
+    "words": lambda n: "ab " * (n // 3) + "!",
+    "backticks": lambda n: "`" * n + "!",
+    "underscores": lambda n: "param x" + "_" * n + "!",
+    "colons": lambda n: ":" * n,
+    "dashes": lambda n: "-" * n + "x",
+    "commas": lambda n: ", " * (n // 2),
+    "lines": lambda n: "x" + "\n" * n + "y",
+    "fields": lambda n: "a\n@b\n:c" * (n // 7),
+    "defaults": lambda n: "x : int, default  '\n    " + "default '" * (n // 9),
+}
+
+
+@pytest.mark.parametrize("pump", PUMPS)
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Args:\n    ",
+        "Returns:\n    ",
+        "Parameters\n----------\n",
+        "Returns\n-------\n",
+        ":param ",
+        "@",
+    ],
+)
+def test_a_docstring_is_read_in_linear_time(head, pump) -> None:
+    """No style and no repeated part of a stranger's docstring keeps the interpreter busy."""
+    started = time.process_time()
+    found = read_docstring(f"Add.\n\n{head}{PUMPS[pump](6_000)}\n")
+    assert time.process_time() - started < 2
+    assert found.summary.startswith("Add.")
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("x", "x"),
+        ("x (int)", "x"),
+        ("x(int, optional)", "x"),
+        ("x()", "x()"),
+        ("x()(int)", "x"),
+        ("(x)", "(x)"),
+        ("*args (int)", "args"),
+        ("**options", "options"),
+    ],
+)
+def test_the_name_of_a_parameter_ends_at_its_type(head, name) -> None:
+    """Whether or not a space stands before the bracket, the type is no part of the name."""
+    found = read_docstring(f"Add.\n\nArgs:\n    {head}: First.\n    y: Second.\n")
+    assert found.parameters == {name: "First.", "y": "Second."}

@@ -21,7 +21,7 @@ from agentkit.testing import ScriptedModel
 from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import Signature, ToolDefinition
-from agentkit.tools.sources import definition_from_json
+from agentkit.tools.sources import definition_from_json, definitions_from_json
 from agentkit.tools.types.schemas import declared_type
 from agentkit.tools.validation import ArgumentValidator
 
@@ -204,3 +204,66 @@ def test_every_walk_over_a_hostile_schema_ends(schema, value) -> None:
             tracemalloc.stop()
         assert time.process_time() - started < 5, (name, text[:500])
         assert most < 50_000_000 + 10 * len(text), (name, text[:500])
+
+
+NO_SCHEMAS: dict[str, dict[str, Any]] = {
+    "#/required": {"required": ["x"]},
+    "#/required/0": {"required": ["x"]},
+    "#/properties/y/const": {"properties": {"y": {"const": None}}},
+    "#/properties/y/maximum": {"properties": {"y": {"maximum": 3}}},
+    "#/properties/y/enum/0": {"properties": {"y": {"enum": ["s"]}}},
+    "#/properties/y/default": {"properties": {"y": {"default": {"type": 5, "enum": 5}}}},
+    "#/properties": {"properties": {"type": {"type": "string"}}},
+    "#/x-parts/y": {"x-parts": {"y": {"required": 5, "properties": ["a"]}}},
+}
+
+
+def _referring(reference: str, more: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        **more,
+        "properties": {**more.get("properties", {}), "x": {"$ref": reference}},
+    }
+
+
+@pytest.mark.parametrize("reference", NO_SCHEMAS)
+def test_a_reference_to_what_is_no_schema_is_refused(reference) -> None:
+    """Where a foreign schema comes in, as arguments or as a result, and where a call is prepared."""
+    schema = _referring(reference, NO_SCHEMAS[reference])
+    for key in ("inputSchema", "outputSchema"):
+        with pytest.raises(DefinitionError, match=f"'{reference}' .* no schema"):
+            definition_from_json({"name": "t", key: schema})
+    unread = ToolDefinition(name="t", signature=Signature(parameters=schema))
+    with pytest.raises(DefinitionError, match=f"'{reference}' .* no schema") as refused:
+        ArgumentValidator(unread).prepare()
+    assert refused.value.tool_name == "t"
+    ours = definitions_from_json([unread.to_json()])
+    assert f"'{reference}'" in ours.rejected[0].reason
+
+
+def test_references_to_unusual_places_are_followed() -> None:
+    """A schema may stand under a key of nobody, or under a name that looks like an index."""
+    schema = _referring("#/x-parts/0/y", {"x-parts": [{"y": {"type": "integer"}}], "anyOf": [True]})
+    schema["properties"]["z"] = {"$ref": "#/anyOf/0"}
+    definition = definition_from_json({"name": "t", "inputSchema": schema})
+    validator = ArgumentValidator(definition)
+    assert validator.check({"x": 1, "z": "anything"}) == ()
+    assert validator.check({"x": "a"})
+
+
+UNFORESEEN: list[dict[str, Any]] = [
+    {"properties": {"x": {"$dynamicRef": "#/required"}}, "required": ["x"]},
+    {"$id": "http://a/b", "properties": {"x": {"$ref": "b#/required"}}, "required": ["x"]},
+]
+
+
+@pytest.mark.parametrize("schema", UNFORESEEN)
+def test_what_a_validator_did_not_expect_refuses_the_call(schema) -> None:
+    """A schema that breaks the validator itself costs its call, with a reason, and not the run."""
+    definition = definition_from_json({"name": "f", "inputSchema": {"type": "object", **schema}})
+    tool = Tool(definition=definition, function=lambda x: x)
+    call = ToolCall(call_id="1", name="f", arguments={"x": 1})
+    run = Agent(ScriptedModel([[call], "done"]), tools=[tool]).run_sync("Go.")
+    (result,) = run.episode.results
+    assert "can not be checked" in result.text
+    assert run.output == "done"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agentkit.errors import UsageError
+from agentkit.errors import DefinitionError, UsageError
 from agentkit.export.renderers.anthropic_tools import render_anthropic
 from agentkit.export.renderers.gemini import render_gemini
 from agentkit.export.renderers.json_schemas import render_json_schema
@@ -14,9 +14,10 @@ from agentkit.export.renderers.mcp_tools import render_mcp
 from agentkit.export.renderers.openai_chat import render_openai_chat
 from agentkit.export.renderers.openai_responses import render_openai_responses
 from agentkit.export.renderers.python_stubs import render_python_stubs
-from agentkit.export.renderers.rendering import Renderer, Rendering
+from agentkit.export.renderers.rendering import Renderer, Rendering, definitions_of
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.record_faults import record_faults
 from agentkit.tools.tool import Tool
 
 
@@ -68,6 +69,7 @@ def render(
 
     Raises:
         UsageError: There is no such format, or it has no strict mode.
+        DefinitionError: The schema of a tool is broken; the message names the tool.
 
     Example:
         >>> from agentkit.testing import sample_library
@@ -78,9 +80,18 @@ def render(
     found = FORMATS.get(format_name)
     if found is None:
         raise UsageError(f"there is no format {format_name!r}; use one of {', '.join(FORMATS)}")
-    if not strict:
-        return found.renderer(tools)
-    if not found.has_strict:
+    if strict and not found.has_strict:
         having = ", ".join(name for name, one in FORMATS.items() if one.has_strict)
         raise UsageError(f"{format_name} has no strict mode; these have one: {having}")
-    return found.renderer(tools, strict=True)
+    definitions = definitions_of(tools)
+    try:
+        return found.renderer(definitions, strict=True) if strict else found.renderer(definitions)
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        for definition in definitions:  # a schema that no renderer expects
+            if faults := record_faults(definition.to_json()):
+                raise DefinitionError(
+                    f"the tool {definition.name!r} can not be rendered as {format_name}, because "
+                    f"its definition is broken: {faults[0]}; correct or remove it",
+                    tool_name=definition.name,
+                ) from error
+        raise

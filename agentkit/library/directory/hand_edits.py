@@ -11,9 +11,9 @@ from agentkit.library.directory.entries import digest_of, has_markers
 from agentkit.library.directory.folder import Folder
 from agentkit.library.directory.index import Index, Written
 from agentkit.library.directory.past import Past
-from agentkit.library.directory.record_faults import record_faults
 from agentkit.library.directory.texts import TextForm
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.record_faults import record_faults
 
 _MOST_BYTES = 4_000_000
 """More would keep the reader of YAML busy for minutes."""

@@ -94,7 +94,8 @@ async def _hold_to_schema(value: Any, schema: JsonObject) -> None:
     try:
         found = await run_in_daemon_thread(lambda: BoundedValidator(schema).errors(value, limit=1))
     except UncheckableError as error:
-        raise ToolFailed(f"The answer can not be held against its outputSchema: {error}") from error
+        why = f"The server broke its word, its answer can not be held against its schema: {error}"
+        raise ToolFailed(why[:500]) from error
     if found:
         where = found[0].json_path.removeprefix("$").lstrip(".") or "its root"
         why = f"at {where}: {found[0].message}"

@@ -16,8 +16,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentkit.errors import DefinitionError
+from agentkit.tools.bounded import schema_fault
 from agentkit.tools.patterns import why_unusable
-from agentkit.tools.references import check_bounds, inline_root
+from agentkit.tools.problem import value_text
+from agentkit.tools.references import (
+    check_bounds,
+    inline_root,
+    pointer_keys,
+    references,
+    resolve_local,
+)
 from agentkit.tools.sources.keywords import (
     DROPPED,
     OBJECT_KEYWORDS,
@@ -71,7 +80,8 @@ def normalise_schema(raw: object) -> NormalisedSchema:
         raw: Decoded JSON: an object, a boolean, the name of a type, or something broken.
 
     Raises:
-        DefinitionError: It asks too much of whoever walks it (``check_bounds``).
+        DefinitionError: It asks too much of whoever walks it (``check_bounds``), or refers to a
+            part of itself that is no schema.
 
     Example:
         >>> normalised = normalise_schema({"type": "list", "items": {"type": "float"}})
@@ -83,13 +93,13 @@ def normalise_schema(raw: object) -> NormalisedSchema:
     check_bounds(raw)
     normal = normal_copy(raw)
     if normal is not None:
-        return NormalisedSchema(schema=normal, changes=())
+        return _referring(NormalisedSchema(schema=normal, changes=()))
     walk = _Walk()
     schema = walk.schema(raw, "", 0)
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
         walk.note("", f"boolean schema -> {json.dumps(schema)}")
-    return NormalisedSchema(schema=schema, changes=tuple(walk.changes))
+    return _referring(NormalisedSchema(schema=schema, changes=tuple(walk.changes)))
 
 
 def normalise_parameters(raw: object) -> NormalisedSchema:
@@ -99,7 +109,8 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
     at all.
 
     Raises:
-        DefinitionError: It asks too much of whoever walks it (``check_bounds``).
+        DefinitionError: It asks too much of whoever walks it (``check_bounds``), or refers to a
+            part of itself that is no schema.
 
     Example:
         >>> normalise_parameters({"city": {"type": "str", "required": True}}).schema
@@ -108,7 +119,7 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
     check_bounds(raw)
     normal = normal_copy(raw)
     if normal is not None and _is_root(normal):
-        return NormalisedSchema(schema=normal, changes=())
+        return _referring(NormalisedSchema(schema=normal, changes=()))
     walk = _Walk()
     found = walk.schema(_as_object(raw, walk), "", 0)
     schema = found if isinstance(found, dict) else {}
@@ -121,7 +132,39 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
     if not root.keys() & _DESCRIBES_PROPERTIES:
         walk.note("", "properties added")
         root["properties"] = {}
-    return NormalisedSchema(schema=root, changes=tuple(walk.changes))
+    return _referring(NormalisedSchema(schema=root, changes=tuple(walk.changes)))
+
+
+def _referring(found: NormalisedSchema) -> NormalisedSchema:
+    """The same, once it is known that its references lead to schemas, or out of it.
+
+    Raises:
+        DefinitionError: One leads to something else, which no validator expects.
+    """
+    for reference in set(references(found.schema)):
+        target = resolve_local(found.schema, reference, nowhere=True)
+        if not _is_schema(target, reference):
+            raise DefinitionError(
+                f"the schema can not be used: its reference {reference[:80]!r} leads to "
+                f"{value_text(target)}, which is no schema"
+            )
+    return found
+
+
+def _is_schema(target: object, reference: str) -> bool:
+    if isinstance(target, bool):
+        return True
+    if not isinstance(target, dict):
+        return False
+    keys = pointer_keys(reference)
+    for key in keys:
+        if key in SCHEMA_LIST_KEYWORDS or key in SCHEMA_MAP_KEYWORDS:
+            known = next(keys, None) is not None
+        else:
+            known = key in SCHEMA_KEYWORDS
+        if not known:  # nobody has looked at what stands there
+            return normal_copy(target) is not None or schema_fault(target) is None
+    return True
 
 
 def _is_root(schema: Mapping[str, Any]) -> bool:

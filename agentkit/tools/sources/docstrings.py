@@ -10,11 +10,21 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentkit.tools.definition import Example
 
-_SECTION = re.compile(r"^\s*([:@]\w+|[A-Z][A-Za-z ]+:\s*$|-{3,}\s*$)", re.MULTILINE)
+if TYPE_CHECKING:
+    from docstring_parser import Docstring
+
+_SECTION = re.compile(
+    r"^[^\S\n]*(?:[:@]\w+|[A-Z][A-Za-z ]+:[^\S\n]*$|-{3,}[^\S\n]*$)", re.MULTILINE
+)
+_SPACES = re.compile(r"[^\S\n]+")
+_MAX_SPACES = 500
+_EPYDOC_WORDS = re.compile(r"[\w\s?`^\[\]\\]+")
+_MAX_EPYDOC_WORDS = 500
+_GOOGLE_PARAMETER = "documented parameter"
 _PROMPT = re.compile(r"^\s*>>> ?")
 _CONTINUED = re.compile(r"^\s*\.\.\. ?")
 
@@ -56,11 +66,8 @@ def read_docstring(
     clean = inspect.cleandoc(text or "")
     if not _SECTION.search(clean) and ">>>" not in clean:
         return DocstringText(summary=clean)
-    import docstring_parser
-
-    try:
-        parsed = docstring_parser.parse(clean)
-    except (docstring_parser.ParseError, LookupError, ValueError):  # unusual text is still text
+    parsed = _parsed_docstring(clean)
+    if parsed is None:
         return DocstringText(summary=clean)
     blocks = ["\n".join(filter(None, (e.snippet, e.description))) for e in parsed.examples]
     prose, inline = _split_examples(parsed.long_description or "", function_name, parameters)
@@ -68,11 +75,64 @@ def read_docstring(
     parts = [parsed.short_description or "", prose, f"Examples:\n{rest}" if rest else ""]
     return DocstringText(
         summary="\n\n".join(filter(None, parts)),
-        parameters={_bare(p.arg_name): _one_line(p.description) for p in parsed.params},
+        parameters=_parameters(parsed),
         returns=_one_line(parsed.returns.description) if parsed.returns else "",
         raises=tuple(_raised(r.type_name, _one_line(r.description)) for r in parsed.raises),
         examples=(*inline, *sectioned),
     )
+
+
+def _parsed_docstring(text: str) -> Docstring | None:
+    """The text in the style that finds most in it; None where it is unusual, or slow to read.
+
+    The library's expressions backtrack: in cubic time over the brackets of a Google parameter, so
+    that one is read here; in quadratic time over what ``_is_quick`` bounds.
+    """
+    from docstring_parser import ParseError, epydoc, google, numpydoc, rest
+
+    if not _is_quick(text):
+        return None
+    sections = [
+        section._replace(key=_GOOGLE_PARAMETER)
+        if section.key in {"param", "attribute"}
+        else section
+        for section in google.DEFAULT_SECTIONS
+    ]
+    found: list[Docstring] = []
+    for parse in (rest.parse, google.GoogleParser(sections).parse, numpydoc.parse, epydoc.parse):
+        try:
+            found.append(parse(text))
+        except ParseError:  # it is written in another style
+            continue
+        except (LookupError, ValueError):  # unusual text is still text
+            return None
+    return max(found, key=lambda docstring: len(docstring.meta), default=None)
+
+
+def _is_quick(text: str) -> bool:
+    spaces = max((len(run) for run in _SPACES.findall(text)), default=0)
+    has_fields = text.startswith("@") or "\n@" in text
+    words = max((len(run) for run in _EPYDOC_WORDS.findall(text)), default=0) if has_fields else 0
+    return spaces <= _MAX_SPACES and words <= _MAX_EPYDOC_WORDS
+
+
+def _parameters(parsed: Docstring) -> dict[str, str]:
+    from docstring_parser import DocstringParam
+
+    found: dict[str, str] = {}
+    for part in parsed.meta:
+        if isinstance(part, DocstringParam):
+            found[_bare(part.arg_name)] = _one_line(part.description)
+        elif part.args[:1] == [_GOOGLE_PARAMETER]:
+            found[_bare(_without_type(part.args[1]))] = _one_line(part.description)
+    return found
+
+
+def _without_type(head: str) -> str:
+    """What stands before a type in brackets: ``x`` of ``x(int, optional)``."""
+    opened, closed = head.find("(", 1), head.rfind(")")
+    has_type = 0 < opened < closed and head[opened + 1 : closed].strip()
+    return head[:opened].rstrip() if has_type else head
 
 
 def _one_line(text: str | None) -> str:

@@ -8,13 +8,14 @@ parameters go through ``normalise_parameters``, and what was received is kept in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from agentkit.errors import DefinitionError, ReadingLimitError
 from agentkit.reading import read_json
 from agentkit.tools.definition import Effects, Origin, ToolDefinition
 from agentkit.tools.mcp_record import exact_effects, is_wrapped, unwrapped_schema
+from agentkit.tools.record_faults import record_faults
 from agentkit.tools.sources.dialects import normalise_parameters, normalise_schema
 
 _NAMES = ("name", "api_name")
@@ -35,6 +36,7 @@ _RESULTS = (
     "response",
     "responses",
 )
+_OURS = frozenset(one.name for one in fields(ToolDefinition))
 _WRAPPERS = ("function", "toolSpec")
 _LISTS = ("tools", "functions", "functionDeclarations", "function_declarations", "definitions")
 _JSON_LINES_HINT = "write one JSON object, a list of them, or one object a line"
@@ -144,7 +146,9 @@ def _theirs(
     body = _unwrapped(record)
     name = _text(body, _NAMES, name=None)
     if not name.strip():
-        raise DefinitionError(f"a tool definition needs a name; the keys are {sorted(body)[:20]}")
+        raise DefinitionError(
+            f"a tool definition needs a name; the keys are {sorted(map(str, body))[:20]}"
+        )
     given = _parameters(body)
     parameters = normalise_parameters(given)
     result = _first(body, _RESULTS)
@@ -250,6 +254,10 @@ def _held(entry: object) -> object | None:
 
 
 def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:
+    known = {key: part for key, part in record.items() if key in _OURS}
+    if faults := record_faults(known):
+        name = str(record.get("name", ""))[:80]
+        raise DefinitionError(f"{name!r} is not a tool definition: {faults[0]}", tool_name=name)
     try:
         definition = ToolDefinition.from_json(record)
     except (AttributeError, TypeError, ValueError) as error:

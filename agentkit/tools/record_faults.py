@@ -1,6 +1,7 @@
-"""What is wrong with the data of a tool that a person wrote, before it becomes a definition.
+"""What is wrong with a definition in agentkit's own form, before it becomes one.
 
-``ToolDefinition.from_json`` trusts what programs wrote. People forget quotes and mistype keys.
+``ToolDefinition.from_json`` trusts what programs of ours wrote. People forget quotes and mistype
+keys, and a file from elsewhere may hold anything.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from agentkit.errors import DefinitionError
 from agentkit.tools.bounded import schema_fault
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import (
@@ -21,6 +23,7 @@ from agentkit.tools.definition import (
     Specification,
     ToolDefinition,
 )
+from agentkit.tools.sources.dialects import normalise_schema
 
 _TEXT, _TEXTS, _OBJECT, _OBJECTS, _FLAG = "text", "a list of texts", "an object", "a list", "a flag"
 
@@ -134,7 +137,13 @@ def _schema_faults(record: Mapping[str, Any]) -> Iterator[str]:
     """Whether the schemas are some."""
     signature = _object(record.get("signature"))
     for key in ("parameters", "result"):
-        if fault := schema_fault(signature.get(key, {})):
+        schema = signature.get(key, {})
+        try:
+            is_plain = not normalise_schema(schema).changes
+        except DefinitionError as error:
+            yield f"signature.{key}: {error}"
+            continue
+        if not is_plain and (fault := schema_fault(schema)):
             yield f"{'.'.join(['signature', key, *map(str, fault.place)])}: {fault.message}"
     properties = _object(signature.get("parameters")).get("properties", {})
     if isinstance(properties, dict) and not all(
