@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, read_episodes
@@ -167,7 +167,7 @@ class SpillFolder:
         if make:
             self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         try:
-            mode = "ab" if make else "rb+"
+            mode: Literal["ab", "rb+"] = "ab" if make else "rb+"
             file = open(path, mode, opener=for_owner_here)  # noqa: SIM115 - until done
         except FileNotFoundError:  # its owner was done in this moment
             return False
