@@ -145,11 +145,6 @@ def _schema_faults(record: Mapping[str, Any]) -> Iterator[str]:
             continue
         if not is_plain and (fault := schema_fault(schema)):
             yield f"{'.'.join(['signature', key, *map(str, fault.place)])}: {fault.message}"
-    properties = _object(signature.get("parameters")).get("properties", {})
-    if isinstance(properties, dict) and not all(
-        isinstance(one, dict) for one in properties.values()
-    ):
-        yield "signature.parameters.properties: each parameter is an object with its schema"
 
 
 def _unknown(value: Mapping[str, Any], known: set[str], where: str) -> Iterator[str]:

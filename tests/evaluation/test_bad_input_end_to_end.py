@@ -40,6 +40,7 @@ from agentkit.library import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.metrics import AllowedCall
 from agentkit.testing import FunctionModel
+from agentkit.tools import Signature
 
 FULLWIDTH, CYRILLIC = "\uff42ook", "b\u043e\u043ek"
 NAMES = st.sampled_from(["book", "book", "find", "boook", FULLWIDTH, CYRILLIC, "", "\ud800"])
@@ -95,8 +96,8 @@ SCHEMAS = st.builds(
 )
 TOOLS = st.builds(
     lambda book, find: (
-        ToolDefinition.from_schema("book", "Book a day.", book),
-        ToolDefinition.from_schema("find", "Find a day.", find),
+        ToolDefinition(name="book", signature=Signature(parameters=book)),
+        ToolDefinition(name="find", signature=Signature(parameters=find)),
     ),
     SCHEMAS,
     SCHEMAS,

@@ -13,22 +13,15 @@ from agentkit.metrics import (
     match_allowed_values,
     tooldna_metrics,
 )
+from agentkit.tools import Signature
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_default_that_is_no_json_does_not_end_the_scoring(number):
     """A definition without a digest is read anew each time, and calls are graded as ever."""
-    tool = ToolDefinition.from_schema(
-        "wait",
-        "Wait.",
-        {
-            "type": "object",
-            "properties": {
-                "days": {"type": "number", "default": number},
-                "why": {"type": "string"},
-            },
-        },
-    )
+    properties = {"days": {"type": "number", "default": number}, "why": {"type": "string"}}
+    schema = {"type": "object", "properties": properties}
+    tool = ToolDefinition(name="wait", signature=Signature(parameters=schema))
     with pytest.raises(ValueError, match="not JSON data"):
         hash(tool)
     gold = [ToolCall(call_id="1", name="wait", arguments={"why": "rain today"})]

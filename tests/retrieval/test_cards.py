@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agentkit import ToolDefinition
 from agentkit.retrieval import card, estimate_tokens, schema_text
 from agentkit.retrieval.cards import first_sentence, type_text
+from agentkit.tools import Signature
 
 
 def test_a_card_has_parameters_result_and_first_sentence():
@@ -109,7 +110,8 @@ def test_read_only_mappings_are_shown_like_others():
     frozen = MappingProxyType({"type": "string"})
     shown = schema_text(ToolDefinition.from_schema("one", "It.", {"properties": {"x": frozen}}))
     assert '"x":{"type":"string"}' in shown
-    wrong = ToolDefinition.from_schema("one", "It.", {"properties": {"x": {"enum": {1, 2}}}})
+    unread = Signature(parameters={"properties": {"x": {"enum": {1, 2}}}})
+    wrong = ToolDefinition(name="one", signature=unread)
     with pytest.raises(TypeError, match="holds a set"):
         schema_text(wrong)
 
