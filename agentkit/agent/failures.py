@@ -66,7 +66,8 @@ def failure_of(
 
 def _for_model(error: BaseException, call: ToolCall) -> str:
     """As much of an exception as a model may read; the log has the rest."""
-    if isinstance(error, REFUSALS) and not isinstance(error, OSError):  # some are both
+    is_of_system = isinstance(error, OSError) and not isinstance(error, McpError)
+    if isinstance(error, REFUSALS) and not is_of_system:  # some are both
         return _without_secrets(described(error))[:_LONGEST]
     _LOG.error("call %s of %s raised %s", call.call_id, call.name, described(error), exc_info=error)
     return f"{type(error).__name__}. What it says is in the log."
