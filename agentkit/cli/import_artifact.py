@@ -12,6 +12,7 @@ import click
 from agentkit import evolution
 from agentkit import export as exporting
 from agentkit.cli.loading import load_tools
+from agentkit.cli.options import is_typed
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
 from agentkit.cli.stores import event_signer, opened, person
 from agentkit.errors import UsageError
@@ -48,7 +49,7 @@ def import_artifact(file: str, choices: ArtifactChoices, *, store_url: str, as_j
         Exit: With status 1, where something is held or refused.
     """
     one = choices
-    others = (one.approved, one.approve_all, one.overruled, one.targets, one.dry_run)
+    others = (one.approved, one.approve_all, one.overruled, is_typed("targets"), one.dry_run)
     if one.restore and (any(others) or one.on_conflict != "error"):
         raise UsageError(
             "--restore takes all of a history or nothing; leave the other choices away"

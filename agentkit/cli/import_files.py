@@ -15,7 +15,7 @@ import click
 from agentkit.cli import apis
 from agentkit.cli.files import read_content
 from agentkit.cli.import_artifact import ArtifactChoices, import_artifact
-from agentkit.cli.options import json_option, store_option
+from agentkit.cli.options import is_typed, json_option, store_option
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import opened
 from agentkit.episodes import Episode
@@ -115,21 +115,14 @@ def import_file(files: Sequence[str], *, store_url: str, as_json: bool, **choice
         if kind == "other":
             raise UsageError(_what_it_is(name))
     if "artifact" not in kinds.values():
-        if strange := [option for option, is_given in _given(choices).items() if is_given]:
+        names = {one.name: one.opts[-1] for one in click.get_current_context().command.params}
+        if strange := [names[key] for key in choices if is_typed(key)]:
             raise UsageError(f"{strange[0]} belongs to artifacts, and {files[0]} holds episodes")
         _import_episodes(files, store_url, as_json=as_json)
     elif len(files) > 1:
         raise UsageError("give one artifact at a time, and episodes in another command")
     else:
         import_artifact(files[0], ArtifactChoices(**choices), store_url=store_url, as_json=as_json)
-
-
-def _given(choices: dict[str, Any]) -> dict[str, bool]:
-    """By option: whether something was chosen that an artifact alone has."""
-    context = click.get_current_context()
-    source = click.core.ParameterSource.DEFAULT
-    names = {one.name: one.opts[-1] for one in context.command.params}
-    return {names[key]: context.get_parameter_source(key) != source for key in choices}
 
 
 def file_kind(name: str) -> FileKind:

@@ -297,3 +297,12 @@ def test_a_file_that_can_not_be_read(folder):
     (folder / "agentkit.toml").write_bytes(b"store = '\xff'")
     with pytest.raises(UsageError, match=r"agentkit\.toml"):
         find_project()
+
+
+def test_an_option_of_the_project_refuses_no_import(folder):
+    """``agentkit import`` minds what was typed, not the tools that the project's file names."""
+    (folder / "agentkit.toml").write_text('tools = ["tools.py"]\n')
+    (folder / "none.jsonl").write_text('{"episode_id": "e1"}\n')
+    refused = run("import", "none.jsonl", "--tools", "tools.py")
+    assert (refused.exit_code, "--tools belongs to artifacts" in refused.stderr) == (2, True)
+    assert "belongs to artifacts" not in run("import", "none.jsonl").stderr
