@@ -20,7 +20,6 @@ EXTRAS = {
     "docs",
     "fast",
     "gepa",
-    "graph",
     "litellm",
     "mcp",
     "openai",

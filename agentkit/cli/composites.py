@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from agentkit.cli.graph_model import flat_size_or_none
+from agentkit.cli.graph import flat_size_or_none
 from agentkit.errors import CompositeError
 from agentkit.evolution.proposals.composites.prompt import source_of
 from agentkit.library import Library
