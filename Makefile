@@ -39,7 +39,7 @@ demo-picture: $(VENV)/.dev openmp  ## run the demo and record it into docs/image
 	$(BIN)/agentkit models install $(MODEL)
 	$(BIN)/python docs/images/record.py docs/images/demo.svg --without 1 6 7 -- $(BIN)/agentkit demo $(ARGS)
 
-test: lint weights types unit meaning test-training  ## lint, check types, run every test
+test: lint weights types unit meaning  ## lint, check types, run the tests that take seconds
 
 install: $(VENV)/.dev  ## build .venv with the runtime, its plugins and the tools
 
@@ -72,7 +72,7 @@ weights: $(VENV)/.dev openmp
 # Tests are shared out to JOBS processes; JOBS=0 runs them in one, which is quicker for a few.
 unit: $(VENV)/.dev servers  ## pytest alone; ARGS are passed on: make unit JOBS=0 ARGS="-k store -x"
 	$(SAY) "Running the tests"
-	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not faults and not long" $(ARGS)
 
 # What retrieval finds depends on whether word vectors are there: most users start without them, so
 # the tests above run without, and these again with. They stay out of the environment itself. The
@@ -84,7 +84,7 @@ MEANING := $(wildcard $(addprefix tests/retrieval/test_, $(addsuffix .py, cascad
 meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages
 	$(SAY) "Running the tests of retrieval and of the pages with word vectors"
 	PYTHONPATH=$(abspath $(VENV)/vectors) $(BIN)/pytest -o cache_dir=$(VENV)/vectors/.pytest_cache \
-		-n $(JOBS) --dist worksteal -m "not weights" $(MEANING) $(ARGS)
+		-n $(JOBS) --dist worksteal -m "not weights and not long" $(MEANING) $(ARGS)
 
 # Training has an environment of its own: torch and what stands on it are large, and the runtime is
 # to be tested without them. TORCH names a build for the processor alone; take another for a GPU.
@@ -147,7 +147,9 @@ test-faults: $(VENV)/.dev servers  ## kill, cut, fill and restart every store, R
 	$(SAY) "Breaking every store, $(RUNS) times where that is counted"
 	AGENTKIT_FAULT_RUNS=$(RUNS) $(BIN)/pytest -m faults --timeout 3600 -n $(JOBS) --dist worksteal $(ARGS)
 
-test-all: test  ## everything, long: faults RUNS times, and more hostile inputs
+test-all: test test-training  ## everything, long: races, kills, faults RUNS times, many examples
+	$(SAY) "Running every test, with more examples"
+	AGENTKIT_EXAMPLES=500 $(BIN)/pytest -m "not faults" --timeout 3600 -n $(JOBS) --dist worksteal $(ARGS)
 	$(SAY) "Fuzzing what strangers can send"
 	AGENTKIT_FUZZ_EXAMPLES=2000 $(BIN)/pytest tests/fuzz --timeout 3600 -n $(JOBS) --dist worksteal $(ARGS)
 	$(MAKE) test-faults

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,8 +13,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # No test asserts how long something takes: a busy machine may need seconds for one example.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# AGENTKIT_EXAMPLES is how many a property is tried on; `make test-all` asks for 500.
+settings.register_profile(
+    "agentkit",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=int(os.environ.get("AGENTKIT_EXAMPLES", "25")),
+)
+settings.load_profile("agentkit")
 
 _ROOT = Path(__file__).resolve().parent.parent
 WEIGHTS = "smollm2-135m"

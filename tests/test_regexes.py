@@ -12,6 +12,8 @@ from re import _constants as codes
 from re import _parser as parser
 from typing import Any
 
+import pytest
+
 import agentkit
 
 LENGTH = 600
@@ -103,6 +105,7 @@ def pumps(tree: Any, before: str = "") -> Iterator[tuple[str, str]]:
         before += sample([(code, rule)], 0)
 
 
+@pytest.mark.long
 def test_no_pattern_is_worse_than_quadratic() -> None:
     """Pumped with what it repeats, with and without what leads there, each pattern ends in time.
 

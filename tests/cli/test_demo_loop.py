@@ -44,6 +44,7 @@ def test_gold_calls_are_taken_and_their_words_are_not():
         assert "maximum" not in schema
 
 
+@pytest.mark.long
 @pytest.mark.weights
 async def test_the_real_model_is_refused_and_learns():
     """SmolLM2 breaks a hidden rule, and the learned definition makes it right on other questions."""

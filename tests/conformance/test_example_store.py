@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long  # starts a pytest of its own for each
+
 FILES = {
     "folder_store.py",
     "pyproject.toml",

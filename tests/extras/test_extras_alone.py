@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long  # starts a pytest of its own for each
+
 packaging = pytest.importorskip("packaging.requirements")
 
 CALLS = Path(__file__).with_name("calls")

@@ -17,6 +17,7 @@ WRITERS = 4
 KILLS = 200
 
 
+@pytest.mark.long
 def test_proposals_that_four_processes_offer_are_each_committed_once(tmp_path):
     """All four offer the same 500 ids: each makes one version with one event, whoever was first."""
     path = tmp_path / "store.db"
@@ -27,6 +28,7 @@ def test_proposals_that_four_processes_offer_are_each_committed_once(tmp_path):
         assert race_faults(store, PROPOSALS) == ()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not (hasattr(os, "fork") and hasattr(signal, "SIGKILL")), reason="the system can not fork"
 )

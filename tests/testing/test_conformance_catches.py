@@ -14,6 +14,8 @@ from agentkit import open_store
 from agentkit.testing.store_killer import KilledWriterError, kill_writers
 from agentkit.testing.store_race import race_faults, run_race
 
+pytestmark = pytest.mark.long  # starts a pytest of its own for each
+
 MODULE = '''
 """Stores with one fault each, over SQLite."""
 

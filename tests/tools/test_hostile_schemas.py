@@ -173,6 +173,7 @@ async def test_a_hostile_schema_does_not_stop_the_loop() -> None:
 EXAMPLES = settings(max_examples=settings().max_examples // 2)
 
 
+@pytest.mark.long
 @EXAMPLES
 @given(hostile_schemas(), hostile_values())
 def test_every_walk_over_a_hostile_schema_ends(schema, value) -> None:

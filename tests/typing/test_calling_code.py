@@ -43,12 +43,14 @@ def pyright(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return config
 
 
+@pytest.mark.long
 def test_mypy_accepts_the_calling_code() -> None:
     """Under mypy --strict the types are what ``assert_type`` says, and misuse is caught."""
     done = checked("mypy", API)
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_pyright_accepts_the_calling_code(pyright: Path) -> None:
     """Pyright, which editors use, agrees in strict mode."""

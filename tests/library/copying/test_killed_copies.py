@@ -72,6 +72,7 @@ def kill_in_the_middle(process, folder, pause):
     return process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.long
 @pytest.mark.faults
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
 @pytest.mark.parametrize("kind", ["sqlite:///{}/copy.db", "dir:{}/copy"])

@@ -256,6 +256,7 @@ async def test_a_model_is_judged_by_the_tools_that_it_was_asked_about(script, co
     assert "none" in "\n".join(script.lines(figures))
 
 
+@pytest.mark.long
 def test_it_runs_on_a_folder(project_root, folder):
     """Half of the questions teach the words of the others, and the wrong words teach nothing."""
     script = project_root / "tests" / "benchmarks" / "evolved_retrieval.py"

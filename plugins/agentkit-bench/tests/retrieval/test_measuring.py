@@ -34,6 +34,7 @@ class InOrder:
 IN_ORDER = Method(name="in order", summary="no ranking", build=lambda *_: InOrder())
 
 
+@pytest.mark.long
 async def test_figures_of_a_fixed_ranking_by_hand(sample):
     """Ranked as in the file, the eight questions give figures that can be counted."""
     report = await measure_method(IN_ORDER, sample)
@@ -75,6 +76,7 @@ async def test_the_default_finds_every_tool_by_its_name(sample):
     assert report.quality.name_hit == 1.0
 
 
+@pytest.mark.long
 async def test_a_comparison_pairs_the_questions(sample):
     """Each question under one method is held against the same question under the other."""
     low, high = [
@@ -95,6 +97,7 @@ async def test_other_questions_are_not_compared(sample):
         compare(part, whole)
 
 
+@pytest.mark.long
 async def test_a_process_of_its_own_measures_the_same(sample, sample_files):
     """Quality and tokens do not depend on where they are measured; memory is that process's."""
     tools, queries = map(str, sample_files)

@@ -44,6 +44,7 @@ def models(tmp_path, monkeypatch):
     return name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"vectors"}))
 async def test_every_method_answers(sample, models, method):
     """With an embedding model and a language model all methods can be measured."""
@@ -65,6 +66,7 @@ def test_what_a_method_lacks_is_known():
     assert find_method("paper").missing(nothing) == {"model"}
 
 
+@pytest.mark.long
 async def test_the_whole_library_is_everything(sample):
     """Without retrieval the model sees all tools, and pays for each."""
     report = await measure_method(find_method("flat_library"), sample)
