@@ -13,7 +13,7 @@ from agentkit._version import __version__
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
-    from agentkit.agent.result import RunResult
+    from agentkit.agent.types import RunResult
     from agentkit.episodes.episode import Episode
     from agentkit.errors import AgentKitError, ModelRetry, ToolFailed
     from agentkit.library.library import Library
@@ -49,7 +49,7 @@ _MODULES = {
     "Episode": "agentkit.episodes.episode",
     "Library": "agentkit.library.library",
     "ModelRetry": "agentkit.errors",
-    "RunResult": "agentkit.agent.result",
+    "RunResult": "agentkit.agent.types",
     "Tool": "agentkit.tools.tool",
     "ToolDefinition": "agentkit.tools.definition",
     "ToolFailed": "agentkit.errors",

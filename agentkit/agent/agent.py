@@ -17,27 +17,27 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from agentkit._waiting import wait_for
-from agentkit.agent.approval import Approver, Decision
-from agentkit.agent.beginning import Beginnings
+from agentkit.agent.types import Approver, Decision
+from agentkit.agent.session import Beginnings
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.defaults import opened_store
 from agentkit.agent.episode_queue import EpisodeQueue, OnStoreFailure
-from agentkit.agent.events import RunEvent
+from agentkit.agent.types import RunEvent
 from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.limits import Limits
-from agentkit.agent.observing import Observer, Observers
-from agentkit.agent.offering import OfferPolicy
+from agentkit.agent.types import Limits
+from agentkit.agent.types import Observer, Observers
+from agentkit.agent.selection import OfferPolicy
 from agentkit.agent.output import OutputFormat
 from agentkit.agent.recording import Start, new_episode_id
 from agentkit.agent.refine import RefineSettings
-from agentkit.agent.result import RunResult
+from agentkit.agent.types import RunResult
 from agentkit.agent.resuming import Answers
-from agentkit.agent.routing import Router
-from agentkit.agent.running import Running
-from agentkit.agent.snapshots import Snapshots
-from agentkit.agent.streaming import stream_events
+from agentkit.agent.session import Router
+from agentkit.agent.runner import Running
+from agentkit.agent.library_provider import Snapshots
+from agentkit.agent.runner import stream_events
 from agentkit.episodes import Episode, RefineMode
 from agentkit.errors import UsageError
 from agentkit.library.code_binding import CodeBinding
@@ -102,7 +102,7 @@ class Agent:
         contracts: ``always`` checks the pre- and postconditions of every tool that the model
             calls; a broken one is a failed call that says which and why.
         router: Decides before each run which library it uses and how its episode is labelled, see
-            ``agentkit.agent.routing``; None pins each run to the newest version, or to that of
+            ``agentkit.agent.session``; None pins each run to the newest version, or to that of
             its conversation.
         observers: Are told of every run that gave a result, once it is there.
         tracer: Is told what runs do while they do it, see ``agentkit.tracing``; None for nobody.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentkit.agent.defaults import default_retriever
-from agentkit.agent.offer import Offer
-from agentkit.agent.offering import Offering, OfferPolicy
+from agentkit.agent.selection import Offer
+from agentkit.agent.selection import Offering, OfferPolicy
 from agentkit.agent.recording import Start
 from agentkit.errors import UsageError
 from agentkit.messages import UserMessage

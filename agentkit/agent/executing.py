@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakKeyDictionary
 
-from agentkit.agent.approval import Approver
+from agentkit.agent.types import Approver
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import ExecutionPolicy, Executor
-from agentkit.agent.limits import Limits
-from agentkit.agent.offer import Offer
+from agentkit.agent.types import Limits
+from agentkit.agent.selection import Offer
 from agentkit.agent.recording import Start
 from agentkit.agent.traced_executor import TracedExecutor
 from agentkit.library.library import Library

@@ -13,26 +13,44 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentkit.agent.approval import Approval, Approver, AskedLater, as_approval
 from agentkit.agent.contracts import ContractChecker, calls_first, is_transient
-from agentkit.agent.earlier import DEFERRED_TEXT, WAITS_FOR_PERSON, EarlierCalls
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
 from agentkit.agent.failures import failure_of
-from agentkit.agent.limits import Limits
-from agentkit.agent.offer import Offer
-from agentkit.diagnosis.wording import describe_failure
+from agentkit.agent.selection import Offer
+from agentkit.agent.types import (
+    Approval,
+    Approver,
+    AskedLater,
+    Emit,
+    Limits,
+    ToolCallFinished,
+    ToolCallStarted,
+    as_approval,
+)
+from agentkit.diagnosis.wording import describe_failure, tells_failure
 from agentkit.errors import DefinitionError, ToolFailed, UsageError
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.linking import broken_links
-from agentkit.messages import FailureKind, JsonObject, Message, ToolCall, ToolFailure, ToolResult
+from agentkit.messages import (
+    FailureKind,
+    JsonObject,
+    Message,
+    ToolCall,
+    ToolFailure,
+    ToolMessage,
+    ToolResult,
+)
 from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.encoding import encode_result
 from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+
+if TYPE_CHECKING:
+    from agentkit.tools.rules.earlier import EarlierCall
+
 
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."
 
@@ -357,3 +375,48 @@ def _failure_result(call: ToolCall, failure: ToolFailure) -> ToolResult:
         text=describe_failure(call.name, failure),
         failure=failure,
     )
+
+
+DEFERRED_TEXT = "This call waits for an answer from outside; there is no result yet."
+"""Text of a call that somebody outside this process has to answer."""
+
+WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
+"""Text of a call that a person has to approve."""
+
+
+class EarlierCalls:
+    """The calls that succeeded so far; put together when a rule first asks.
+
+    Args:
+        said: The conversation before the run. Messages hold the text of a result only, so those
+            count as successes that do not read like one of our refusals.
+    """
+
+    def __init__(self, said: Sequence[Message]) -> None:
+        self._said = said
+        self._new: list[ToolResult] = []
+        self._known: list[EarlierCall] | None = None
+
+    def add(self, result: ToolResult) -> None:
+        """A call of this run has ended."""
+        if result.status == "ok":
+            self._new.append(result)
+
+    def known(self) -> Sequence[EarlierCall]:
+        """The calls, oldest first; their results whole, even where the model read them cut."""
+        if self._known is None:
+            self._known = [
+                rules.EarlierCall(name=message.name, text=message.text)
+                for message in self._said
+                if isinstance(message, ToolMessage) and _is_success(message)
+            ]
+        for result in self._new:
+            text = encode_result(result.value)[1]
+            self._known.append(rules.EarlierCall(name=result.name, text=text))
+        self._new.clear()
+        return self._known
+
+
+def _is_success(message: ToolMessage) -> bool:
+    waiting = {DEFERRED_TEXT, WAITS_FOR_PERSON.format(name=message.name)}
+    return message.text not in waiting and not tells_failure(message.name, message.text)

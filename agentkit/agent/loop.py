@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentkit.agent.events import (
+from agentkit.agent.types import (
     CallsRefined,
     Emit,
     TurnFinished,
     ignore,
 )
 from agentkit.agent.executor import Executor
-from agentkit.agent.intake import taken_in
-from agentkit.agent.limits import Limits
+from agentkit.agent.output import taken_in
+from agentkit.agent.types import Limits
 from agentkit.agent.output import OutputFormat, OutputProblem
 from agentkit.agent.refine import RefineSettings, refine
-from agentkit.agent.search import ToolSearch
+from agentkit.agent.selection import ToolSearch
 from agentkit.episodes import CutReason, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import ModelResponseError
 from agentkit.messages import (

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from agentkit import models
-from agentkit.agent.intake import taken_in
+from agentkit.agent.output import taken_in
 from agentkit.episodes import RefineMode, RefineTrace
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage

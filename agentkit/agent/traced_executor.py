@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.agent.approval import Approval
+from agentkit.agent.types import Approval
 from agentkit.agent.executor import Executor
 from agentkit.messages import JsonObject, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.tool import Tool

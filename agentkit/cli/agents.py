@@ -13,9 +13,9 @@ from typing import Any, TypeVar, get_args
 import click
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.approval import Approval, Approver
+from agentkit.agent.types import Approval, Approver
 from agentkit.agent.episode_queue import OnStoreFailure
-from agentkit.agent.events import (
+from agentkit.agent.types import (
     CallsRefined,
     RunEvent,
     RunFinished,
@@ -23,10 +23,10 @@ from agentkit.agent.events import (
     ToolCallStarted,
     ToolsRetrieved,
 )
-from agentkit.agent.limits import Limits
-from agentkit.agent.observing import Observer
-from agentkit.agent.result import RunResult
-from agentkit.agent.routing import Router
+from agentkit.agent.types import Limits
+from agentkit.agent.types import Observer
+from agentkit.agent.types import RunResult
+from agentkit.agent.session import Router
 from agentkit.cli.apis import api_options, load_apis
 from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools

@@ -9,7 +9,7 @@ import click
 
 from agentkit._waiting import wait_for
 from agentkit.agent.agent import Agent
-from agentkit.agent.result import RunResult
+from agentkit.agent.types import RunResult
 from agentkit.cli.agents import (
     AgentOptions,
     AskAtTerminal,

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from agentkit.agent.search import SEARCH_TOOL
+from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.diagnose import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict, deque
 from dataclasses import dataclass, field, replace
 
-from agentkit.agent.intake import taken_in
+from agentkit.agent.output import taken_in
 from agentkit.episodes import RetrievalTrace, Turn
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult, Usage
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from agentkit.agent.approval import Approval, Approver
+from agentkit.agent.types import Approval, Approver
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.defaults import opened_store
 from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.limits import Limits
-from agentkit.agent.offer import Offer
-from agentkit.agent.offering import Offering, OfferPolicy, Shown
+from agentkit.agent.types import Limits
+from agentkit.agent.selection import Offer
+from agentkit.agent.selection import Offering, OfferPolicy, Shown
 from agentkit.agent.recording import Start
-from agentkit.agent.routing import happened
-from agentkit.agent.search import SEARCH_TOOL
-from agentkit.agent.snapshots import Snapshots
+from agentkit.agent.session import happened
+from agentkit.agent.selection import SEARCH_TOOL
+from agentkit.agent.library_provider import Snapshots
 from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
 from agentkit.library.code_binding import CodeBinding

@@ -9,8 +9,8 @@ from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import replace
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.events import RunFinished, RunStarted, TurnFinished
-from agentkit.agent.result import RunResult
+from agentkit.agent.types import RunFinished, RunStarted, TurnFinished
+from agentkit.agent.types import RunResult
 from agentkit.errors import AgentKitError
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta

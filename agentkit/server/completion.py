@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from agentkit.agent.result import RunResult
+from agentkit.agent.types import RunResult
 from agentkit.episodes.labels import ARM, EXPERIMENT
 from agentkit.messages import ToolCall, Usage
 from agentkit.server.exchange import Header

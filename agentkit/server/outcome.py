@@ -10,7 +10,7 @@ from typing import Any
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.episode_queue import Watched
-from agentkit.agent.result import RunResult
+from agentkit.agent.types import RunResult
 from agentkit.episodes import StopReason
 from agentkit.errors import (
     EpisodeNotKeptError,

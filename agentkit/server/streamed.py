@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from agentkit.agent.result import RunResult
+from agentkit.agent.types import RunResult
 from agentkit.messages import ToolCall
 from agentkit.server.completion import HEARTBEAT, Completion, answered_by
 from agentkit.server.exchange import Exchange, Header

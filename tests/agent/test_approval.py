@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Agent, Episode, tool
-from agentkit.agent.approval import Approval
+from agentkit.agent.types import Approval
 from agentkit.errors import UsageError
 from agentkit.testing import ScriptedModel
 

@@ -171,7 +171,7 @@ async def test_prints(call, capsys):
 
 async def test_long_results_are_shortened_for_the_model_only(call):
     """The model reads a bounded text; the episode keeps the whole value."""
-    from agentkit.agent.limits import Limits
+    from agentkit.agent.types import Limits
 
     def long() -> str:
         """Return much."""

@@ -12,7 +12,7 @@ import textwrap
 import pytest
 
 from agentkit import Agent, open_store, tool
-from agentkit.agent.events import ToolCallFinished
+from agentkit.agent.types import ToolCallFinished
 from agentkit.errors import ModelConnectionError, RunError
 from agentkit.library.store import EpisodeFilter
 from agentkit.testing import ScriptedModel

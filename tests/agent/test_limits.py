@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Agent
-from agentkit.agent.limits import Limits
+from agentkit.agent.types import Limits
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agentkit import Agent, ModelRetry, tool
-from agentkit.agent.events import ignore
+from agentkit.agent.types import ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
-from agentkit.agent.limits import Limits
-from agentkit.agent.offer import Offer
+from agentkit.agent.types import Limits
+from agentkit.agent.selection import Offer
 from agentkit.library.library import Library
 from agentkit.testing import ScriptedModel
 

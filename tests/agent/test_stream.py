@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from agentkit import Agent, tool
-from agentkit.agent.events import (
+from agentkit.agent.types import (
     CallsRefined,
     RunFinished,
     RunStarted,

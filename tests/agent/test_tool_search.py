@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from agentkit import Agent, Library, Tool, ToolDefinition, tool
-from agentkit.agent.events import ToolsRetrieved
-from agentkit.agent.limits import Limits
+from agentkit.agent.types import ToolsRetrieved
+from agentkit.agent.types import Limits
 from agentkit.episodes import Episode
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.retrieval import CascadeRetriever, default_stages, estimate_tokens, schema_text

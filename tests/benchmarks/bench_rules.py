@@ -22,10 +22,10 @@ from typing import Any
 
 from agentkit import tool
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.events import ignore
+from agentkit.agent.types import ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
-from agentkit.agent.limits import Limits
-from agentkit.agent.offer import Offer
+from agentkit.agent.types import Limits
+from agentkit.agent.selection import Offer
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall
 from agentkit.tools import Specification, Tool, ToolDefinition

@@ -33,7 +33,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from agentkit import Agent
-from agentkit.agent.limits import Limits
+from agentkit.agent.types import Limits
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import DatasetError
 from agentkit.evaluation import Benchmark, FinalState, GoldCall, Task, UserTurn

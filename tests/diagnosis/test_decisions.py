@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentkit import Library
-from agentkit.agent.limits import Limits
+from agentkit.agent.types import Limits
 from agentkit.diagnosis.diagnose import diagnose
 from agentkit.episodes import Diagnosis, Episode, Evidence, Turn, Verdict
 from agentkit.messages import AssistantMessage, ToolCall

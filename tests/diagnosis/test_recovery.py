@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.agent.limits import Limits
+from agentkit.agent.types import Limits
 from agentkit.diagnosis import diagnose_conversation
 from agentkit.diagnosis.diagnose import diagnose
 from agentkit.episodes import Verdict

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import Library, tool
-from agentkit.agent.limits import Limits
+from agentkit.agent.types import Limits
 from agentkit.interop import Toolset, ToolsetRun
 from agentkit.library import LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from agentkit import Agent, Library, tool
-from agentkit.agent.routing import RouteRequest
+from agentkit.agent.session import RouteRequest
 from agentkit.errors import McpError, ToolNotFoundError, UsageError
 from agentkit.evolution import ToolManager
 from agentkit.library import Author, open_store

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from agentkit import Agent, open_store, tool
-from agentkit.agent.events import ToolCallStarted
+from agentkit.agent.types import ToolCallStarted
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import ModelResponseError
 from agentkit.library.store import EpisodeFilter

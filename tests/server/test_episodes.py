@@ -173,7 +173,7 @@ async def test_a_run_that_ends_before_the_model_is_asked(make_app, talk, body, s
 
 async def test_a_run_at_its_step_limit_is_an_answer(make_app, talk, body, store):
     """As with a model that ran out of tokens, the finish reason is ``length``."""
-    from agentkit.agent.limits import Limits
+    from agentkit.agent.types import Limits
     from agentkit.messages import AssistantMessage, ToolCall
 
     def again(request):

@@ -11,7 +11,7 @@ from opentelemetry import context, propagate, trace
 from opentelemetry.trace import StatusCode
 
 from agentkit import Agent, tool
-from agentkit.agent.events import TurnFinished
+from agentkit.agent.types import TurnFinished
 from agentkit.messages import ToolCall
 from agentkit.models.base import ModelRequest, ModelResponse, TextDelta
 from agentkit.models.openai_compatible import OpenAICompatibleModel

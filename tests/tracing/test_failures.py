@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import StatusCode
 
 from agentkit import Agent, tool
-from agentkit.agent.approval import Approval
+from agentkit.agent.types import Approval
 from agentkit.errors import ModelConnectionError, RunError, UsageError
 from agentkit.messages import ToolCall
 from agentkit.models.openai_compatible import OpenAICompatibleModel

@@ -24,9 +24,9 @@ from agentkit import (
     resolve_model,
     tool,
 )
-from agentkit.agent.approval import Approval
-from agentkit.agent.events import RunEvent, RunFinished, ToolCallFinished
-from agentkit.agent.limits import Limits
+from agentkit.agent.types import Approval
+from agentkit.agent.types import RunEvent, RunFinished, ToolCallFinished
+from agentkit.agent.types import Limits
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.library.store import (
     EpisodeFilter,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agentkit.agent.result import RunResult
+from agentkit.agent.types import RunResult
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import ModelStatusError
 from agentkit.evaluation.labels import EvaluationLabels

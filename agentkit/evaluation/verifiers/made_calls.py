@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agentkit.agent.search import SEARCH_TOOL
+from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labels import breaks_learned_rule
 from agentkit.episodes import Episode, Evidence, Turn
 from agentkit.messages import ToolCall, ToolResult

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from agentkit.agent.search import SEARCH_TOOL
+from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.episodes import Episode, RetrievalTrace
 from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from agentkit.agent.routing import Route, RouteRequest
+from agentkit.agent.session import Route, RouteRequest
 from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, LEFT_BECAUSE, LEFT_EXPERIMENT
 from agentkit.errors import UsageError
 from agentkit.evolution.lifecycle.ledger import Ledger

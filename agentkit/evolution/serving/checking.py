@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.earlier import EarlierCalls
+from agentkit.agent.executor import EarlierCalls
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.errors import CompositeError, DefinitionError
 from agentkit.library.library import nearest_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from agentkit.agent.routing import Route, RouteRequest
+from agentkit.agent.session import Route, RouteRequest
 from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.serving.overlay import Overlays
 from agentkit.evolution.serving.watch import LedgerWatch

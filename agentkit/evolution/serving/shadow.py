@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
-from agentkit.agent.intake import taken_in
-from agentkit.agent.observing import FinishedRun
+from agentkit.agent.output import taken_in
+from agentkit.agent.types import FinishedRun
 from agentkit.agent.refine import refine
 from agentkit.episodes import Episode, Turn, Verifier
 from agentkit.episodes.labels import ARM

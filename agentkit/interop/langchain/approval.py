@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit.agent.approval import Approval
+from agentkit.agent.types import Approval
 from agentkit.tools.tool import Tool
 
 

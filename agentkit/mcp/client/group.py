@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from agentkit.agent.routing import Route, RouteRequest
+from agentkit.agent.session import Route, RouteRequest
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.mcp.client.listing import HeldTool

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from agentkit.agent.routing import Route, RouteRequest
+from agentkit.agent.session import Route, RouteRequest
 from agentkit.errors import McpError, ToolNotFoundError, UsageError
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
 from agentkit.evolution.validation.reasons import shown

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from agentkit.agent.routing import Route, RouteRequest
+from agentkit.agent.session import Route, RouteRequest
 from agentkit.library.library import Library
 from agentkit.library.naming import distinct_name
 from agentkit.mcp.client.naming import prefixed

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentkit.agent.approval import Approval
+from agentkit.agent.types import Approval
 from agentkit.tools.canonical import digest
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from statistics import fmean
 from typing import Any
 
 from agentkit import Agent, Library, Tool, ToolDefinition
-from agentkit.agent.result import RunResult
+from agentkit.agent.types import RunResult
 from agentkit.messages import Message, ToolCall, ToolMessage, message_to_json
 from agentkit.models.base import ModelRequest
 from agentkit.retrieval import estimate_tokens, schema_text

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentkit import Agent
-from agentkit.agent.limits import Limits
+from agentkit.agent.types import Limits
 from agentkit.evaluation.bfcl import RELEASE
 from agentkit.evaluation.bfcl_multi_turn import installed_bfcl, load_bfcl_multi_turn
 from agentkit.evaluation.verifiers import AllOf, Scene, verifier_for

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from agentkit import Agent, tool
-from agentkit.agent.routing import RouteRequest
+from agentkit.agent.session import RouteRequest
 from agentkit.errors import StoreError, UsageError
 from agentkit.evolution.serving.canary import CanaryRouter
 from agentkit.evolution.serving.watch import LedgerWatch

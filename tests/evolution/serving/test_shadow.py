@@ -362,7 +362,7 @@ async def test_only_shadow_experiments_are_repeated(store, trial, rains):
 
 async def test_a_run_with_the_candidate_of_a_canary_is_not_repeated(store, tried, rains):
     """Its tools are those of another experiment."""
-    from agentkit.agent.routing import Route
+    from agentkit.agent.session import Route
 
     class Canary:
         async def route(self, asked):

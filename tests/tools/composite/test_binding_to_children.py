@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, Library, ModelRetry, tool
-from agentkit.agent.approval import Approval
+from agentkit.agent.types import Approval
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, DefinitionError
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel

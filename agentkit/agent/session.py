@@ -3,20 +3,126 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from typing import Protocol
 
-from agentkit.agent.conversation import conversation
-from agentkit.agent.offering import Shown
+from agentkit.agent.library_provider import Snapshots
 from agentkit.agent.recording import Start
-from agentkit.agent.result import RunResult
-from agentkit.agent.routing import Router, RouteRequest, happened, labels_of, unrouted, untraced
-from agentkit.agent.snapshots import Snapshots
+from agentkit.agent.selection import Shown
+from agentkit.agent.types import RunResult
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record
 from agentkit.errors import UsageError
+from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 from agentkit.messages import Message
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RouteRequest:
+    """A run that is about to begin.
+
+    Attributes:
+        key: The session's id; without a session the id that the run's episode will have. So what
+            was decided by it can be worked out again from the stored episode.
+        library: What the run uses if nobody says otherwise: the newest version for a conversation
+            that begins, its own version for one that goes on.
+        at: The agent's library at another version. It may read the store, so call it in a thread.
+        is_new: Whether the conversation begins with this run.
+        labels: Labels of the conversation's episodes so far, later ones in the place of earlier
+            ones of the same name; empty for one that begins.
+    """
+
+    key: str
+    library: Library
+    at: Callable[[int], Library]
+    is_new: bool = True
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Route:
+    """Where a run goes.
+
+    Attributes:
+        library: The snapshot that it is pinned to. Give the same object for the same tools: what
+            was worked out for it, and what a provider has cached of a prompt, holds on then.
+        labels: For ``Episode.metadata``; they go before the caller's of the same name.
+    """
+
+    library: Library
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Router(Protocol):
+    """Decides about runs. One serves any number of agents and runs at once."""
+
+    async def route(self, asked: RouteRequest) -> Route:
+        """Where the run goes.
+
+        It stands before the answer, so it should take microseconds. What it raises ends the run
+        before a model is asked: a router that could not say what is safe must not be passed by.
+        """
+        ...
+
+
+def labels_of(episodes: Iterable[Episode]) -> dict[str, str]:
+    """The labels of a conversation, oldest first; a later one goes before an earlier one."""
+    labels: dict[str, str] = {}
+    for episode in episodes:
+        labels |= episode.metadata
+    return labels
+
+
+def unrouted(labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels without those that a router gave, for a run that is routed anew."""
+    return {name: text for name, text in labels.items() if name not in ROUTE_LABELS}
+
+
+def untraced(labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels without those that say where another run was traced."""
+    return {name: text for name, text in labels.items() if name not in TRACE_LABELS}
+
+
+def happened(episodes: Iterable[Episode]) -> list[Episode]:
+    """The episodes of a conversation without shadow runs and other records beside it."""
+    return [episode for episode in episodes if not is_extra_record(episode.metadata)]
+
+
+def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:
+    """The messages of a conversation from its episodes, oldest first.
+
+    An episode that resumes another repeats the turn that was waiting, now with its results; the
+    waiting copy is dropped, so that each call appears once. Of several that resume the same one the
+    last counts. A run that was cancelled or failed in mid-turn contributes its complete turns only.
+    """
+    kept: list[Episode] = []
+    for episode in episodes:
+        if episode.resumes is not None:
+            kept = [
+                _without_last_turn(earlier, episode.resumes)
+                for earlier in kept
+                if earlier.resumes != episode.resumes
+            ]
+        kept.append(episode)
+    return tuple(message for episode in kept for message in _complete(episode).messages())
+
+
+def _complete(episode: Episode) -> Episode:
+    """The episode without a last turn whose calls were interrupted before all had results."""
+    if not episode.turns:
+        return episode
+    last = episode.turns[-1]
+    complete = len(last.results) == len(last.message.tool_calls)
+    return episode if complete else replace(episode, turns=episode.turns[:-1])
+
+
+def _without_last_turn(episode: Episode, resumed_id: str) -> Episode:
+    if episode.episode_id != resumed_id:
+        return episode
+    return replace(episode, turns=episode.turns[:-1])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.events import RunFinished, RunStarted
 from agentkit.agent.executing import Executing
 from agentkit.agent.loop import Loop, Outcome
-from agentkit.agent.observing import FinishedRun, Observers
-from agentkit.agent.offer import Offer
-from agentkit.agent.offering import Offering
 from agentkit.agent.output import OutputFormat
 from agentkit.agent.recording import Recorder, Start
 from agentkit.agent.refine import RefineSettings
-from agentkit.agent.result import RunResult
 from agentkit.agent.resuming import Answers
+from agentkit.agent.selection import Offer, Offering
+from agentkit.agent.types import (
+    Emit,
+    FinishedRun,
+    Observers,
+    RunEvent,
+    RunFinished,
+    RunResult,
+    RunStarted,
+)
 from agentkit.episodes import Episode, StopReason, Turn
 from agentkit.errors import EpisodeNotKeptError, ModelError, RunError
 from agentkit.messages import Message, SystemMessage, UserMessage
@@ -232,3 +237,23 @@ class Running:
         if start.request:
             opening.append(UserMessage(text=start.request))
         return opening
+
+
+async def stream_events(
+    run: Callable[[Emit], Coroutine[Any, Any, object]],
+) -> AsyncGenerator[RunEvent, None]:
+    """Start ``run`` and yield what it emits; its exception is raised after the last event.
+
+    Closing the iterator cancels the run and waits until it has recorded itself.
+    """
+    queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+    task = asyncio.create_task(run(queue.put_nowait))
+    task.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        await task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])

@@ -1,0 +1,350 @@
+"""``Offer``: the tools that a model may call. It only ever grows, at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentkit.agent.types import Emit, ToolsRetrieved
+from agentkit.episodes import Episode, RetrievalTrace, Turn
+from agentkit.library.library import Library
+from agentkit.messages import AssistantMessage, Message, Usage
+from agentkit.retrieval.asking import shortened
+from agentkit.retrieval.cards import card
+from agentkit.retrieval.retriever import Retrieval, Retriever
+from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.tool import Tool
+
+
+@dataclass(kw_only=True)
+class Offer:
+    """The tools offered in one run, in the order in which the model reads them.
+
+    A prompt begins with the tools, so whatever a provider has cached of a conversation is lost at
+    the first difference among them. Hence nothing is ever taken out or moved.
+
+    Attributes:
+        library: The pinned snapshot that tools are taken from.
+        own: A tool of the runtime, offered before all others; None for none.
+        deferred: What the model's provider may search; the same object for the whole run.
+    """
+
+    library: Library
+    own: Tool | None = None
+    deferred: tuple[ToolDefinition, ...] = field(init=False, default=())
+    _tools: dict[str, Tool] = field(init=False, default_factory=dict)
+    _shown: set[str] = field(init=False, default_factory=set)
+    _definitions: tuple[ToolDefinition, ...] | None = field(init=False, default=None)
+
+    @classmethod
+    def whole(cls, library: Library) -> Offer:
+        """Every tool of a library."""
+        offer = cls(library=library)
+        offer._tools = dict(library.tools)
+        offer._definitions = library.definitions
+        return offer
+
+    @property
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """What the model reads; the same object until something is added."""
+        if self._definitions is None:
+            own = () if self.own is None else (self.own.definition,)
+            self._definitions = (*own, *(tool.definition for tool in self._tools.values()))
+        return self._definitions
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the library's tools that are offered, in order."""
+        return tuple(self._tools)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is anything to call."""
+        return bool(self.definitions or self.deferred)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
+    def get(self, name: str) -> Tool | None:
+        """The offered tool of that name; None for one that is not offered."""
+        tool = self._tools.get(name)
+        if tool is None and self.own is not None and name == self.own.name:
+            return self.own
+        if tool is None and self.deferred:  # what was searched is all of the library
+            return self.library.get(name)
+        return tool
+
+    def take(self, name: str) -> Tool | None:
+        """The tool of that name if the model may call it; offered from now on if it was not.
+
+        One of which the model has seen the card may be called at once: its arguments are checked
+        as always. A tool that no retriever gave is refused, whether or not the library has it.
+        """
+        if name in self._shown:
+            self.add((name,))
+        return self.get(name)
+
+    def show(self, names: Iterable[str]) -> None:
+        """Remember of which tools the model is shown a card."""
+        self._shown.update(names)
+
+    def defer_rest(self) -> None:
+        """Leave every tool that is not offered to the search of the model's provider.
+
+        A tool that the model finds and calls there stays deferred: the provider has its schema in
+        the conversation, and the prompt stays as it was.
+        """
+        rest = (one for one in self.library.definitions if one.name not in self._tools)
+        self.deferred = tuple(rest)
+
+    def add(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Offer more tools of the library; names that it lacks are ignored.
+
+        Returns:
+            The names of those that were not offered before.
+        """
+        new = {name: self.library[name] for name in names if name in self.library}
+        added = tuple(name for name in new if name not in self._tools)
+        if added:
+            self._tools |= {name: new[name] for name in added}
+            self._definitions = None
+        return added
+
+
+SEARCH_TOOL = "search_tools"
+"""Its name. In a library that has a tool of its own by this name, there is no search."""
+
+_PURPOSE = (
+    "Find more tools. Only a few of {count:,} are given to you. When none of them does what a step "
+    "needs, say here what the step needs, or name a tool exactly; the tools that are found can be "
+    "called from the next step on."
+)
+_CARDS = "Among them, search for one by its name to read its parameters:"
+_CALLABLE = "You can call these now:"
+_FURTHER = "These match less; search for one by its name to read its parameters:"
+_MOST = 32
+_USUAL = 8
+_MOST_WORDS = 16
+_LONGEST_QUERY = 200
+
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "query": {
+            "type": "string",
+            "description": "What a tool is needed for, in words, or the name of a tool.",
+        },
+        "limit": {
+            "type": "integer",
+            "description": "Most tools to list.",
+            "minimum": 1,
+            "maximum": _MOST,
+            "default": _USUAL,
+        },
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(kw_only=True)
+class ToolSearch:
+    """What the model's searches of one run found.
+
+    Attributes:
+        retriever: Searches the library.
+        offer: Takes up what is found.
+        emit: Receives events.
+        traces: Searches since ``taken``, in order; grows.
+        usage: What they spent on models since ``taken``.
+    """
+
+    retriever: Retriever
+    offer: Offer
+    emit: Emit
+    traces: list[RetrievalTrace] = field(init=False, default_factory=list)
+    usage: Usage = field(init=False, default_factory=Usage)
+
+    async def search(self, query: str, limit: int = _USUAL) -> str:
+        """Find tools, offer the best of them, and list what was found.
+
+        Args:
+            query: What a tool is needed for, or a tool's name.
+            limit: Most tools to list; no other is offered.
+        """
+        found = await self.retriever.retrieve(query, self.offer.library)
+        shown = [hit.definition for hit in found.hits[: int(limit)]]  # JSON's integers include 5.0
+        names = {definition.name for definition in shown}
+        self.offer.show(names)
+        self.offer.add(one.name for one in found.offered if one.name in names)
+        trace = replace(found.trace(), offered=self.offer.names)
+        self.traces.append(trace)
+        self.usage += found.usage
+        self.emit(ToolsRetrieved(trace=trace))
+        return self._listed(shown) if shown else _nothing(found)
+
+    def taken(self) -> tuple[tuple[RetrievalTrace, ...], Usage]:
+        """The searches since the last time, with what they cost."""
+        taken = tuple(self.traces), self.usage
+        self.traces.clear()
+        self.usage = Usage()
+        return taken
+
+    def _listed(self, shown: Sequence[ToolDefinition]) -> str:
+        here = [card(one) for one in shown if one.name in self.offer]
+        further = [card(one) for one in shown if one.name not in self.offer]
+        parts = [(_CALLABLE, here), (_FURTHER, further)]
+        return "\n".join(line for title, cards in parts if cards for line in (title, *cards))
+
+
+def search_tool(search: ToolSearch, cards: Iterable[str]) -> Tool:
+    """The tool that a model calls to search.
+
+    What it says about itself depends on the library and on ``cards`` alone, so it stays the same
+    for a whole conversation.
+
+    Args:
+        search: Does the work.
+        cards: Names of tools that it lists as one-line cards; unknown ones are left out.
+    """
+    library = search.offer.library
+    text = _PURPOSE.format(count=len(library))
+    listed = [card(library[name].definition) for name in cards if name in library]
+    if listed:
+        text = "\n".join((text, _CARDS, *listed))
+    ordered = Effects(writes=True)  # what it changes is the offer, in the order of the calls
+    definition = ToolDefinition.from_schema(SEARCH_TOOL, text, _PARAMETERS, effects=ordered)
+    return Tool(definition=definition, function=search.search, is_async=True)
+
+
+def _nothing(found: Retrieval) -> str:
+    """What a search without a result says; however much was asked, it stays short."""
+    words = ", ".join(found.unmatched[:_MOST_WORDS])
+    known = f" No tool has the words {words}." if words else ""
+    query = shortened(found.query, _LONGEST_QUERY)
+    return f"No tool matches {query!r}.{known} Try other words, or go on without."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """What the model of a conversation has been shown of the library.
+
+    Attributes:
+        offered: Names of the tools in full, in order.
+        found: Names of the tools that a retriever gave for it, in full or as cards.
+        first: What was found for the first request; None before it, or when it is not known.
+    """
+
+    offered: tuple[str, ...] = ()
+    found: frozenset[str] = frozenset()
+    first: RetrievalTrace | None = None
+
+    @classmethod
+    def in_episodes(cls, episodes: Iterable[Episode]) -> Shown:
+        """What the episodes of a conversation, oldest first, say that was shown."""
+        offered: dict[str, None] = {}
+        found: set[str] = set()
+        first: RetrievalTrace | None = None
+        for turn in (turn for episode in episodes for turn in episode.turns):
+            first = first or turn.retrieval
+            traces = (*((turn.retrieval,) if turn.retrieval else ()), *turn.searches)
+            found.update(name for trace in traces for name in trace.shortlist)
+            offered |= dict.fromkeys(name for trace in traces for name in trace.offered)
+            offered |= dict.fromkeys(_called(turn))
+        return cls(offered=tuple(offered), found=frozenset(found), first=first)
+
+    @classmethod
+    def in_messages(cls, messages: Iterable[Message]) -> Shown:
+        """What messages alone tell: the tools that were called, in order of first use."""
+        said = (m for m in messages if isinstance(m, AssistantMessage))
+        return cls(offered=tuple(dict.fromkeys(c.name for m in said for c in m.tool_calls)))
+
+
+def _called(turn: Turn) -> Iterator[str]:
+    """Names of the tools that a turn called and was allowed to."""
+    failures = {result.call_id: result.failure for result in turn.results}
+    for call in turn.message.tool_calls:
+        failure = failures.get(call.call_id)
+        if failure is None or failure.kind != "unknown_tool":
+            yield call.name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offering:
+    """What a run offers, and how that came about.
+
+    Attributes:
+        offer: The tools.
+        trace: How they were found; None when nothing was searched.
+        search: The model's own searches; None when it can not search.
+        usage: What finding them spent on models.
+    """
+
+    offer: Offer
+    trace: RetrievalTrace | None = None
+    search: ToolSearch | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OfferPolicy:
+    """How a retriever's findings are offered.
+
+    Attributes:
+        search_tool: Whether the model can search for more.
+        cards: Whether ``search_tools`` lists the tools that matched the first request.
+    """
+
+    search_tool: bool = True
+    cards: bool = True
+
+    async def offering(
+        self,
+        query: str | None,
+        library: Library,
+        shown: Shown,
+        retriever: Retriever,
+        emit: Emit,
+        *,
+        defers: bool = False,
+    ) -> Offering:
+        """Retrieve for a request, and add what is found to what was shown before.
+
+        Args:
+            query: What to search for; None when a run is resumed with what it had.
+            library: The pinned snapshot.
+            shown: What the conversation has been shown.
+            retriever: Searches.
+            emit: Receives events.
+            defers: Whether the model's provider searches the rest, instead of ``search_tools``.
+        """
+        offer = Offer(library=library)
+        offer.add(shown.offered)
+        found = None if query is None else await retriever.retrieve(query, library)
+        offer.add(one.name for one in found.offered) if found else ()
+        if defers and self.search_tool:
+            offer.defer_rest()
+        begun = len(offer.names if shown.first is None else shown.first.offered)
+        is_searchable = self.search_tool and begun < len(library) and SEARCH_TOOL not in library
+        is_searchable = is_searchable and not offer.deferred
+        search = ToolSearch(retriever=retriever, offer=offer, emit=emit) if is_searchable else None
+        cards = self._cards(offer, shown.first, found) if is_searchable else ()
+        if search is not None:
+            offer.own = search_tool(search, cards)
+            offer.show((*cards, *shown.found))
+        if found is None:
+            return Offering(offer=offer, search=search)
+        trace = replace(found.trace(), offered=offer.names, cards=cards)
+        emit(ToolsRetrieved(trace=trace))
+        return Offering(offer=offer, trace=trace, search=search, usage=found.usage)
+
+    def _cards(
+        self, offer: Offer, first: RetrievalTrace | None, found: Retrieval | None
+    ) -> tuple[str, ...]:
+        """The cards that the conversation began with, or those of its first request."""
+        if first is not None:
+            return first.cards
+        if found is None or not self.cards:
+            return ()
+        names = (hit.definition.name for hit in found.hits)
+        return tuple(name for name in names if name not in offer)

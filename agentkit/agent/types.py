@@ -1,0 +1,275 @@
+"""``RunResult``: what a run gives back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from agentkit.agent.refine import RefineSettings
+from agentkit.episodes import Episode, RefineTrace, RetrievalTrace, StopReason, Turn
+from agentkit.errors import UsageError
+from agentkit.library.library import Library
+from agentkit.messages import Message, ToolCall, ToolResult, Usage
+from agentkit.models.base import ChatModel, ModelRequest, TextDelta
+from agentkit.tools.tool import Tool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunResult:
+    """The outcome of one run.
+
+    Attributes:
+        output: The answer: text, or an instance of the agent's ``output_type``. None when the
+            run stopped before there was one.
+        episode: The full record.
+        messages: The whole conversation, history included; pass it as ``history`` to go on.
+        is_kept: Whether the store has the episode, where there is one. False only with an agent
+            that goes on while its store fails; see ``Agent(on_store_failure=...)``.
+    """
+
+    output: Any
+    episode: Episode
+    messages: tuple[Message, ...]
+    is_kept: bool = True
+
+    @property
+    def text(self) -> str:
+        """The text of the model's last message."""
+        return self.episode.turns[-1].message.text if self.episode.turns else ""
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why the run ended."""
+        return self.episode.stop_reason
+
+    @property
+    def usage(self) -> Usage:
+        """All model use of the run."""
+        return self.episode.usage
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Every call that the model made, in order."""
+        return self.episode.calls
+
+    @property
+    def deferred(self) -> tuple[ToolCall, ...]:
+        """Calls that wait for an approval or for an answer from outside; see ``Agent.resume``."""
+        return deferred_calls(self.episode)
+
+
+def deferred_calls(episode: Episode) -> tuple[ToolCall, ...]:
+    """Calls of the last turn that have no result yet."""
+    if not episode.turns:
+        return ()
+    last = episode.turns[-1]
+    waiting = {result.call_id for result in last.results if result.status == "deferred"}
+    return tuple(call for call in last.message.tool_calls if call.call_id in waiting)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How much one run may spend; None means no bound.
+
+    Attributes:
+        max_steps: Model turns. Refinement rounds belong to their turn.
+        max_calls: Tool calls started. Further ones fail with a reason that the model reads.
+        max_tokens: Tokens read and written, checked after each turn.
+        max_cost_usd: Price, checked after each turn; only adapters that know prices report it.
+        max_result_chars: Longest text of one result that the model reads; the episode keeps the
+            whole value.
+    """
+
+    max_steps: int = 10
+    max_calls: int = 50
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_result_chars: int | None = 50_000
+
+    def __post_init__(self) -> None:
+        if self.max_steps < 1:
+            raise UsageError(f"max_steps is {self.max_steps}; a run needs at least one step")
+        for name in ("max_calls", "max_tokens", "max_cost_usd", "max_result_chars"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise UsageError(f"{name} is {value}; use 0 or more, or None for no bound")
+
+    def reached(self, *, steps: int, usage: Usage) -> StopReason | None:
+        """The limit that stops another turn, or None."""
+        if self.max_tokens is not None and usage.total_tokens >= self.max_tokens:
+            return "token_limit"
+        if self.max_cost_usd is not None and (usage.cost_usd or 0.0) >= self.max_cost_usd:
+            return "cost_limit"
+        return "step_limit" if steps >= self.max_steps else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Approval:
+    """A person's decision on one call.
+
+    Attributes:
+        approved: Whether the call may run.
+        reason: Why not, in words that the model reads.
+    """
+
+    approved: bool
+    reason: str = ""
+
+
+Decision: TypeAlias = Approval | bool
+Approver: TypeAlias = Callable[[ToolCall, Tool], Decision | Awaitable[Decision]]
+"""Decides on one call; sync or async. Without an approver such calls end the run as deferred."""
+
+
+class AskedLater(Exception):  # noqa: N818 - a signal to the executor, which catches it
+    """Raised by an approver that can not say yet: the call is deferred, as without an approver."""
+
+
+def as_approval(decision: Decision) -> Approval:
+    """A plain yes or no as an ``Approval``."""
+    return decision if isinstance(decision, Approval) else Approval(approved=decision)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunStarted:
+    """The run is pinned to a library; always the first event.
+
+    Attributes:
+        library_version: Which version.
+        labels: The labels that its episode will have, with those of a router.
+    """
+
+    library_version: int
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolsRetrieved:
+    """The tools to offer were chosen."""
+
+    trace: RetrievalTrace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallsRefined:
+    """The model settled on its calls; they have not run yet."""
+
+    trace: RefineTrace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolCallStarted:
+    """A call is about to be validated and run."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolCallFinished:
+    """A call has its result, good or bad."""
+
+    call: ToolCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnFinished:
+    """One model step and its calls are complete."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFinished:
+    """The run is over; always the last event."""
+
+    result: RunResult
+
+
+RunEvent: TypeAlias = (
+    TextDelta
+    | RunStarted
+    | ToolsRetrieved
+    | CallsRefined
+    | ToolCallStarted
+    | ToolCallFinished
+    | TurnFinished
+    | RunFinished
+)
+Emit: TypeAlias = Callable[[RunEvent], None]
+
+
+def ignore(event: RunEvent) -> None:
+    """Where events go when nobody listens."""
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FinishedRun:
+    """A run that gave a result, with what it takes to ask the same once more.
+
+    Attributes:
+        result: What the caller gets.
+        library: The snapshot that the run was pinned to.
+        model: The model that answered.
+        request: What the model was asked first, but for the results of calls; None for a run that
+            was resumed in the middle.
+        refinement: How calls were refined.
+        ends_loop: Whether the event loop ends with this run, as it does for ``run_sync``: what an
+            observer starts on it would be cancelled right away.
+    """
+
+    result: RunResult
+    library: Library
+    model: ChatModel
+    request: ModelRequest | None
+    refinement: RefineSettings
+    ends_loop: bool = False
+
+
+class Observer(Protocol):
+    """Is told of every run that gave a result. ``agentkit.evolution.serving`` holds some."""
+
+    def observe(self, run: FinishedRun) -> None:
+        """Take notice, on the event loop of the run and before its caller goes on.
+
+        So nothing may be waited for here: put the run on a queue and return. An exception is
+        logged and counted (``Agent.observer_errors``), and the run goes on as if nothing was.
+        """
+        ...
+
+
+class Observers:
+    """Tells several observers, and keeps their errors from the run.
+
+    Args:
+        observers: In the order in which they are told.
+
+    Attributes:
+        errors: How often an observer raised.
+    """
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self._observers = tuple(observers)
+        self.errors = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._observers)
+
+    def tell(self, run: FinishedRun) -> None:
+        """Tell each observer."""
+        for observer in self._observers:
+            try:
+                observer.observe(run)
+            except Exception as error:
+                self.errors += 1
+                logger.exception(
+                    "the observer %s failed (%s) on episode %s, which was answered all the same",
+                    type(observer).__name__,
+                    type(error).__name__,
+                    run.result.episode.episode_id,
+                )
