@@ -17,27 +17,29 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from agentkit._waiting import wait_for
-from agentkit.agent.types import Approver, Decision
-from agentkit.agent.session import Beginnings
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.defaults import opened_store
 from agentkit.agent.episode_queue import EpisodeQueue, OnStoreFailure
-from agentkit.agent.types import RunEvent
 from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.types import Limits
-from agentkit.agent.types import Observer, Observers
-from agentkit.agent.selection import OfferPolicy
+from agentkit.agent.library_provider import Snapshots
 from agentkit.agent.output import OutputFormat
 from agentkit.agent.recording import Start, new_episode_id
 from agentkit.agent.refine import RefineSettings
-from agentkit.agent.types import RunResult
 from agentkit.agent.resuming import Answers
-from agentkit.agent.session import Router
-from agentkit.agent.runner import Running
-from agentkit.agent.library_provider import Snapshots
-from agentkit.agent.runner import stream_events
+from agentkit.agent.runner import Running, stream_events
+from agentkit.agent.selection import OfferPolicy
+from agentkit.agent.session import Beginnings, Router
+from agentkit.agent.types import (
+    Approver,
+    Decision,
+    Limits,
+    Observer,
+    Observers,
+    RunEvent,
+    RunResult,
+)
 from agentkit.episodes import Episode, RefineMode
 from agentkit.errors import UsageError
 from agentkit.library.code_binding import CodeBinding
@@ -49,8 +51,8 @@ from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
-from agentkit.tracing.guarded import Tracing
 from agentkit.tracing.tracer import Tracer
+from agentkit.tracing.tracing import Tracing
 
 T = TypeVar("T")
 

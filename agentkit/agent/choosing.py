@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentkit.agent.defaults import default_retriever
-from agentkit.agent.selection import Offer
-from agentkit.agent.selection import Offering, OfferPolicy
 from agentkit.agent.recording import Start
+from agentkit.agent.selection import Offer, Offering, OfferPolicy
 from agentkit.errors import UsageError
 from agentkit.messages import UserMessage
 from agentkit.retrieval.retriever import Retriever
-from agentkit.tracing.guarded import Tracing
-from agentkit.tracing.models import TracedRetriever
+from agentkit.tracing.tracing import TracedRetriever, Tracing
 
 OFFER_ALL_UP_TO = 32
 """With ``retriever="auto"``, libraries of at most this many tools are offered whole."""

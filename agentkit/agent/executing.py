@@ -6,17 +6,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakKeyDictionary
 
-from agentkit.agent.types import Approver
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import ExecutionPolicy, Executor
-from agentkit.agent.types import Limits
-from agentkit.agent.selection import Offer
 from agentkit.agent.recording import Start
+from agentkit.agent.selection import Offer
 from agentkit.agent.traced_executor import TracedExecutor
+from agentkit.agent.types import Approver, Limits
 from agentkit.library.library import Library
 from agentkit.tools.validation import ArgumentValidator
-from agentkit.tracing.guarded import Tracing
+from agentkit.tracing.tracing import Tracing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

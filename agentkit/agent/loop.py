@@ -7,18 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agentkit.agent.executor import Executor
+from agentkit.agent.output import OutputFormat, OutputProblem, taken_in
+from agentkit.agent.refine import RefineSettings, refine
+from agentkit.agent.selection import ToolSearch
 from agentkit.agent.types import (
     CallsRefined,
     Emit,
+    Limits,
     TurnFinished,
     ignore,
 )
-from agentkit.agent.executor import Executor
-from agentkit.agent.output import taken_in
-from agentkit.agent.types import Limits
-from agentkit.agent.output import OutputFormat, OutputProblem
-from agentkit.agent.refine import RefineSettings, refine
-from agentkit.agent.selection import ToolSearch
 from agentkit.episodes import CutReason, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import ModelResponseError
 from agentkit.messages import (

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.types import Emit, ignore
 from agentkit.agent.loop import Loop, Outcome
 from agentkit.agent.selection import Shown
+from agentkit.agent.types import Emit, ignore
 from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library
 from agentkit.messages import Message

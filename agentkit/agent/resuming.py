@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from agentkit.agent.types import Approval, Decision
 from agentkit.agent.executor import Executor
-from agentkit.agent.types import deferred_calls
+from agentkit.agent.types import Approval, Decision, deferred_calls
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import UsageError
 from agentkit.messages import ToolCall, ToolResult, Usage

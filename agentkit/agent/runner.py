@@ -35,9 +35,8 @@ from agentkit.models.base import (
     ModelSettings,
     ToolChoice,
 )
-from agentkit.tracing.guarded import Tracing
-from agentkit.tracing.models import traced_model
-from agentkit.tracing.operations import RunOperation
+from agentkit.tracing.tracer import RunOperation
+from agentkit.tracing.tracing import Tracing, traced_model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,19 +6,18 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.agent.types import Approval
 from agentkit.agent.executor import Executor
+from agentkit.agent.types import Approval
 from agentkit.messages import JsonObject, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem
-from agentkit.tracing.children import ChildCalls, traceable
-from agentkit.tracing.guarded import OpenSpan, Tracing
-from agentkit.tracing.operations import (
+from agentkit.tracing.tracer import (
     GuardrailName,
     GuardrailOperation,
     GuardrailVerdict,
     ToolOperation,
 )
+from agentkit.tracing.tracing import ChildCalls, OpenSpan, Tracing, traceable
 
 
 @dataclass(kw_only=True)

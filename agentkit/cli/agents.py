@@ -13,20 +13,21 @@ from typing import Any, TypeVar, get_args
 import click
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.types import Approval, Approver
 from agentkit.agent.episode_queue import OnStoreFailure
+from agentkit.agent.session import Router
 from agentkit.agent.types import (
+    Approval,
+    Approver,
     CallsRefined,
+    Limits,
+    Observer,
     RunEvent,
     RunFinished,
+    RunResult,
     ToolCallFinished,
     ToolCallStarted,
     ToolsRetrieved,
 )
-from agentkit.agent.types import Limits
-from agentkit.agent.types import Observer
-from agentkit.agent.types import RunResult
-from agentkit.agent.session import Router
 from agentkit.cli.apis import api_options, load_apis
 from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools

@@ -8,19 +8,16 @@ from dataclasses import replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from agentkit.agent.types import Approval, Approver
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.defaults import opened_store
 from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.types import Limits
-from agentkit.agent.selection import Offer
-from agentkit.agent.selection import Offering, OfferPolicy, Shown
-from agentkit.agent.recording import Start
-from agentkit.agent.session import happened
-from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.agent.library_provider import Snapshots
+from agentkit.agent.recording import Start
+from agentkit.agent.selection import SEARCH_TOOL, Offer, Offering, OfferPolicy, Shown
+from agentkit.agent.session import happened
+from agentkit.agent.types import Approval, Approver, Limits
 from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
 from agentkit.library.code_binding import CodeBinding
@@ -31,8 +28,8 @@ from agentkit.models.wire.names import WireNames
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
-from agentkit.tracing.guarded import Tracing
 from agentkit.tracing.tracer import Tracer
+from agentkit.tracing.tracing import Tracing
 
 _LOOK_BACK = 200
 """Among how many waiting episodes one is looked for that a run without a session goes on from."""

@@ -12,11 +12,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from agentkit.agent.types import Approval, AskedLater, Decision, as_approval
-from agentkit.agent.executor import WAITS_FOR_PERSON
-from agentkit.agent.executor import Executor
-from agentkit.agent.selection import Offering
+from agentkit.agent.executor import WAITS_FOR_PERSON, Executor
 from agentkit.agent.recording import Start
+from agentkit.agent.selection import Offering
+from agentkit.agent.types import Approval, AskedLater, Decision, as_approval
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Episode, StopReason
 from agentkit.interop.record import RunRecord

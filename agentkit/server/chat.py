@@ -9,8 +9,7 @@ from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import replace
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.types import RunFinished, RunStarted, TurnFinished
-from agentkit.agent.types import RunResult
+from agentkit.agent.types import RunFinished, RunResult, RunStarted, TurnFinished
 from agentkit.errors import AgentKitError
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from agentkit.tracing.content import ContentPolicy
     from agentkit.tracing.conventions import CONVENTIONS_VERSION
     from agentkit.tracing.facts import facts_after, facts_before
-    from agentkit.tracing.guarded import Tracing
     from agentkit.tracing.logs import LoggingTracing
-    from agentkit.tracing.models import TracedRetriever, traced_model
-    from agentkit.tracing.operations import (
+    from agentkit.tracing.otel import OpenTelemetryTracing, observe_replica
+    from agentkit.tracing.tracer import (
         ChatOperation,
         ChildOperation,
         ChildResult,
+        ChildSpans,
         GuardrailOperation,
         GuardrailVerdict,
         Operation,
@@ -28,37 +28,37 @@ if TYPE_CHECKING:
         RetrievalOperation,
         Retry,
         RunOperation,
+        Span,
         ToolOperation,
+        Tracer,
     )
-    from agentkit.tracing.otel import OpenTelemetryTracing
-    from agentkit.tracing.replicas import observe_replica
-    from agentkit.tracing.tracer import ChildSpans, Span, Tracer
+    from agentkit.tracing.tracing import TracedRetriever, Tracing, traced_model
 
 _MODULES = {
     "CONVENTIONS_VERSION": "agentkit.tracing.conventions",
-    "ChatOperation": "agentkit.tracing.operations",
-    "ChildOperation": "agentkit.tracing.operations",
-    "ChildResult": "agentkit.tracing.operations",
+    "ChatOperation": "agentkit.tracing.tracer",
+    "ChildOperation": "agentkit.tracing.tracer",
+    "ChildResult": "agentkit.tracing.tracer",
     "ChildSpans": "agentkit.tracing.tracer",
     "ContentPolicy": "agentkit.tracing.content",
-    "GuardrailOperation": "agentkit.tracing.operations",
-    "GuardrailVerdict": "agentkit.tracing.operations",
+    "GuardrailOperation": "agentkit.tracing.tracer",
+    "GuardrailVerdict": "agentkit.tracing.tracer",
     "LoggingTracing": "agentkit.tracing.logs",
     "OpenTelemetryTracing": "agentkit.tracing.otel",
-    "Operation": "agentkit.tracing.operations",
-    "Outcome": "agentkit.tracing.operations",
-    "RetrievalOperation": "agentkit.tracing.operations",
-    "Retry": "agentkit.tracing.operations",
-    "RunOperation": "agentkit.tracing.operations",
+    "Operation": "agentkit.tracing.tracer",
+    "Outcome": "agentkit.tracing.tracer",
+    "RetrievalOperation": "agentkit.tracing.tracer",
+    "Retry": "agentkit.tracing.tracer",
+    "RunOperation": "agentkit.tracing.tracer",
     "Span": "agentkit.tracing.tracer",
-    "ToolOperation": "agentkit.tracing.operations",
-    "TracedRetriever": "agentkit.tracing.models",
+    "ToolOperation": "agentkit.tracing.tracer",
+    "TracedRetriever": "agentkit.tracing.tracing",
     "Tracer": "agentkit.tracing.tracer",
-    "Tracing": "agentkit.tracing.guarded",
+    "Tracing": "agentkit.tracing.tracing",
     "facts_after": "agentkit.tracing.facts",
     "facts_before": "agentkit.tracing.facts",
-    "observe_replica": "agentkit.tracing.replicas",
-    "traced_model": "agentkit.tracing.models",
+    "observe_replica": "agentkit.tracing.otel",
+    "traced_model": "agentkit.tracing.tracing",
 }
 
 __all__ = [

@@ -28,7 +28,7 @@ from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tracing import conventions as names
-from agentkit.tracing.operations import (
+from agentkit.tracing.tracer import (
     ChatOperation,
     ChildOperation,
     ChildResult,

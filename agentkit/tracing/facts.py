@@ -24,7 +24,7 @@ from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.retrieval.retriever import Retrieval
 from agentkit.tools.tool import Tool
 from agentkit.tracing import conventions as names
-from agentkit.tracing.operations import (
+from agentkit.tracing.tracer import (
     ChatOperation,
     ChildOperation,
     GuardrailOperation,

@@ -12,8 +12,7 @@ from typing import Any
 from agentkit.tracing import conventions as names
 from agentkit.tracing.content import ContentPolicy, content_of
 from agentkit.tracing.facts import facts_after, facts_before, title
-from agentkit.tracing.operations import Operation, Outcome, RunOperation
-from agentkit.tracing.tracer import ChildSpans, Span
+from agentkit.tracing.tracer import ChildSpans, Operation, Outcome, RunOperation, Span
 
 LOGGER = "agentkit.trace"
 """Name of the logger unless another one is given."""

@@ -7,22 +7,104 @@ application's choice. Without an SDK every call is a no-op of the API.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit._version import __version__
 from agentkit.errors import MissingExtraError
+from agentkit.library.replicas import Replica, ReplicaStatus
 from agentkit.tracing import conventions as names
 from agentkit.tracing.content import ContentPolicy, content_of
-from agentkit.tracing.facts import error_type, facts_after, facts_before, title
-from agentkit.tracing.instruments import Instruments
-from agentkit.tracing.operations import ChatOperation, Operation, Outcome
-from agentkit.tracing.tracer import ChildSpans, Span
+from agentkit.tracing.facts import (
+    error_type,
+    facts_after,
+    facts_before,
+    provider_of,
+    title,
+    tool_name,
+)
+from agentkit.tracing.tracer import (
+    ChatOperation,
+    ChildSpans,
+    Operation,
+    Outcome,
+    RunOperation,
+    Span,
+    ToolOperation,
+)
 
 if TYPE_CHECKING:
     from opentelemetry import trace
     from opentelemetry.context import Context
-    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+
+
+OWN_PROVIDER = "agentkit"
+"""The provider of what runs in this process; the conventions want one of every measurement."""
+
+
+class Instruments:
+    """Records what operations took.
+
+    Args:
+        metrics: The module ``opentelemetry.metrics``.
+        provider: Makes the histograms; None takes the global one.
+    """
+
+    def __init__(self, metrics: ModuleType, provider: MeterProvider | None) -> None:
+        meter = metrics.get_meter("agentkit", __version__, provider, names.SCHEMA_URL)
+        self._duration = meter.create_histogram(
+            names.DURATION,
+            unit="s",
+            description="GenAI operation duration.",
+            explicit_bucket_boundaries_advisory=names.DURATION_BUCKETS,
+        )
+        self._tokens = meter.create_histogram(
+            names.TOKENS,
+            unit="{token}",
+            description="Number of input and output tokens used.",
+            explicit_bucket_boundaries_advisory=names.TOKEN_BUCKETS,
+        )
+
+    def record(self, operation: Operation, facts: Mapping[str, Any], seconds: float) -> None:
+        """Record an operation that is over.
+
+        Tokens are those of requests to models; a run's own would count them twice. Checks, searches
+        and calls inside composites are parts of what is recorded, and not recorded again.
+
+        Args:
+            operation: What.
+            facts: What was known at its end.
+            seconds: How long it took.
+        """
+        about = _dimensions(operation)
+        if about is None:
+            return
+        for name in (names.RESPONSE_MODEL, names.ERROR):
+            if name in facts:
+                about[name] = facts[name]
+        self._duration.record(seconds, about)
+        if isinstance(operation, ChatOperation) and names.INPUT_TOKENS in facts:
+            about.pop(names.ERROR, None)
+            self._tokens.record(facts[names.INPUT_TOKENS], {**about, names.TOKEN_TYPE: "input"})
+            self._tokens.record(facts[names.OUTPUT_TOKENS], {**about, names.TOKEN_TYPE: "output"})
+
+
+def _dimensions(operation: Operation) -> dict[str, Any] | None:
+    """What to tell measurements apart by: few values each, and no text; None for no measurement."""
+    match operation:
+        case ChatOperation(model=model):
+            kind, own = names.CHAT, {names.REQUEST_MODEL: model.name}
+        case RunOperation(agent=agent, model=model):
+            kind, own = names.INVOKE_AGENT, {names.AGENT: agent, names.REQUEST_MODEL: model.name}
+        case ToolOperation(tool=tool):
+            kind, own = names.EXECUTE_TOOL, {names.TOOL: tool_name(tool)}
+            return {names.OPERATION: kind, names.PROVIDER: OWN_PROVIDER, **own}
+        case _:
+            return None
+    return {names.OPERATION: kind, names.PROVIDER: provider_of(model), **own}
 
 
 class OpenTelemetryTracing:
@@ -176,3 +258,92 @@ class _Api:
                 install='pip install "agentkit-evolve[otel]"',
             ) from error
         self.context, self.metrics, self.trace = context, metrics, trace
+
+
+_Read: TypeAlias = Callable[[ReplicaStatus], float]
+
+_GAUGES: tuple[tuple[str, str, str, _Read], ...] = (
+    ("agentkit.library.version", "{version}", "Version that runs begin with.", lambda s: s.version),
+    (
+        "agentkit.library.staleness",
+        "s",
+        "Time since the library was known to be the newest.",
+        lambda status: status.staleness_seconds,
+    ),
+    (
+        "agentkit.store.away",
+        "1",
+        "1 while the store does not answer and the last library is served.",
+        lambda status: float(status.state == "away"),
+    ),
+    (
+        "agentkit.library.behind",
+        "1",
+        "1 while the store answers and its newest library can not be taken up.",
+        lambda status: float(status.state == "behind"),
+    ),
+)
+_COUNTERS: tuple[tuple[str, str, str, _Read], ...] = (
+    (
+        "agentkit.library.refreshes",
+        "{version}",
+        "Library versions that were taken up.",
+        lambda status: status.refreshes,
+    ),
+    (
+        "agentkit.library.refresh.failures",
+        "{look}",
+        "Looks at the store that failed.",
+        lambda status: status.failed_looks,
+    ),
+    (
+        "agentkit.library.hints",
+        "{hint}",
+        "Times that the store called for a look.",
+        lambda status: status.hints,
+    ),
+)
+
+
+def observe_replica(
+    replica: Replica, *, name: str = "library", meter_provider: MeterProvider | None = None
+) -> None:
+    """Report how a replica stands, each time that metrics are collected.
+
+    The replica is not kept alive by it: of one that is gone nothing more is reported.
+
+    Args:
+        replica: Which.
+        name: Tells it apart from other replicas of the process, as ``agentkit.replica.name``.
+        meter_provider: Makes the instruments; None takes the global one.
+
+    Raises:
+        MissingExtraError: ``opentelemetry-api`` is not installed.
+
+    Example:
+        >>> with Replica("memory:") as store:
+        ...     observe_replica(store)
+    """
+    try:
+        from opentelemetry import metrics
+    except ImportError as error:
+        raise MissingExtraError(
+            "observe_replica",
+            package="opentelemetry-api",
+            install='pip install "agentkit-evolve[otel]"',
+        ) from error
+    held = weakref.ref(replica)
+    about = {"agentkit.replica.name": name}
+
+    def reading(read: _Read) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def observations(_: CallbackOptions) -> Iterable[Observation]:
+            found = held()
+            return () if found is None else (metrics.Observation(read(found.status), about),)
+
+        return observations
+
+    meter = metrics.get_meter("agentkit", __version__, meter_provider, names.SCHEMA_URL)
+    for title, unit, words, read in _GAUGES:
+        meter.create_observable_gauge(title, [reading(read)], unit=unit, description=words)
+    for title, unit, words, read in _COUNTERS:
+        meter.create_observable_counter(title, [reading(read)], unit=unit, description=words)

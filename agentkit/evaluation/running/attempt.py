@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.types import Limits
 from agentkit.agent.recording import new_episode_id
-from agentkit.agent.types import RunResult
+from agentkit.agent.types import Limits, RunResult
 from agentkit.diagnosis.diagnose import diagnose
 from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, RefineMode, Verdict
 from agentkit.errors import (

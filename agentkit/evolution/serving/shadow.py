@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from agentkit.agent.output import taken_in
-from agentkit.agent.types import FinishedRun
 from agentkit.agent.refine import refine
+from agentkit.agent.types import FinishedRun
 from agentkit.episodes import Episode, Turn, Verifier
 from agentkit.episodes.labels import ARM
 from agentkit.errors import (

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit import retrieval
 from agentkit._version import __version__
-from agentkit.agent.types import Approval, Approver
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.types import Limits
-from agentkit.agent.recording import new_episode_id
 from agentkit.agent.library_provider import Snapshots
+from agentkit.agent.recording import new_episode_id
+from agentkit.agent.types import Approval, Approver, Limits
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.library.abilities import SelfRefreshing
 from agentkit.library.code_binding import CodeBinding

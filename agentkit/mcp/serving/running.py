@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from agentkit.agent.types import Approver
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executing import Executing
-from agentkit.agent.selection import Offer
 from agentkit.agent.recording import Start, new_episode_id
+from agentkit.agent.selection import Offer
+from agentkit.agent.types import Approver
 from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
