@@ -21,7 +21,6 @@ from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.defaults import opened_store
 from agentkit.agent.episode_queue import EpisodeQueue, OnStoreFailure
-from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.library_provider import Snapshots
 from agentkit.agent.output import OutputFormat
@@ -189,13 +188,11 @@ class Agent:
             queue=self._queue,
             instructions=instructions,
             choosing=Choosing.of(retriever, offers=offers, tracing=tracing),
-            executing=Executing(
-                policy=ExecutionPolicy(
-                    timeout_seconds=tool_timeout_seconds,
-                    retries=tool_retries,
-                    repeats=tool_repeats,
-                    show_exceptions=show_exceptions,
-                ),
+            execution=ExecutionPolicy(
+                timeout_seconds=tool_timeout_seconds,
+                retries=tool_retries,
+                repeats=tool_repeats,
+                show_exceptions=show_exceptions,
                 limits=limits,
                 approve=approve,
                 contracts=ContractChecker(contracts),

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from agentkit.agent.contracts import ContractChecker, calls_first, is_transient
 from agentkit.agent.episode_queue import EpisodeQueue
@@ -28,6 +29,7 @@ from agentkit.agent.types import (
     ToolCallFinished,
     ToolCallStarted,
     as_approval,
+    ignore,
 )
 from agentkit.diagnosis.wording import describe_failure, tells_failure
 from agentkit.errors import DefinitionError, ToolFailed, UsageError
@@ -47,6 +49,13 @@ from agentkit.tools.encoding import encode_result
 from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+from agentkit.tracing.tracer import (
+    GuardrailName,
+    GuardrailOperation,
+    GuardrailVerdict,
+    ToolOperation,
+)
+from agentkit.tracing.tracing import ChildCalls, OpenSpan, Tracing, traceable
 
 if TYPE_CHECKING:
     from agentkit.tools.rules.earlier import EarlierCall
@@ -57,7 +66,7 @@ _NO_RECORD = "What it does can not be recorded now, because the store takes no e
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExecutionPolicy:
-    """How calls are run when a tool does not say otherwise.
+    """How the calls of all runs of an agent are run, where a tool does not say otherwise.
 
     Attributes:
         timeout_seconds: Longest run of one attempt.
@@ -68,6 +77,11 @@ class ExecutionPolicy:
         backoff_seconds: Wait before the second attempt; doubles each time.
         sleep: How to wait; a test passes its own.
         show_exceptions: Show models the text of every exception, see ``agentkit.agent.failures``.
+        limits: Bounds on one run.
+        approve: Asks a person; None where nobody can be asked.
+        contracts: Checks learned rules, and pre- and postconditions if that is wanted.
+        tracing: Is told of calls and checks; None for nobody.
+        queue: Takes the episodes; while it can not, tools that may write are not run.
     """
 
     timeout_seconds: float = 30.0
@@ -76,6 +90,14 @@ class ExecutionPolicy:
     backoff_seconds: float = 0.2
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     show_exceptions: bool = False
+    limits: Limits = field(default_factory=Limits)
+    approve: Approver | None = None
+    contracts: ContractChecker = field(default_factory=ContractChecker)
+    tracing: Tracing | None = None
+    queue: EpisodeQueue | None = None
+    _validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]] = field(
+        init=False, default_factory=WeakKeyDictionary
+    )
 
     def __post_init__(self) -> None:
         if self.timeout_seconds <= 0:
@@ -88,6 +110,32 @@ class ExecutionPolicy:
         if self.repeats < 0:
             raise UsageError(f"a call has {self.repeats} repeats; give 0 or more")
 
+    def executor(
+        self,
+        library: Library,
+        offer: Offer,
+        *,
+        said: Sequence[Message] = (),
+        emit: Emit = ignore,
+    ) -> Executor:
+        """What runs the calls of one run.
+
+        Args:
+            library: The pinned snapshot.
+            offer: The tools that the model may call.
+            said: The conversation before the run.
+            emit: Receives events.
+        """
+        return Executor(
+            library=library,
+            offer=offer,
+            policy=self,
+            approve=self.approve,
+            validators=self._validators.setdefault(library, {}),
+            said=said,
+            emit=emit,
+        )
+
 
 @dataclass(kw_only=True)
 class Executor:
@@ -96,27 +144,21 @@ class Executor:
     Attributes:
         library: The pinned snapshot.
         offer: The tools that the model may call.
-        policy: Defaults for timeouts and retries.
-        limits: Bounds of the run.
+        policy: How they are run.
         approve: Asks a person; without it, calls that need approval are deferred.
         validators: Validators by tool name, shared between the runs of an agent.
-        contracts: Checks learned rules, and pre- and postconditions if the agent wants that.
         emit: Receives events.
         said: The conversation before the run.
-        queue: Takes the episodes; while it can not, tools that may write are not run.
         finished: Results of the current turn so far, in order of completion.
     """
 
     library: Library
     offer: Offer
     policy: ExecutionPolicy
-    limits: Limits
-    approve: Approver | None
-    validators: dict[str, ArgumentValidator]
-    emit: Emit
-    contracts: ContractChecker = field(default_factory=ContractChecker)
+    approve: Approver | None = None
+    validators: dict[str, ArgumentValidator] = field(default_factory=dict)
+    emit: Emit = ignore
     said: Sequence[Message] = ()
-    queue: EpisodeQueue | None = None
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
@@ -124,7 +166,7 @@ class Executor:
     _children_want: dict[str, Mapping[str, str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._calls_left = self.limits.max_calls
+        self._calls_left = self.policy.limits.max_calls
         self._earlier = EarlierCalls(self.said)
 
     def remember(self, results: Iterable[ToolResult]) -> None:
@@ -168,7 +210,7 @@ class Executor:
         tool = self.offer.get(call.name)
         if tool is None:
             return frozenset()
-        return self.contracts.wanted_before(tool.definition) | self._wanted_by_children(tool).keys()
+        return self.policy.contracts.wanted_before(tool.definition) | self._wanted_by_children(tool).keys()
 
     async def _after(self, first: Sequence[asyncio.Task[ToolResult]], call: ToolCall) -> ToolResult:
         if first:
@@ -187,6 +229,18 @@ class Executor:
 
     async def _run(self, call: ToolCall) -> ToolResult:
         tool = self.offer.take(call.name)
+        tracing = self.policy.tracing
+        if tracing is None:
+            return await self._through_checks(call, tool)
+        known = tool or self.library.get(call.name)
+        with tracing.span(ToolOperation(call=call, tool=known, library=self.library)) as span:
+            span.value = result = await self._through_checks(call, tool, span)
+        return result
+
+    async def _through_checks(
+        self, call: ToolCall, tool: Tool | None, span: OpenSpan | None = None
+    ) -> ToolResult:
+        """What comes of a call: of its checks, and where they let it pass of its attempts."""
         if tool is None:
             return self._unknown(call)
         if call.malformed is not None:
@@ -198,9 +252,16 @@ class Executor:
             kind: FailureKind = "tool_error"
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
         if isinstance(checked, ArgumentProblem):
+            self._trace_stop("validation", tool, "invalid_arguments")
             return self._counted(call, tool, checked.failure())
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
-        return refusal if refusal is not None else await self._attempts(call, tool, checked)
+        return refusal if refusal is not None else await self._attempts(call, tool, checked, span)
+
+    def _trace_stop(self, check: GuardrailName, tool: Tool, cause: str) -> None:
+        """Tell that a check stopped a call; one that passes takes microseconds, and leaves none."""
+        if self.policy.tracing is not None:
+            operation = GuardrailOperation(name=check, tool=tool.name)
+            self.policy.tracing.tell(operation, GuardrailVerdict(allowed=False, cause=cause))
 
     async def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
         """The arguments as they can be run, or the first rule that they break."""
@@ -214,16 +275,20 @@ class Executor:
     def _barred(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
         """A failed result when the budget or the tool's contract rules the call out."""
         if self._calls_left <= 0:
-            rule = f"At most {self.limits.max_calls} calls may be started."
+            rule = f"At most {self.policy.limits.max_calls} calls may be started."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
         self._calls_left -= 1
         only_reads = tool.definition.signature.effects.is_read_only
-        if not only_reads and self.queue is not None and self.queue.refuses_writes:
+        queue = self.policy.queue
+        if not only_reads and queue is not None and queue.refuses_writes:
             return self._failed(call, tool, kind="denied", rule=_NO_RECORD, retryable=False)
-        broken = self.contracts.before(
+        broken = self.policy.contracts.before(
             tool.definition, arguments, self._earlier.known
         ) or self._without_calls_of_children(tool)
-        return None if broken is None else self._counted(call, tool, broken)
+        if broken is None:
+            return None
+        self._trace_stop("contract", tool, broken.cause or broken.kind)
+        return self._counted(call, tool, broken)
 
     def _without_calls_of_children(self, tool: Tool) -> ToolFailure | None:
         """A composite is no way around a rule of a child that wants another call first."""
@@ -255,6 +320,16 @@ class Executor:
 
     async def _approval(self, call: ToolCall, tool: Tool) -> Approval | None:
         """What a person says about the call; None when nobody can be asked."""
+        if self.policy.tracing is None:
+            return await self._asked(call, tool)
+        with self.policy.tracing.span(GuardrailOperation(name="approval", tool=tool.name)) as span:
+            approval = await self._asked(call, tool)
+            allowed = approval is not None and approval.approved
+            cause = "" if allowed else "deferred" if approval is None else "denied"
+            span.value = GuardrailVerdict(allowed=allowed, cause=cause)
+        return approval
+
+    async def _asked(self, call: ToolCall, tool: Tool) -> Approval | None:
         if self.approve is None:
             return None
         try:
@@ -271,13 +346,15 @@ class Executor:
             return self._failed(call, tool, kind="tool_failed", rule=rule, retryable=False)
         return _deferred(call, DEFERRED_TEXT)
 
-    async def _attempts(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult:
+    async def _attempts(
+        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: OpenSpan | None
+    ) -> ToolResult:
         effects = tool.definition.signature.effects
         safe_to_repeat = not effects.destructive and (effects.idempotent or effects.is_read_only)
         repeats = min(self._retries(tool), self.policy.repeats)
         allowed = 1 + (repeats if safe_to_repeat else 0)
         for attempt in range(1, allowed + 1):
-            outcome = await self._attempt(call, tool, arguments)
+            outcome = await self._traced_attempt(call, tool, arguments, span)
             result = replace(outcome, attempts=attempt)
             failure = outcome.failure
             if failure is None or not is_transient(failure) or attempt == allowed:
@@ -285,44 +362,54 @@ class Executor:
             await self.policy.sleep(self.policy.backoff_seconds * 2 ** (attempt - 1))
         return result
 
-    async def _attempt(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult:
+    async def _traced_attempt(
+        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: OpenSpan | None
+    ) -> ToolResult:
+        """One attempt; what a composite calls in it is told where the tracer wants that."""
+        tracing = self.policy.tracing
+        traced = None if tracing is None or tracing.child_spans == "off" else traceable(tool)
+        if tracing is None or span is None or traced is None:
+            return await self._attempt(call, tool, arguments, tool.function)
+        children = ChildCalls(call.call_id, self.library)
+        failed = True
+        try:
+            result = await self._attempt(call, tool, arguments, traced(children.add))
+            failed = result.failure is not None
+        finally:
+            if failed or tracing.child_spans == "all":
+                children.tell(tracing, span)
+        return result
+
+    async def _attempt(
+        self,
+        call: ToolCall,
+        tool: Tool,
+        arguments: JsonObject,
+        function: Callable[..., Any] | None,
+    ) -> ToolResult:
         seconds = (
             self.policy.timeout_seconds if tool.timeout_seconds is None else tool.timeout_seconds
         )
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
-                value = await self._invoke(call, tool, arguments)
+                value = await _invoked(tool, function, arguments)
             result = self._succeeded(call, value)
-            broken = self._broken_by(tool, arguments, result.value)
-            return result if broken is None else self._counted(call, tool, broken)
+            broken = self.policy.contracts.after(tool.definition, arguments, result.value)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes the result's failure
             late = seconds if deadline.expired() else None
             failure = failure_of(
                 error, call, late_seconds=late, show_exceptions=self.policy.show_exceptions
             )
             return self._counted(call, tool, failure)
-
-    async def _invoke(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> Any:
-        """What the tool's function returns for validated arguments."""
-        if tool.function is None:  # unbound tools were deferred before
-            raise ToolFailed(f"{tool.name} has no function in this process")
-        return await self._called(tool, tool.function, arguments)
-
-    async def _called(self, tool: Tool, function: Callable[..., Any], arguments: JsonObject) -> Any:
-        keywords = tool.convert(arguments)
-        if tool.is_async:
-            return await function(**keywords)
-        value = await run_in_daemon_thread(lambda: function(**keywords))
-        return await value if inspect.isawaitable(value) else value
-
-    def _broken_by(self, tool: Tool, arguments: JsonObject, value: object) -> ToolFailure | None:
-        """The first postcondition that a value breaks."""
-        return self.contracts.after(tool.definition, arguments, value)
+        if broken is None:
+            return result
+        self._trace_stop("postcondition", tool, broken.cause or broken.kind)
+        return self._counted(call, tool, broken)
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
         data, text = encode_result(value)
-        limit = self.limits.max_result_chars
+        limit = self.policy.limits.max_result_chars
         if limit is not None and len(text) > limit:
             text = f"{text[:limit]}… (shortened: {limit} of {len(text)} characters)"
         return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
@@ -359,6 +446,19 @@ class Executor:
         self._failures[name] += 1
         over = failure.retryable and self._failures[name] > allowed
         return replace(failure, retryable=False) if over else failure
+
+
+async def _invoked(
+    tool: Tool, function: Callable[..., Any] | None, arguments: JsonObject
+) -> Any:
+    """What the tool's function returns for validated arguments."""
+    if function is None:  # unbound tools were deferred before
+        raise ToolFailed(f"{tool.name} has no function in this process")
+    keywords = tool.convert(arguments)
+    if tool.is_async:
+        return await function(**keywords)
+    value = await run_in_daemon_thread(lambda: function(**keywords))
+    return await value if inspect.isawaitable(value) else value
 
 
 def _deferred(call: ToolCall, text: str) -> ToolResult:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.executing import Executing
+from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.loop import Loop, Outcome
 from agentkit.agent.output import OutputFormat
 from agentkit.agent.recording import Recorder, Start
@@ -49,7 +49,7 @@ class Running:
         queue: Takes episodes to their store.
         instructions: The system message; empty for none.
         choosing: Which tools are offered.
-        executing: How calls are run, and the limits.
+        execution: How calls are run, and the limits.
         refinement: How proposed calls are refined.
         output_format: What the final answer must look like; None for text.
         tool_choice: Whether the model may, must not or must call a tool.
@@ -63,7 +63,7 @@ class Running:
     queue: EpisodeQueue
     instructions: str
     choosing: Choosing
-    executing: Executing
+    execution: ExecutionPolicy
     refinement: RefineSettings
     output_format: OutputFormat | None
     tool_choice: ToolChoice
@@ -163,7 +163,7 @@ class Running:
 
     async def _answered(self, start: Start, answers: Answers, recorder: Recorder) -> Turn:
         """The turn that waited; where its calls are broken off, what they gave is kept."""
-        executor = self.executing.executor(start, Offer.whole(start.library))
+        executor = self._executor(start, Offer.whole(start.library))
         try:
             return await answers.turn(executor)
         except BaseException as error:
@@ -201,15 +201,20 @@ class Running:
             model=model,
             refiner=refiner,
             request=self._template(start, offering),
-            executor=self.executing.executor(start, offering.offer),
+            executor=self._executor(start, offering.offer),
             messages=self._opening(start),
-            limits=self.executing.limits,
+            limits=self.execution.limits,
             refinement=self.refinement,
             output_format=self.output_format,
             retrieval=offering.trace,
             search=offering.search,
             usage=offering.usage,
             emit=start.emit,
+        )
+
+    def _executor(self, start: Start, offer: Offer) -> Executor:
+        return self.execution.executor(
+            start.library, offer, said=start.history, emit=start.emit
         )
 
     def _asked(self, start: Start) -> tuple[ChatModel, Callable[[], ChatModel] | None]:

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.defaults import opened_store
-from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.library_provider import Snapshots
 from agentkit.agent.recording import Start
@@ -112,12 +111,10 @@ class Toolset:
         self._choosing = Choosing.of(
             retriever, offers=OfferPolicy(search_tool=search_tool), tracing=tracing
         )
-        self._executing = Executing(
-            policy=ExecutionPolicy(
-                timeout_seconds=tool_timeout_seconds,
-                retries=tool_retries,
-                show_exceptions=show_exceptions,
-            ),
+        self._execution = ExecutionPolicy(
+            timeout_seconds=tool_timeout_seconds,
+            retries=tool_retries,
+            show_exceptions=show_exceptions,
             limits=limits,
             approve=approve,
             contracts=ContractChecker(contracts),
@@ -149,7 +146,7 @@ class Toolset:
     @property
     def approves(self) -> bool:
         """Whether the toolset asks a person itself, so that the framework need not."""
-        return self._executing.approve is not None
+        return self._execution.approve is not None
 
     def refresh(self) -> Library:
         """Take up the newest version from the store, for runs that start from now on."""
@@ -203,7 +200,9 @@ class Toolset:
         return ToolsetRun(
             start=start,
             offering=offering,
-            executor=self._executing.executor(start, offering.offer),
+            executor=self._execution.executor(
+                start.library, offering.offer, said=start.history, emit=start.emit
+            ),
             store=self.store,
             names=self._wire_names(start.library),
             model=model,
@@ -216,8 +215,8 @@ class Toolset:
             call: A call of any tool of the library.
             approved: Whether a person has said yes to it.
         """
-        start = Start(request="", library=self.library)
-        executor = self._executing.executor(start, Offer.whole(start.library))
+        library = self.library
+        executor = self._execution.executor(library, Offer.whole(library))
         executor.approve = _said_yes if approved else executor.approve or _nobody_to_ask
         (result,) = await executor.execute((call,))
         return result

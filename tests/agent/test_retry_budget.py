@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from agentkit import Agent, ModelRetry, tool
-from agentkit.agent.types import ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
-from agentkit.agent.types import Limits
 from agentkit.agent.selection import Offer
 from agentkit.library.library import Library
 from agentkit.testing import ScriptedModel
@@ -19,10 +17,6 @@ def executor(library, sleeps, retries=2):
         library=library,
         offer=Offer.whole(library),
         policy=ExecutionPolicy(retries=retries, backoff_seconds=0.5, sleep=sleep),
-        limits=Limits(),
-        approve=None,
-        validators={},
-        emit=ignore,
     )
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, Library, ToolDefinition
-from agentkit.agent.types import RunFinished
 from agentkit.agent.session import Route
+from agentkit.agent.types import RunFinished
 from agentkit.errors import ModelConnectionError, RunError
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import UserMessage

@@ -8,8 +8,7 @@ from itertools import pairwise
 import pytest
 
 from agentkit import Agent, Library, Tool, ToolDefinition, tool
-from agentkit.agent.types import ToolsRetrieved
-from agentkit.agent.types import Limits
+from agentkit.agent.types import Limits, ToolsRetrieved
 from agentkit.episodes import Episode
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.retrieval import CascadeRetriever, default_stages, estimate_tokens, schema_text

@@ -22,10 +22,9 @@ from typing import Any
 
 from agentkit import tool
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.types import ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
-from agentkit.agent.types import Limits
 from agentkit.agent.selection import Offer
+from agentkit.agent.types import Limits
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall
 from agentkit.tools import Specification, Tool, ToolDefinition
@@ -118,11 +117,7 @@ def running(tools: list[Tool]) -> Callable[[int], None]:
         executor = Executor(
             library=library,
             offer=Offer.whole(library),
-            policy=ExecutionPolicy(),
-            limits=Limits(max_calls=calls + 1),
-            approve=None,
-            validators={},
-            emit=ignore,
+            policy=ExecutionPolicy(limits=Limits(max_calls=calls + 1)),
         )
         await executor.execute([ToolCall(call_id="0", name="log_in")])
         for number in range(min(calls, 50)):  # what one run makes

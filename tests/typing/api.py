@@ -24,9 +24,7 @@ from agentkit import (
     resolve_model,
     tool,
 )
-from agentkit.agent.types import Approval
-from agentkit.agent.types import RunEvent, RunFinished, ToolCallFinished
-from agentkit.agent.types import Limits
+from agentkit.agent.types import Approval, Limits, RunEvent, RunFinished, ToolCallFinished
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.library.store import (
     EpisodeFilter,

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit import retrieval
 from agentkit._version import __version__
-from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.library_provider import Snapshots
 from agentkit.agent.recording import new_episode_id
-from agentkit.agent.types import Approval, Approver, Limits
+from agentkit.agent.types import Approval, Approver
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.library.abilities import SelfRefreshing
 from agentkit.library.code_binding import CodeBinding
@@ -112,17 +110,10 @@ class LibraryServer:
             store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
         )
         queue = EpisodeQueue(store, on_failure="refuse_writes")
-        executing = Executing(
-            policy=ExecutionPolicy(
-                timeout_seconds=timeout_seconds, show_exceptions=show_exceptions
-            ),
-            limits=Limits(),
-            approve=None,
-            contracts=ContractChecker(),
-            tracing=None,
-            queue=queue,
+        execution = ExecutionPolicy(
+            timeout_seconds=timeout_seconds, show_exceptions=show_exceptions, queue=queue
         )
-        self._runner = CallRunner(queue=queue, executing=executing)
+        self._runner = CallRunner(queue=queue, execution=execution)
         self._exposure = self._exposed(self._snapshots.current)
         self._announcer = Announcer()
         self._store = store

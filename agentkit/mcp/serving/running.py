@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.executing import Executing
-from agentkit.agent.recording import Start, new_episode_id
+from agentkit.agent.executor import ExecutionPolicy
+from agentkit.agent.recording import new_episode_id
 from agentkit.agent.selection import Offer
 from agentkit.agent.types import Approver
 from agentkit.episodes import Episode, Turn
@@ -26,11 +26,11 @@ class CallRunner:
 
     Attributes:
         queue: Takes episodes to their store.
-        executing: How calls are run; who is asked for approval is said with each call.
+        execution: How calls are run; who is asked for approval is said with each call.
     """
 
     queue: EpisodeQueue
-    executing: Executing
+    execution: ExecutionPolicy
     _running: int = field(init=False, default=0)
     _quiet: asyncio.Event | None = field(init=False, default=None)
 
@@ -61,9 +61,7 @@ class CallRunner:
         """
         call = ToolCall(call_id=new_episode_id(), name=name, arguments=dict(arguments))
         begun = _Begun(call=call, client=client, version=library.version)
-        executor = self.executing.executor(
-            Start(request="", library=library, episode_id=call.call_id), Offer.whole(library)
-        )
+        executor = self.execution.executor(library, Offer.whole(library))
         executor.approve = approve
         self._running += 1
         try:
