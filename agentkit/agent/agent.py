@@ -16,20 +16,17 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
+from agentkit import library as library_door  # a door: stores load when one is asked for
 from agentkit._waiting import wait_for
-from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.defaults import opened_store
 from agentkit.agent.episode_queue import EpisodeQueue, OnStoreFailure
 from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.library_provider import Snapshots
+from agentkit.agent.library_provider import LibraryProvider
 from agentkit.agent.output import OutputFormat
-from agentkit.agent.recording import Start, new_episode_id
 from agentkit.agent.refine import RefineSettings
-from agentkit.agent.resuming import Answers
-from agentkit.agent.runner import Running, stream_events
-from agentkit.agent.selection import OfferPolicy
-from agentkit.agent.session import Beginnings, Router
+from agentkit.agent.runner import AgentRunner, DeferredResults, stream_events
+from agentkit.agent.selection import ToolSelector
+from agentkit.agent.session import Router, RunPreparation, RunStart, new_episode_id
 from agentkit.agent.types import (
     Approver,
     Decision,
@@ -168,9 +165,9 @@ class Agent:
     ) -> None:
         answers = resolve_model(model)
         self._owns_store = isinstance(store, str)
-        self._store = opened_store(store)
+        self._store = library_door.open_store(store) if isinstance(store, str) else store
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
-        self._snapshots = Snapshots(
+        self._libraries = LibraryProvider(
             store=self._store,
             library=library,
             tools=own,
@@ -178,16 +175,19 @@ class Agent:
             frozen=frozen,
             hides_unbound=unbound_tools == "hide",
         )
-        self._beginnings = Beginnings(snapshots=self._snapshots, store=self._store, router=router)
+        self._preparation = RunPreparation(
+            libraries=self._libraries, store=self._store, router=router
+        )
         tracing = None if tracer is None else Tracing(tracer)
-        offers = OfferPolicy(search_tool=search_tool, cards=show_cards)
         self._queue = EpisodeQueue(self._store, on_failure=on_store_failure)
-        self._running = Running(
+        self._runner = AgentRunner(
             name=name,
             model=answers,
             queue=self._queue,
             instructions=instructions,
-            choosing=Choosing.of(retriever, offers=offers, tracing=tracing),
+            selector=ToolSelector.of(
+                retriever, search_tool=search_tool, show_cards=show_cards, tracing=tracing
+            ),
             execution=ExecutionPolicy(
                 timeout_seconds=tool_timeout_seconds,
                 retries=tool_retries,
@@ -210,12 +210,12 @@ class Agent:
     @property
     def name(self) -> str:
         """The agent's name."""
-        return self._running.name
+        return self._runner.name
 
     @property
     def model(self) -> ChatModel:
         """The model that answers."""
-        return self._running.model
+        return self._runner.model
 
     @property
     def store(self) -> Store | None:
@@ -230,38 +230,38 @@ class Agent:
     @property
     def library(self) -> Library:
         """The snapshot that new runs are pinned to."""
-        return self._snapshots.current
+        return self._libraries.current
 
     @property
     def binding(self) -> CodeBinding:
         """What binding the code of ``tools`` to the library came to, with notes for people."""
-        return self._snapshots.binding
+        return self._libraries.binding
 
     @property
     def output_schema(self) -> JsonObject | None:
         """The JSON Schema that final answers match; None when they are text."""
-        wanted = self._running.output_format
+        wanted = self._runner.output_format
         return None if wanted is None else wanted.schema
 
     @property
     def observer_errors(self) -> int:
         """How often an observer raised; each error was logged."""
-        return self._running.observers.errors
+        return self._runner.observers.errors
 
     @property
     def is_traced(self) -> bool:
         """Whether a tracer is told what runs do."""
-        return self._running.tracing is not None
+        return self._runner.tracing is not None
 
     @property
     def tracer_errors(self) -> int:
         """How often the tracer raised; no run took notice."""
-        tracing = self._running.tracing
+        tracing = self._runner.tracing
         return 0 if tracing is None else tracing.errors
 
     def refresh(self) -> Library:
         """Take up the newest version from the store, for runs that start from now on."""
-        return self._snapshots.refresh()
+        return self._libraries.refresh()
 
     async def run(
         self,
@@ -309,7 +309,7 @@ class Agent:
             settings=settings,
             episode_id=episode_id,
         )
-        return await self._running.run(start)
+        return await self._runner.run(start)
 
     def run_sync(
         self,
@@ -332,7 +332,7 @@ class Agent:
             start = await self._start(
                 request, history, session_id=session_id, metadata=metadata, settings=settings
             )
-            return await self._running.run(replace(start, ends_loop=True))
+            return await self._runner.run(replace(start, ends_loop=True))
 
         return _bridge(run())
 
@@ -358,7 +358,7 @@ class Agent:
             settings=settings,
             episode_id=episode_id,
         )
-        events = stream_events(lambda emit: self._running.run(replace(start, emit=emit)))
+        events = stream_events(lambda emit: self._runner.run(replace(start, emit=emit)))
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -388,20 +388,20 @@ class Agent:
             RunError: As for ``run``.
         """
         await self._queue.check()
-        answers = Answers(
+        answers = DeferredResults(
             episode=waiting.episode if isinstance(waiting, RunResult) else waiting,
             approvals=approvals or {},
             values=values or {},
         )
-        start = Start(
+        start = RunStart(
             request="",
-            library=self._snapshots.for_run(),
+            library=self._libraries.for_run(),
             settings=settings,
             episode_id=episode_id or new_episode_id(),
         )
-        start = await self._beginnings.of_answers(start, waiting, history)
+        start = await self._preparation.of_answers(start, waiting, history)
 
-        return await self._running.run(start, answers)
+        return await self._runner.run(start, answers)
 
     async def close(self) -> None:
         """Keep what waits, close the model's connections, and the store if the agent opened it.
@@ -425,17 +425,17 @@ class Agent:
         metadata: Mapping[str, str] | None,
         session_id: str | None,
         settings: ModelSettings | None,
-    ) -> Start:
+    ) -> RunStart:
         await self._queue.check()
-        start = Start(
+        start = RunStart(
             request=request,
-            library=self._snapshots.for_run(),
+            library=self._libraries.for_run(),
             session_id=session_id,
             metadata=metadata or {},
             settings=settings,
             episode_id=episode_id or new_episode_id(),
         )
-        return await self._beginnings.of_request(start, history)
+        return await self._preparation.of_request(start, history)
 
 
 def _bridge(coroutine: Coroutine[Any, Any, T]) -> T:

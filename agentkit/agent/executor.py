@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from agentkit.agent.contracts import ContractChecker, calls_first, is_transient
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.failures import failure_of
-from agentkit.agent.selection import Offer
+from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import (
     Approval,
     Approver,
@@ -113,7 +113,7 @@ class ExecutionPolicy:
     def executor(
         self,
         library: Library,
-        offer: Offer,
+        tools: SelectedTools,
         *,
         said: Sequence[Message] = (),
         emit: Emit = ignore,
@@ -122,13 +122,13 @@ class ExecutionPolicy:
 
         Args:
             library: The pinned snapshot.
-            offer: The tools that the model may call.
+            tools: The tools that the model may call.
             said: The conversation before the run.
             emit: Receives events.
         """
         return Executor(
             library=library,
-            offer=offer,
+            tools=tools,
             policy=self,
             approve=self.approve,
             validators=self._validators.setdefault(library, {}),
@@ -143,7 +143,7 @@ class Executor:
 
     Attributes:
         library: The pinned snapshot.
-        offer: The tools that the model may call.
+        tools: The tools that the model may call.
         policy: How they are run.
         approve: Asks a person; without it, calls that need approval are deferred.
         validators: Validators by tool name, shared between the runs of an agent.
@@ -153,7 +153,7 @@ class Executor:
     """
 
     library: Library
-    offer: Offer
+    tools: SelectedTools
     policy: ExecutionPolicy
     approve: Approver | None = None
     validators: dict[str, ArgumentValidator] = field(default_factory=dict)
@@ -162,17 +162,17 @@ class Executor:
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
-    _earlier: EarlierCalls = field(init=False)
+    _history: CallHistory = field(init=False)
     _children_want: dict[str, Mapping[str, str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._calls_left = self.policy.limits.max_calls
-        self._earlier = EarlierCalls(self.said)
+        self._history = CallHistory(self.said)
 
     def remember(self, results: Iterable[ToolResult]) -> None:
         """Count calls that were run elsewhere among those that came before."""
         for result in results:
-            self._earlier.add(result)
+            self._history.add(result)
 
     async def execute(self, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
         """Run the calls of one turn and return their results in the order of the calls.
@@ -203,14 +203,17 @@ class Executor:
             raise
 
     def _writes(self, call: ToolCall) -> bool:
-        tool = self.offer.get(call.name)
+        tool = self.tools.get(call.name)
         return tool is not None and tool.definition.signature.effects.writes is True
 
     def _wanted_before(self, call: ToolCall) -> frozenset[str]:
-        tool = self.offer.get(call.name)
+        tool = self.tools.get(call.name)
         if tool is None:
             return frozenset()
-        return self.policy.contracts.wanted_before(tool.definition) | self._wanted_by_children(tool).keys()
+        return (
+            self.policy.contracts.wanted_before(tool.definition)
+            | self._wanted_by_children(tool).keys()
+        )
 
     async def _after(self, first: Sequence[asyncio.Task[ToolResult]], call: ToolCall) -> ToolResult:
         if first:
@@ -223,12 +226,12 @@ class Executor:
         result = await self._run(call)
         result = replace(result, seconds=time.perf_counter() - started)
         self.finished.append(result)
-        self._earlier.add(result)
+        self._history.add(result)
         self.emit(ToolCallFinished(call=call, result=result))
         return result
 
     async def _run(self, call: ToolCall) -> ToolResult:
-        tool = self.offer.take(call.name)
+        tool = self.tools.take(call.name)
         tracing = self.policy.tracing
         if tracing is None:
             return await self._through_checks(call, tool)
@@ -283,7 +286,7 @@ class Executor:
         if not only_reads and queue is not None and queue.refuses_writes:
             return self._failed(call, tool, kind="denied", rule=_NO_RECORD, retryable=False)
         broken = self.policy.contracts.before(
-            tool.definition, arguments, self._earlier.known
+            tool.definition, arguments, self._history.known
         ) or self._without_calls_of_children(tool)
         if broken is None:
             return None
@@ -295,7 +298,7 @@ class Executor:
         wanted = self._wanted_by_children(tool)
         if not wanted:
             return None
-        called = {call.name for call in self._earlier.known()}
+        called = {call.name for call in self._history.known()}
         return next((calls_first(*item) for item in wanted.items() if item[0] not in called), None)
 
     def _wanted_by_children(self, tool: Tool) -> Mapping[str, str]:
@@ -415,7 +418,7 @@ class Executor:
         return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
 
     def _unknown(self, call: ToolCall) -> ToolResult:
-        names = sorted(definition.name for definition in self.offer.definitions)
+        names = sorted(definition.name for definition in self.tools.definitions)
         failure = ToolFailure(
             kind="unknown_tool",
             rule=f"Offered are {len(names)} tools." if names else "None is offered.",
@@ -448,9 +451,7 @@ class Executor:
         return replace(failure, retryable=False) if over else failure
 
 
-async def _invoked(
-    tool: Tool, function: Callable[..., Any] | None, arguments: JsonObject
-) -> Any:
+async def _invoked(tool: Tool, function: Callable[..., Any] | None, arguments: JsonObject) -> Any:
     """What the tool's function returns for validated arguments."""
     if function is None:  # unbound tools were deferred before
         raise ToolFailed(f"{tool.name} has no function in this process")
@@ -484,7 +485,7 @@ WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
 """Text of a call that a person has to approve."""
 
 
-class EarlierCalls:
+class CallHistory:
     """The calls that succeeded so far; put together when a rule first asks.
 
     Args:

@@ -21,7 +21,7 @@ from agentkit.library.store import Store
 from agentkit.tools.tool import Tool
 
 
-class Snapshots:
+class LibraryProvider:
     """The current snapshot, and older ones for conversations that began on them.
 
     Of the older ones the ``MOST_VERSIONS`` that were used last are held; others are read from the

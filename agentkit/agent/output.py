@@ -99,7 +99,7 @@ MAX_ARGUMENT_DEPTH = 64
 walks it."""
 
 
-def taken_in(message: AssistantMessage, turns: Sequence[Turn]) -> AssistantMessage:
+def normalize_response(message: AssistantMessage, turns: Sequence[Turn]) -> AssistantMessage:
     """The answer as the run goes on with it.
 
     Some servers number calls anew in each answer, but ids must be unique within a run. Arguments

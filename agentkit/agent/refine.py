@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from agentkit import models
-from agentkit.agent.output import taken_in
+from agentkit.agent.output import normalize_response
 from agentkit.episodes import RefineMode, RefineTrace
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
@@ -89,7 +89,7 @@ async def refine(
         response = await model.complete(asked)
         usage += response.usage
         tokens.append(response.tokens)
-        refined = taken_in(response.message, ()).tool_calls
+        refined = normalize_response(response.message, ()).tool_calls
         proposals.append(refined or proposals[-1])
         writers.append(response if refined else writers[-1])
         converged = _equal(proposals[-2], proposals[-1], request.tools)

@@ -1,23 +1,30 @@
-"""``Offer``: the tools that a model may call. It only ever grows, at its end."""
+"""Which tools a run offers: what its conversation has had so far, then what the request needs.
+
+The selection only ever grows, at its end, so that prompt caches hold.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from agentkit.agent.types import Emit, ToolsRetrieved
+from agentkit import retrieval  # a door: ranking loads when an agent is made
+from agentkit.agent.types import Emit, ToolsRetrieved, ignore
 from agentkit.episodes import Episode, RetrievalTrace, Turn
+from agentkit.errors import UsageError
 from agentkit.library.library import Library
-from agentkit.messages import AssistantMessage, Message, Usage
+from agentkit.messages import AssistantMessage, Message, Usage, UserMessage
 from agentkit.retrieval.asking import shortened
 from agentkit.retrieval.cards import card
 from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
+from agentkit.tracing.tracing import TracedRetriever, Tracing
 
 
 @dataclass(kw_only=True)
-class Offer:
+class SelectedTools:
     """The tools offered in one run, in the order in which the model reads them.
 
     A prompt begins with the tools, so whatever a provider has cached of a conversation is lost at
@@ -37,12 +44,12 @@ class Offer:
     _definitions: tuple[ToolDefinition, ...] | None = field(init=False, default=None)
 
     @classmethod
-    def whole(cls, library: Library) -> Offer:
+    def whole(cls, library: Library) -> SelectedTools:
         """Every tool of a library."""
-        offer = cls(library=library)
-        offer._tools = dict(library.tools)
-        offer._definitions = library.definitions
-        return offer
+        tools = cls(library=library)
+        tools._tools = dict(library.tools)
+        tools._definitions = library.definitions
+        return tools
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
@@ -98,7 +105,7 @@ class Offer:
         self.deferred = tuple(rest)
 
     def add(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Offer more tools of the library; names that it lacks are ignored.
+        """SelectedTools more tools of the library; names that it lacks are ignored.
 
         Returns:
             The names of those that were not offered before.
@@ -110,6 +117,9 @@ class Offer:
             self._definitions = None
         return added
 
+
+OFFER_ALL_UP_TO = 32
+"""With ``retriever="auto"``, libraries of at most this many tools are offered whole."""
 
 SEARCH_TOOL = "search_tools"
 """Its name. In a library that has a tool of its own by this name, there is no search."""
@@ -153,14 +163,14 @@ class ToolSearch:
 
     Attributes:
         retriever: Searches the library.
-        offer: Takes up what is found.
+        tools: Takes up what is found.
         emit: Receives events.
         traces: Searches since ``taken``, in order; grows.
         usage: What they spent on models since ``taken``.
     """
 
     retriever: Retriever
-    offer: Offer
+    tools: SelectedTools
     emit: Emit
     traces: list[RetrievalTrace] = field(init=False, default_factory=list)
     usage: Usage = field(init=False, default_factory=Usage)
@@ -172,12 +182,12 @@ class ToolSearch:
             query: What a tool is needed for, or a tool's name.
             limit: Most tools to list; no other is offered.
         """
-        found = await self.retriever.retrieve(query, self.offer.library)
+        found = await self.retriever.retrieve(query, self.tools.library)
         shown = [hit.definition for hit in found.hits[: int(limit)]]  # JSON's integers include 5.0
         names = {definition.name for definition in shown}
-        self.offer.show(names)
-        self.offer.add(one.name for one in found.offered if one.name in names)
-        trace = replace(found.trace(), offered=self.offer.names)
+        self.tools.show(names)
+        self.tools.add(one.name for one in found.offered if one.name in names)
+        trace = replace(found.trace(), offered=self.tools.names)
         self.traces.append(trace)
         self.usage += found.usage
         self.emit(ToolsRetrieved(trace=trace))
@@ -191,8 +201,8 @@ class ToolSearch:
         return taken
 
     def _listed(self, shown: Sequence[ToolDefinition]) -> str:
-        here = [card(one) for one in shown if one.name in self.offer]
-        further = [card(one) for one in shown if one.name not in self.offer]
+        here = [card(one) for one in shown if one.name in self.tools]
+        further = [card(one) for one in shown if one.name not in self.tools]
         parts = [(_CALLABLE, here), (_FURTHER, further)]
         return "\n".join(line for title, cards in parts if cards for line in (title, *cards))
 
@@ -207,7 +217,7 @@ def search_tool(search: ToolSearch, cards: Iterable[str]) -> Tool:
         search: Does the work.
         cards: Names of tools that it lists as one-line cards; unknown ones are left out.
     """
-    library = search.offer.library
+    library = search.tools.library
     text = _PURPOSE.format(count=len(library))
     listed = [card(library[name].definition) for name in cards if name in library]
     if listed:
@@ -226,7 +236,7 @@ def _nothing(found: Retrieval) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
+class ShownTools:
     """What the model of a conversation has been shown of the library.
 
     Attributes:
@@ -240,7 +250,7 @@ class Shown:
     first: RetrievalTrace | None = None
 
     @classmethod
-    def in_episodes(cls, episodes: Iterable[Episode]) -> Shown:
+    def in_episodes(cls, episodes: Iterable[Episode]) -> ShownTools:
         """What the episodes of a conversation, oldest first, say that was shown."""
         offered: dict[str, None] = {}
         found: set[str] = set()
@@ -254,7 +264,7 @@ class Shown:
         return cls(offered=tuple(offered), found=frozenset(found), first=first)
 
     @classmethod
-    def in_messages(cls, messages: Iterable[Message]) -> Shown:
+    def in_messages(cls, messages: Iterable[Message]) -> ShownTools:
         """What messages alone tell: the tools that were called, in order of first use."""
         said = (m for m in messages if isinstance(m, AssistantMessage))
         return cls(offered=tuple(dict.fromkeys(c.name for m in said for c in m.tool_calls)))
@@ -270,81 +280,142 @@ def _called(turn: Turn) -> Iterator[str]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Offering:
+class Selection:
     """What a run offers, and how that came about.
 
     Attributes:
-        offer: The tools.
+        tools: The tools.
         trace: How they were found; None when nothing was searched.
         search: The model's own searches; None when it can not search.
         usage: What finding them spent on models.
     """
 
-    offer: Offer
+    tools: SelectedTools
     trace: RetrievalTrace | None = None
     search: ToolSearch | None = None
     usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OfferPolicy:
-    """How a retriever's findings are offered.
+class ToolSelector:
+    """How the tools of a run are selected.
 
     Attributes:
+        retriever: Ranks the library; None always offers all of it.
         search_tool: Whether the model can search for more.
-        cards: Whether ``search_tools`` lists the tools that matched the first request.
+        show_cards: Whether ``search_tools`` lists the tools that matched the first request.
+        all_up_to: Libraries of at most this many tools are offered whole; None for no such size.
+        tracing: Is told of each search; None for nobody.
     """
 
+    retriever: Retriever | None
     search_tool: bool = True
-    cards: bool = True
+    show_cards: bool = True
+    all_up_to: int | None = None
+    tracing: Tracing | None = None
 
-    async def offering(
-        self,
-        query: str | None,
-        library: Library,
-        shown: Shown,
-        retriever: Retriever,
-        emit: Emit,
+    @classmethod
+    def of(
+        cls,
+        retriever: Retriever | Literal["auto"] | None,
         *,
+        search_tool: bool = True,
+        show_cards: bool = True,
+        tracing: Tracing | None = None,
+    ) -> ToolSelector:
+        """What an agent's argument ``retriever`` means.
+
+        Raises:
+            UsageError: It is a word that means nothing.
+        """
+        all_up_to = None
+        if isinstance(retriever, str):
+            if retriever != "auto":
+                raise UsageError(
+                    f"retriever is {retriever!r}; use 'auto', an object with a method retrieve, or "
+                    "None to offer every tool"
+                )
+            retriever, all_up_to = retrieval.default_retriever(), OFFER_ALL_UP_TO
+        return cls(
+            retriever=retriever,
+            search_tool=search_tool,
+            show_cards=show_cards,
+            all_up_to=all_up_to,
+            tracing=tracing,
+        )
+
+    async def select(
+        self,
+        request: str,
+        library: Library,
+        *,
+        history: Sequence[Message] = (),
+        shown: ShownTools | None = None,
+        emit: Emit = ignore,
         defers: bool = False,
-    ) -> Offering:
-        """Retrieve for a request, and add what is found to what was shown before.
+    ) -> Selection:
+        """The tools for a run: what its conversation has had so far, then what the request needs.
+
+        A run without a request goes on with the tools that its conversation had. Where only
+        messages tell of that, what was not called is unknown, and is searched for once more.
 
         Args:
-            query: What to search for; None when a run is resumed with what it had.
+            request: What the user says; empty when a run is resumed.
             library: The pinned snapshot.
+            history: What was said before.
             shown: What the conversation has been shown.
-            retriever: Searches.
             emit: Receives events.
             defers: Whether the model's provider searches the rest, instead of ``search_tools``.
         """
-        offer = Offer(library=library)
-        offer.add(shown.offered)
-        found = None if query is None else await retriever.retrieve(query, library)
-        offer.add(one.name for one in found.offered) if found else ()
+        retriever = self.retriever
+        is_small = self.all_up_to is not None and len(library) <= self.all_up_to
+        if retriever is None or is_small:
+            return Selection(tools=SelectedTools.whole(library))
+        if self.tracing is not None:
+            retriever = TracedRetriever(retriever, self.tracing)
+        shown = shown or ShownTools()
+        said = [m.text for m in history if isinstance(m, UserMessage)][-1:]
+        goes_on = not request and shown.first is not None
+        query = "\n".join((*said, request)).strip()
+        found = None if goes_on else await retriever.retrieve(query, library)
+        tools = SelectedTools(library=library)
+        tools.add(shown.offered)
+        tools.add(one.name for one in found.offered) if found else ()
         if defers and self.search_tool:
-            offer.defer_rest()
-        begun = len(offer.names if shown.first is None else shown.first.offered)
+            tools.defer_rest()
+        return self._searchable(tools, found, shown, retriever, emit)
+
+    def _searchable(
+        self,
+        tools: SelectedTools,
+        found: Retrieval | None,
+        shown: ShownTools,
+        retriever: Retriever,
+        emit: Emit,
+    ) -> Selection:
+        """The selection, with ``search_tools`` and its cards where the model may want more."""
+        library = tools.library
+        begun = len(tools.names if shown.first is None else shown.first.offered)
         is_searchable = self.search_tool and begun < len(library) and SEARCH_TOOL not in library
-        is_searchable = is_searchable and not offer.deferred
-        search = ToolSearch(retriever=retriever, offer=offer, emit=emit) if is_searchable else None
-        cards = self._cards(offer, shown.first, found) if is_searchable else ()
+        is_searchable = is_searchable and not tools.deferred
+        search = ToolSearch(retriever=retriever, tools=tools, emit=emit) if is_searchable else None
+        cards = self._cards(tools, shown.first, found) if is_searchable else ()
         if search is not None:
-            offer.own = search_tool(search, cards)
-            offer.show((*cards, *shown.found))
+            tools.own = search_tool(search, cards)
+            tools.show((*cards, *shown.found))
         if found is None:
-            return Offering(offer=offer, search=search)
-        trace = replace(found.trace(), offered=offer.names, cards=cards)
+            return Selection(tools=tools, search=search)
+        trace = replace(found.trace(), offered=tools.names, cards=cards)
         emit(ToolsRetrieved(trace=trace))
-        return Offering(offer=offer, trace=trace, search=search, usage=found.usage)
+        return Selection(tools=tools, trace=trace, search=search, usage=found.usage)
 
     def _cards(
-        self, offer: Offer, first: RetrievalTrace | None, found: Retrieval | None
+        self, tools: SelectedTools, first: RetrievalTrace | None, found: Retrieval | None
     ) -> tuple[str, ...]:
         """The cards that the conversation began with, or those of its first request."""
         if first is not None:
             return first.cards
-        if found is None or not self.cards:
+        if found is None or not self.show_cards:
             return ()
         names = (hit.definition.name for hit in found.hits)
-        return tuple(name for name in names if name not in offer)
+        return tuple(name for name in names if name not in tools)

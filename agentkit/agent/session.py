@@ -3,21 +3,63 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Protocol
 
-from agentkit.agent.library_provider import Snapshots
-from agentkit.agent.recording import Start
-from agentkit.agent.selection import Shown
-from agentkit.agent.types import RunResult
-from agentkit.episodes import Episode
+from agentkit.agent.library_provider import LibraryProvider
+from agentkit.agent.selection import ShownTools
+from agentkit.agent.types import Emit, RunResult, ignore
+from agentkit.episodes import Episode, Turn
 from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 from agentkit.messages import Message
+from agentkit.models.base import ModelSettings
+
+
+def new_episode_id() -> str:
+    """A unique id that sorts by time: milliseconds since 1970, then 48 random bits, in hex."""
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(6).hex()}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunStart:
+    """Where a run begins.
+
+    Attributes:
+        request: What the user says; empty when a run is resumed.
+        history: The conversation before it.
+        library: The pinned snapshot.
+        shown: What the conversation has been shown of it.
+        session_id: Conversation that the run belongs to, if any.
+        metadata: The caller's labels.
+        settings: How to generate this time; None as ever.
+        resumes: Id of the episode whose waiting calls are answered.
+        answered: The waiting turn with its results, for a resumed run.
+        emit: Receives events.
+        ends_loop: Whether the event loop ends with the run.
+        episode_id: Id of the episode that the run will be.
+        began_ns: When, in nanoseconds since 1970.
+    """
+
+    request: str
+    library: Library
+    history: tuple[Message, ...] = ()
+    shown: ShownTools = field(default_factory=ShownTools)
+    session_id: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    settings: ModelSettings | None = None
+    resumes: str | None = None
+    answered: Turn | None = None
+    emit: Emit = ignore
+    ends_loop: bool = False
+    episode_id: str = field(default_factory=new_episode_id)
+    began_ns: int = field(default_factory=time.time_ns)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,20 +168,20 @@ def _without_last_turn(episode: Episode, resumed_id: str) -> Episode:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Beginnings:
+class RunPreparation:
     """Finds where runs begin.
 
     Attributes:
-        snapshots: The library's versions.
+        libraries: The library's versions.
         store: Where conversations are kept; None when callers keep them.
         router: Decides which library each run uses; None leaves it as it is.
     """
 
-    snapshots: Snapshots
+    libraries: LibraryProvider
     store: EpisodeStore | None
     router: Router | None
 
-    async def of_request(self, start: Start, history: Sequence[Message] | RunResult) -> Start:
+    async def of_request(self, start: RunStart, history: Sequence[Message] | RunResult) -> RunStart:
         """The start of a run for a new request.
 
         Args:
@@ -159,14 +201,14 @@ class Beginnings:
             raise UsageError("give session_id or history, not both: a session has its own")
         episodes = await self._session(start.session_id)
         if episodes:  # a conversation keeps the library version that it began with
-            library = await asyncio.to_thread(self.snapshots.at, episodes[0].library_version)
-            shown = Shown.in_episodes(episodes)
+            library = await asyncio.to_thread(self.libraries.at, episodes[0].library_version)
+            shown = ShownTools.in_episodes(episodes)
             start = replace(start, library=library, history=conversation(episodes), shown=shown)
         return await self._routed(start, labels_of(episodes), is_new=not episodes)
 
     async def of_answers(
-        self, start: Start, waiting: RunResult | Episode, history: Sequence[Message]
-    ) -> Start:
+        self, start: RunStart, waiting: RunResult | Episode, history: Sequence[Message]
+    ) -> RunStart:
         """The start of a run that goes on with one whose calls were answered.
 
         Args:
@@ -177,7 +219,7 @@ class Beginnings:
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
         start = replace(
             start,
-            library=await asyncio.to_thread(self.snapshots.at, episode.library_version),
+            library=await asyncio.to_thread(self.libraries.at, episode.library_version),
             history=await self._history_before(waiting, history),
             shown=await self._shown_before(episode),
             session_id=episode.session_id,
@@ -186,7 +228,7 @@ class Beginnings:
         )
         return await self._routed(start, episode.metadata, is_new=False)
 
-    async def _routed(self, start: Start, known: Mapping[str, str], *, is_new: bool) -> Start:
+    async def _routed(self, start: RunStart, known: Mapping[str, str], *, is_new: bool) -> RunStart:
         """The start with the library and the labels that the router gives it.
 
         Args:
@@ -199,7 +241,7 @@ class Beginnings:
         asked = RouteRequest(
             key=start.session_id or start.resumes or start.episode_id,
             library=start.library,
-            at=self.snapshots.at,
+            at=self.libraries.at,
             is_new=is_new,
             labels=known,
         )
@@ -231,14 +273,14 @@ class Beginnings:
         earlier = takewhile(lambda e: e.episode_id != waiting.episode_id, episodes)
         return conversation([*earlier, own])  # it repeats the turn of one that it goes on from
 
-    async def _shown_before(self, waiting: Episode) -> Shown:
+    async def _shown_before(self, waiting: Episode) -> ShownTools:
         """What the conversation up to the waiting run has been shown."""
         if waiting.session_id is None or self.store is None:
-            return Shown.in_episodes([waiting])
-        return Shown.in_episodes(await self._session(waiting.session_id))
+            return ShownTools.in_episodes([waiting])
+        return ShownTools.in_episodes(await self._session(waiting.session_id))
 
 
-def _shown_in(history: Sequence[Message] | RunResult) -> Shown:
+def _shown_in(history: Sequence[Message] | RunResult) -> ShownTools:
     if isinstance(history, RunResult):
-        return Shown.in_episodes([history.episode])
-    return Shown.in_messages(history)
+        return ShownTools.in_episodes([history.episode])
+    return ShownTools.in_messages(history)

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.recording import new_episode_id
+from agentkit.agent.session import new_episode_id
 from agentkit.cli.agents import (
     AgentOptions,
     AskAtTerminal,

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict, deque
 from dataclasses import dataclass, field, replace
 
-from agentkit.agent.output import taken_in
+from agentkit.agent.output import normalize_response
 from agentkit.episodes import RetrievalTrace, Turn
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult, Usage
 
@@ -59,7 +59,7 @@ class OpenTurn:
 
     def closed(self, earlier: list[Turn]) -> Turn:
         """The turn with the results there are, under ids that no call of ``earlier`` has."""
-        message = taken_in(self.message, earlier)
+        message = normalize_response(self.message, earlier)
         left = {call_id: deque(results) for call_id, results in self.results.items()}
         results = [
             replace(left[call.call_id].popleft(), call_id=unique.call_id)

@@ -8,14 +8,12 @@ from dataclasses import replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from agentkit.agent.choosing import Choosing
+from agentkit import library as library_door  # a door: stores load when one is asked for
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.defaults import opened_store
 from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.library_provider import Snapshots
-from agentkit.agent.recording import Start
-from agentkit.agent.selection import SEARCH_TOOL, Offer, Offering, OfferPolicy, Shown
-from agentkit.agent.session import happened
+from agentkit.agent.library_provider import LibraryProvider
+from agentkit.agent.selection import SEARCH_TOOL, SelectedTools, Selection, ShownTools, ToolSelector
+from agentkit.agent.session import RunStart, happened
 from agentkit.agent.types import Approval, Approver, Limits
 from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
@@ -102,15 +100,14 @@ class Toolset:
         name: str = "",
     ) -> None:
         library = source if isinstance(source, Library) else None
-        self.store = opened_store(store if isinstance(source, Library) else source)
+        kept_in = store if isinstance(source, Library) else source
+        self.store = library_door.open_store(kept_in) if isinstance(kept_in, str) else kept_in
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
-        self._snapshots = Snapshots(
+        self._libraries = LibraryProvider(
             store=self.store, library=library, tools=own, pin=pin, frozen=frozen
         )
         tracing = None if tracer is None else Tracing(tracer)
-        self._choosing = Choosing.of(
-            retriever, offers=OfferPolicy(search_tool=search_tool), tracing=tracing
-        )
+        self._selector = ToolSelector.of(retriever, search_tool=search_tool, tracing=tracing)
         self._execution = ExecutionPolicy(
             timeout_seconds=tool_timeout_seconds,
             retries=tool_retries,
@@ -131,12 +128,12 @@ class Toolset:
     @property
     def library(self) -> Library:
         """The snapshot that new runs are pinned to."""
-        return self._snapshots.current
+        return self._libraries.current
 
     @property
     def binding(self) -> CodeBinding:
         """What binding the code of ``tools`` to the library came to, with notes for people."""
-        return self._snapshots.binding
+        return self._libraries.binding
 
     @property
     def names(self) -> WireNames:
@@ -150,7 +147,7 @@ class Toolset:
 
     def refresh(self) -> Library:
         """Take up the newest version from the store, for runs that start from now on."""
-        return self._snapshots.refresh()
+        return self._libraries.refresh()
 
     async def start(
         self,
@@ -177,31 +174,33 @@ class Toolset:
         Raises:
             Exception: What the retriever raised. The run is over then, and its episode is kept.
         """
-        start = Start(
+        start = RunStart(
             request=request,
-            library=self._snapshots.for_run(),
+            library=self._libraries.for_run(),
             history=tuple(history),
-            shown=Shown.in_messages(history),
+            shown=ShownTools.in_messages(history),
             session_id=session_id,
             metadata={**self._labels, **(metadata or {})},
         )
         if self.store is not None and (session_id is not None or answers):
             start = await asyncio.to_thread(self._continued, start, frozenset(answers))
         try:
-            offering = await self._choosing.offering(start)
+            selection = await self._selector.select(
+                start.request, start.library, history=start.history, shown=start.shown
+            )
         except BaseException as error:  # a retriever's; the run has begun, and is kept as one
-            nothing = Offering(offer=Offer(library=start.library))
+            nothing = Selection(tools=SelectedTools(library=start.library))
             run = self._run(start, nothing, model)
             await run.finish(stop_reason=stop_reason(error), error=error)
             raise
-        return self._run(start, offering, model)
+        return self._run(start, selection, model)
 
-    def _run(self, start: Start, offering: Offering, model: str) -> ToolsetRun:
+    def _run(self, start: RunStart, selection: Selection, model: str) -> ToolsetRun:
         return ToolsetRun(
             start=start,
-            offering=offering,
+            selection=selection,
             executor=self._execution.executor(
-                start.library, offering.offer, said=start.history, emit=start.emit
+                start.library, selection.tools, said=start.history, emit=start.emit
             ),
             store=self.store,
             names=self._wire_names(start.library),
@@ -216,12 +215,12 @@ class Toolset:
             approved: Whether a person has said yes to it.
         """
         library = self.library
-        executor = self._execution.executor(library, Offer.whole(library))
+        executor = self._execution.executor(library, SelectedTools.whole(library))
         executor.approve = _said_yes if approved else executor.approve or _nobody_to_ask
         (result,) = await executor.execute((call,))
         return result
 
-    def _continued(self, start: Start, answers: frozenset[str]) -> Start:
+    def _continued(self, start: RunStart, answers: frozenset[str]) -> RunStart:
         assert self.store is not None
         if start.session_id is None:
             episodes = _waiting_for(answers, self.store)
@@ -234,8 +233,8 @@ class Toolset:
         goes_on = not start.request and last.stop_reason == "deferred"
         return replace(
             start,
-            library=self._snapshots.at(episodes[0].library_version),
-            shown=Shown.in_episodes(episodes),
+            library=self._libraries.at(episodes[0].library_version),
+            shown=ShownTools.in_episodes(episodes),
             resumes=last.episode_id if goes_on else None,
         )
 

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from agentkit.agent.executor import WAITS_FOR_PERSON, Executor
-from agentkit.agent.recording import Start
-from agentkit.agent.selection import Offering
+from agentkit.agent.selection import Selection
+from agentkit.agent.session import RunStart
 from agentkit.agent.types import Approval, AskedLater, Decision, as_approval
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Episode, StopReason
@@ -59,7 +59,7 @@ class ToolsetRun:
 
     Args:
         start: Where the run begins.
-        offering: The tools that were chosen.
+        selection: The tools that were chosen.
         executor: Runs the calls; made for this run alone.
         store: Where the episode is kept; None for nowhere.
         names: The names of the library's tools as providers accept them.
@@ -72,8 +72,8 @@ class ToolsetRun:
     def __init__(
         self,
         *,
-        start: Start,
-        offering: Offering,
+        start: RunStart,
+        selection: Selection,
         executor: Executor,
         store: EpisodeStore | None,
         names: WireNames,
@@ -83,7 +83,7 @@ class ToolsetRun:
         self.names = names
         self.episode: Episode | None = None
         self._start = start
-        self._offering = offering
+        self._selection = selection
         self._executor = executor
         self._asks = executor.approve
         executor.approve = self._decide
@@ -107,7 +107,7 @@ class ToolsetRun:
     @property
     def offered(self) -> tuple[ToolDefinition, ...]:
         """The tools for the model's next step; grows when the model searches for more."""
-        return self._offering.offer.definitions
+        return self._selection.tools.definitions
 
     @property
     def answers(self) -> int:
@@ -116,11 +116,11 @@ class ToolsetRun:
 
     def offer(self, names: Iterable[str]) -> None:
         """Let the model call tools that the framework has shown it, whatever retrieval chose."""
-        self._offering.offer.add(names)
+        self._selection.tools.add(names)
 
     def tool(self, name: str) -> Tool | None:
         """The tool of that name that the model may call; None for one that is not ours."""
-        offer = self._offering.offer
+        offer = self._selection.tools
         return offer.get(name) or self.library.get(name)
 
     def as_call(self, call_id: str, wire_name: str, arguments: str | Mapping[str, Any]) -> ToolCall:
@@ -279,7 +279,7 @@ class ToolsetRun:
     def _ended(self, output: Any, stop_reason: StopReason, error: BaseException | None) -> Episode:
         if self.episode is not None:
             return self.episode
-        start, turns = self._start, self._record.closed(self._offering.trace)
+        start, turns = self._start, self._record.closed(self._selection.trace)
         if output is None and stop_reason == "finished" and turns:
             output = turns[-1].message.text
         self.episode = Episode(
@@ -293,7 +293,7 @@ class ToolsetRun:
             session_id=start.session_id,
             history_length=len(start.history),
             resumes=start.resumes,
-            usage=sum((turn.usage for turn in turns), self._offering.usage),
+            usage=sum((turn.usage for turn in turns), self._selection.usage),
             started_at=self._at.isoformat(timespec="milliseconds"),
             seconds=time.perf_counter() - self._began,
             error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
@@ -332,7 +332,7 @@ class ToolsetRun:
     def _add(self, call: ToolCall, result: ToolResult) -> None:
         turn = self._record.turn_of(call)
         turn.add(result)
-        search = self._offering.search
+        search = self._selection.search
         if search is not None:
             searches, usage = search.taken()
             turn.searches = (*turn.searches, *searches)

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.executor import WAITS_FOR_PERSON
-from agentkit.agent.recording import new_episode_id
-from agentkit.agent.session import conversation
+from agentkit.agent.session import conversation, new_episode_id
 from agentkit.agent.types import Approval, Decision, RunResult, deferred_calls
 from agentkit.episodes import Episode, StopReason
 from agentkit.library.store import EpisodeStore

@@ -343,7 +343,7 @@ def observe_replica(
         return observations
 
     meter = metrics.get_meter("agentkit", __version__, meter_provider, names.SCHEMA_URL)
-    for title, unit, words, read in _GAUGES:
-        meter.create_observable_gauge(title, [reading(read)], unit=unit, description=words)
-    for title, unit, words, read in _COUNTERS:
-        meter.create_observable_counter(title, [reading(read)], unit=unit, description=words)
+    for name_of, unit, words, read in _GAUGES:
+        meter.create_observable_gauge(name_of, [reading(read)], unit=unit, description=words)
+    for name_of, unit, words, read in _COUNTERS:
+        meter.create_observable_counter(name_of, [reading(read)], unit=unit, description=words)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from agentkit import Agent, open_store, tool
-from agentkit.agent.recording import new_episode_id
+from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval
 from agentkit.errors import UsageError
 from agentkit.messages import ToolCall

@@ -191,7 +191,7 @@ def test_a_refresh_by_hand_looks_at_once(replica, add, reword):
 def test_a_replica_keeps_no_agent_alive(replica):
     """Agents come and go on one replica."""
     agent = Agent(ScriptedModel([]), store=replica)
-    gone = weakref.ref(agent._snapshots)
+    gone = weakref.ref(agent._libraries)
     del agent
     gc.collect()
     assert gone() is None

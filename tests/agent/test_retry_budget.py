@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentkit import Agent, ModelRetry, tool
 from agentkit.agent.executor import ExecutionPolicy, Executor
-from agentkit.agent.selection import Offer
+from agentkit.agent.selection import SelectedTools
 from agentkit.library.library import Library
 from agentkit.testing import ScriptedModel
 
@@ -15,7 +15,7 @@ def executor(library, sleeps, retries=2):
 
     return Executor(
         library=library,
-        offer=Offer.whole(library),
+        tools=SelectedTools.whole(library),
         policy=ExecutionPolicy(retries=retries, backoff_seconds=0.5, sleep=sleep),
     )
 

@@ -23,7 +23,7 @@ from typing import Any
 from agentkit import tool
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.executor import ExecutionPolicy, Executor
-from agentkit.agent.selection import Offer
+from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import Limits
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall
@@ -116,7 +116,7 @@ def running(tools: list[Tool]) -> Callable[[int], None]:
     async def run(calls: int) -> None:
         executor = Executor(
             library=library,
-            offer=Offer.whole(library),
+            tools=SelectedTools.whole(library),
             policy=ExecutionPolicy(limits=Limits(max_calls=calls + 1)),
         )
         await executor.execute([ToolCall(call_id="0", name="log_in")])

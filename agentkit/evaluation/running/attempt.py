@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.recording import new_episode_id
+from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Limits, RunResult
 from agentkit.diagnosis.diagnose import diagnose
 from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, RefineMode, Verdict

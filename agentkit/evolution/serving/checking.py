@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.executor import EarlierCalls
+from agentkit.agent.executor import CallHistory
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.errors import CompositeError, DefinitionError
 from agentkit.library.library import nearest_names
@@ -49,7 +49,7 @@ def _failure(
         if isinstance(arguments, ArgumentProblem):
             return arguments.failure()
         checker = ContractChecker("always")
-        return checker.before(definition, arguments, EarlierCalls(said).known)
+        return checker.before(definition, arguments, CallHistory(said).known)
     except (DefinitionError, CompositeError) as error:  # a definition that nothing can be held to
         return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.agent.recording import new_episode_id
+from agentkit.agent.session import new_episode_id
 from agentkit.episodes import Episode, Evidence, Verdict
 from agentkit.episodes.labels import VIEW_OF
 from agentkit.episodes.late_verdicts import is_late_verdict

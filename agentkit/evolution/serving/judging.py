@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agentkit.agent.recording import new_episode_id
+from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import FinishedRun
 from agentkit.episodes import Episode, Evidence, Verdict, Verifier
 from agentkit.episodes.labels import ARM, EXPERIMENT, VIEW_OF

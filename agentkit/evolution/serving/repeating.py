@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from agentkit.agent.recording import new_episode_id
-from agentkit.agent.session import unrouted
+from agentkit.agent.session import new_episode_id, unrouted
 from agentkit.agent.types import FinishedRun
 from agentkit.episodes import Episode, Turn
 from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, SHADOW_OF, VIEW_OF

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
-from agentkit.agent.output import taken_in
+from agentkit.agent.output import normalize_response
 from agentkit.agent.refine import refine
 from agentkit.agent.types import FinishedRun
 from agentkit.episodes import Episode, Turn, Verifier
@@ -231,7 +231,7 @@ class ShadowRunner:
                 response, trace = await refine(run.model, request, response, run.refinement)
                 usage += trace.usage
         self.budget.spend(usage.total_tokens or _estimate(request))
-        message = taken_in(response.message, ())
+        message = normalize_response(response.message, ())
         seconds = time.perf_counter() - started
         return Turn(
             message=message,

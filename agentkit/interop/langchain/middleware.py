@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, NotRequired
 
-from agentkit.agent.recording import new_episode_id
+from agentkit.agent.session import new_episode_id
 from agentkit.interop.langchain.endings import chains
 from agentkit.interop.langchain.framework import require, waited
 from agentkit.interop.langchain.runs import RUN_KEY, Runs, answered

@@ -12,8 +12,8 @@ from agentkit import retrieval
 from agentkit._version import __version__
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.library_provider import Snapshots
-from agentkit.agent.recording import new_episode_id
+from agentkit.agent.library_provider import LibraryProvider
+from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval, Approver
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.library.abilities import SelfRefreshing
@@ -106,7 +106,7 @@ class LibraryServer:
         self._approve = approve
         self._poll_seconds = poll_seconds
         self._retriever = retriever
-        self._snapshots = Snapshots(
+        self._libraries = LibraryProvider(
             store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
         )
         queue = EpisodeQueue(store, on_failure="refuse_writes")
@@ -114,7 +114,7 @@ class LibraryServer:
             timeout_seconds=timeout_seconds, show_exceptions=show_exceptions, queue=queue
         )
         self._runner = CallRunner(queue=queue, execution=execution)
-        self._exposure = self._exposed(self._snapshots.current)
+        self._exposure = self._exposed(self._libraries.current)
         self._announcer = Announcer()
         self._store = store
 
@@ -126,7 +126,7 @@ class LibraryServer:
     @property
     def binding(self) -> CodeBinding:
         """What binding the code of ``tools`` to the library came to, with notes for people."""
-        return self._snapshots.binding
+        return self._libraries.binding
 
     @property
     def hidden(self) -> tuple[HiddenTool, ...]:
@@ -143,7 +143,7 @@ class LibraryServer:
         Returns:
             Whether the library changed.
         """
-        return await self._show(await asyncio.to_thread(self._snapshots.refresh))
+        return await self._show(await asyncio.to_thread(self._libraries.refresh))
 
     async def _show(self, newest: Library) -> bool:
         if newest is self._exposure.library:
@@ -223,7 +223,7 @@ class LibraryServer:
         news = News(replica)
         while True:
             await news.wait()
-            await self._show(self._snapshots.current)
+            await self._show(self._libraries.current)
 
     async def _watch(self) -> None:
         while True:
@@ -275,7 +275,7 @@ class LibraryServer:
         arguments: Mapping[str, Any],
     ) -> Any:
         try:
-            self._snapshots.for_run()
+            self._libraries.for_run()
         except StoreUnavailableError as error:
             _logger.warning("a call of %s is refused: %s", name, error)
             return error_record("The tools may be out of date, and their store is away; try later.")

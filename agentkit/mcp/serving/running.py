@@ -12,8 +12,8 @@ from typing import Any
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.recording import new_episode_id
-from agentkit.agent.selection import Offer
+from agentkit.agent.selection import SelectedTools
+from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approver
 from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library
@@ -61,7 +61,7 @@ class CallRunner:
         """
         call = ToolCall(call_id=new_episode_id(), name=name, arguments=dict(arguments))
         begun = _Begun(call=call, client=client, version=library.version)
-        executor = self.execution.executor(library, Offer.whole(library))
+        executor = self.execution.executor(library, SelectedTools.whole(library))
         executor.approve = approve
         self._running += 1
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentkit.agent.executor import Executor
-from agentkit.agent.output import OutputFormat, OutputProblem, taken_in
+from agentkit.agent.output import OutputFormat, OutputProblem, normalize_response
 from agentkit.agent.refine import RefineSettings, refine
 from agentkit.agent.selection import ToolSearch
 from agentkit.agent.types import (
@@ -159,20 +159,20 @@ class Loop:
     async def _propose(self) -> tuple[ModelResponse, RefineTrace | None]:
         request = self._request()
         response = await self._complete(request)
-        response = replace(response, message=taken_in(response.message, self.turns))
+        response = replace(response, message=normalize_response(response.message, self.turns))
         if self.refinement.mode == "none" or not response.message.tool_calls:
             return response, None
         refiner = self.model if self.refiner is None else self.refiner()
         response, trace = await refine(refiner, request, response, self.refinement)
         self.emit(CallsRefined(trace=trace))
-        return replace(response, message=taken_in(response.message, self.turns)), trace
+        return replace(response, message=normalize_response(response.message, self.turns)), trace
 
     def _request(self) -> ModelRequest:
         return replace(
             self.request,
             messages=tuple(self.messages),
-            tools=self.executor.offer.definitions,
-            deferred=self.executor.offer.deferred,
+            tools=self.executor.tools.definitions,
+            deferred=self.executor.tools.deferred,
             tool_choice=self._tool_choice(),
         )
 
