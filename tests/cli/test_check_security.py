@@ -127,3 +127,33 @@ def test_events_without_a_signature_among_signed_ones(invoke, project):
     one = found(invoke)["unsigned"]
     assert one["place"] == "event 3"
     assert "AGENTKIT_AUDIT_KEY" in one["advice"]
+
+
+def test_a_project_that_has_no_store_yet_is_looked_at(invoke, tmp_path, monkeypatch):
+    """Before the first command that writes, the files are checked, and nothing is made."""
+    monkeypatch.delenv("AGENTKIT_STORE")
+    assert invoke("init", ".").exit_code == 0
+    ran = invoke("check")
+    assert ran.exit_code == 0, ran.stderr
+    assert "there is no store at sqlite:///.agentkit/library.db yet" in ran.stdout
+    assert "nothing is wrong" in ran.stdout
+    assert not (tmp_path / ".agentkit").exists()
+    with (tmp_path / "tools.py").open("a") as file:
+        file.write(f"\nKEY = 'GOCSPX-{'a1B2c' * 5}'\n")
+    ran = invoke("check")
+    assert ran.exit_code == 1
+    assert "tools.py:" in ran.stdout
+    assert "GOCSPX-" not in ran.stdout
+    assert json.loads(invoke("check", "--json").stdout)["notes"]
+
+
+def test_a_store_that_was_asked_for_must_be_there(invoke, tmp_path, monkeypatch):
+    """A name that leads nowhere is misuse, also in a project, and so is a folder without one."""
+    assert invoke("init", "p").exit_code == 0
+    monkeypatch.chdir(tmp_path / "p")
+    assert invoke("check", "--store", "absent.db").exit_code == 2
+    assert invoke("check").exit_code == 2  # AGENTKIT_STORE
+    monkeypatch.delenv("AGENTKIT_STORE")
+    assert invoke("check", "some_tool").exit_code == 2
+    monkeypatch.chdir(tmp_path)
+    assert invoke("check").exit_code == 2
