@@ -58,6 +58,7 @@ def security_findings(
         events: All that the store keeps.
     """
     yield from _readable(store_url)
+    yield from _writable(project)
     yield from _keys(project)
     yield from _unapproved(library, events)
     yield from _unasked(project, library)
@@ -88,14 +89,31 @@ def _readable(store_url: str) -> Iterator[Finding]:
             )
 
 
-def _keys(project: Project) -> Iterator[Finding]:
-    """Keys in files that are likely to be shared."""
+def _files(project: Project) -> Iterator[Path]:
+    """The files of a project that are there, each once."""
     named = [project.root / FILE]
     for key in ("tools", "tasks", "held_out", "environment"):
         files = (value.partition(":")[0] for value in project.keys.get(key, ()))
         named += [Path(one) for one in files if Path(one).suffix]
-    for path in dict.fromkeys(named):
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+    return (path for path in dict.fromkeys(named) if path.is_file())
+
+
+def _writable(project: Project) -> Iterator[Finding]:
+    """Code and settings that every user of the machine can change."""
+    for path in _files(project) if os.name == "posix" else ():
+        if stat.S_IMODE(path.stat().st_mode) & stat.S_IWOTH:
+            yield Finding(
+                place=str(path),
+                code="writable",
+                message="every user of this machine can change what runs here",
+                advice=f"look at what it says, then chmod o-w {path}",
+            )
+
+
+def _keys(project: Project) -> Iterator[Finding]:
+    """Keys in files that are likely to be shared."""
+    for path in _files(project):
+        if path.stat().st_size > _MOST_BYTES:
             continue
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         for number, line in enumerate(lines, start=1):

@@ -212,3 +212,15 @@ def test_looking_at_a_store_makes_no_finding(invoke, project):
     copy.chmod(0o644)
     told = json.loads(invoke("check", "--store", "copy.db", "--json").stdout)
     assert [one["place"] for one in told["faults"]] == ["copy.db"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
+@pytest.mark.parametrize("name", ["agentkit.toml", "tools.py"])
+def test_files_that_everybody_can_change(invoke, project, name):
+    """Code that others can write runs as its user: an error, with the command that ends it."""
+    (project / name).chmod(0o666)
+    one = found(invoke)["writable"]
+    assert one["severity"] == "error"
+    assert one["advice"].endswith(f"chmod o-w {one['place']}")
+    (project / name).chmod(0o664)
+    assert invoke("check").exit_code == 0
