@@ -116,8 +116,8 @@ def check(
     have changed, programs, effects and conditions; then files that people edited; then what a
     stranger could use: files that everybody can read or change, keys in the project's files, MCP
     servers that nobody approved, tools that act unasked, servers without keys, events without a
-    signature among signed ones. With TOOL only these composites are looked at. Notes leave the exit status at 0.
-    Where a project has no store yet, its files are looked at.
+    signature among signed ones. With TOOL only these composites are looked at. Notes leave the exit
+    status at 0. Where a project has no store yet, its files are looked at.
 
     Nothing is written without --repin, --compact or --tools. With --tools, or in a project that
     names tools, composites that wait to be validated again are tried, and the log keeps what was
