@@ -50,7 +50,10 @@ KEY_PARTS = tuple(part for parts, _ in _FORMATS for part in parts)
 """What each of these keys holds one of: most texts hold none, and that is seen at once."""
 
 _KEYS = r"(?:api|access|private|secret|account|signing|encryption|master|subscription)[ _-]?key"
-_TOKENS = r"(?:access|refresh|auth|api|bearer|session|id|bot|security)[ _-]?token"
+_TOKENS = (
+    r"(?:access|refresh|auth|api|bearer|session|id|bot|security|private|csrf|client|device)"
+    r"[ _-]?token"
+)
 _PASSES = r"(?:db|user|admin|root|smtp|mail|ftp|sql|redis|proxy|login)[_-]?pass(?!w)"
 _NAMES = (
     r"passw(?:or)?d|passphrase|passcode|secret|credentials?|authorization|cookie"
@@ -149,13 +152,13 @@ def _is_credential(value: str) -> bool:
 
 
 _ANY_NAME = rf"(?:{_NAMES}|(?<![A-Za-z0-9])pwd(?!=[/~]))"
-_IS = r"(?:is|ist|est|es)\s"
+_IS = r"(?:(?:is|was|ist|est|es)\s|[:=]=|[=-]>|=)"
 
 _FORMS = (
     # what stands behind a name, which values count. "password": "correct horse"
-    (rf"{_ANY_NAME}[\"']\s{{0,3}}:\s{{0,3}}{_QUOTED}", bool),
-    (rf"{_ANY_NAME}\s{{0,3}}(?:{_IS}|=|:)\s{{0,3}}{_QUOTED}", _is_no_usual_word),
-    (rf"{_ANY_NAME}[\"']?\s{{0,3}}(?:{_IS}|=|:[\s\"'])\s{{0,3}}[\"']?{_WORD}", _is_odd),
+    (rf"{_ANY_NAME}[\"']\s{{0,3}}(?::|=>)\s{{0,3}}{_QUOTED}", bool),
+    (rf"{_ANY_NAME}\s{{0,3}}(?:{_IS}|:)\s{{0,3}}{_QUOTED}", _is_no_usual_word),
+    (rf"{_ANY_NAME}[\"']?\s{{0,3}}(?:{_IS}|:[\s\"'])\s{{0,3}}[\"']?{_WORD}", _is_odd),
     (rf"(?<![\w/.-]){_ANY_NAME}:{_WORD}", _is_odd),
     # in variables of the environment any word is one
     (
@@ -216,7 +219,7 @@ _ALONE = (
 
 _NAME = re.compile(
     rf"(?:{_NAMES}|{_NAMES_OF_EAST_ASIA}|pwd|token|pass)"
-    r"(?=[\"']?\s{0,3}(?:[=:,>\u662f\u4e3a\u70ba\u306f\ub294]|(?:is|ist|est|es)\s))".casefold()
+    r"(?=[\"']?\s{0,3}(?:[=:,>\u662f\u4e3a\u70ba\u306f\ub294]|->|(?:is|was|ist|est|es)\s))".casefold()
 )
 _NAME_PARTS = (
     *("pass", "pwd", "secret", "credential", "authorization", "cookie", "key", "token", "mot"),
