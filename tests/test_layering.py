@@ -30,6 +30,7 @@ ORDER = (
     "server",
     "testing",
     "cli",
+    "__main__",
 )
 """A layer may import itself and those before it."""
 

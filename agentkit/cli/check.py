@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from agentkit.cli.check_composites import TriedCalls, repin, try_worked_calls
 from agentkit.cli.check_security import Finding, security_findings
@@ -17,7 +19,7 @@ from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import one_line, plural, print_json, print_text, say
 from agentkit.cli.progress import slow_progress
 from agentkit.cli.project import current_project
-from agentkit.cli.stores import opened_to_read, opened_untouched
+from agentkit.cli.stores import is_there, opened_to_read, opened_untouched
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
@@ -26,6 +28,7 @@ from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.library import Library, Store
 from agentkit.library.abilities import Compactable, Compacted
 from agentkit.library.copying.checking import StoreCheck, check_store
+from agentkit.library.memory import MemoryStore
 from agentkit.library.pins import pin_faults
 from agentkit.library.signing import KEY_FILE_VARIABLE, KEY_VARIABLE, key_texts, read_verifier
 from agentkit.library.soundness import library_faults
@@ -111,9 +114,10 @@ def check(
     Everything is read: the store itself, every definition with its digest, the chain of events and
     its signatures, every episode; then composites: circles of calls, children that are missing or
     have changed, programs, effects and conditions; then files that people edited; then what a
-    stranger could use: files that everybody can read, keys in the project's files, MCP servers that
-    nobody approved, tools that act unasked, events without a signature among signed ones. With TOOL
-    only these composites are looked at. Notes leave the exit status at 0.
+    stranger could use: files that everybody can read or change, keys in the project's files, MCP
+    servers that nobody approved, tools that act unasked, servers without keys, events without a
+    signature among signed ones. With TOOL only these composites are looked at. Notes leave the exit
+    status at 0. Where a project has no store yet, its files are looked at.
 
     Nothing is written without --repin, --compact or --tools. With --tools, or in a project that
     names tools, composites that wait to be validated again are tried, and the log keeps what was
@@ -124,7 +128,7 @@ def check(
     """
     policy = InsertPolicy(run_undeclared=run_undeclared)
     found = _Checked(repinned=repin(store_url, names) if with_repin else ())
-    with opened_untouched(store_url) as store:
+    with _opened(store_url, found, has_names=bool(names)) as store:
         if not names:
             _look_at_store(store, found)
         if found.is_damaged:
@@ -149,6 +153,24 @@ def check(
         _print(found, compacts=with_compact)
     if found.faults:
         raise click.exceptions.Exit(1)
+
+
+@contextmanager
+def _opened(url: str, found: _Checked, *, has_names: bool) -> Iterator[Store]:
+    """The store; an empty one in a project that has made none yet, whose files are looked at.
+
+    Raises:
+        StoreLookupError: There is no such store, and it was asked for by name, or for its tools.
+    """
+    source = click.get_current_context().get_parameter_source("store_url")
+    is_asked = has_names or source in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
+    if is_asked or not current_project().keys or is_there(url):
+        with opened_untouched(url) as store:
+            yield store
+        return
+    yield MemoryStore()
+    told = f"there is no store at {url} yet, so only the project's files were looked at"
+    found.notes += (f"{told}; 'agentkit tools add' makes it",)
 
 
 def _look_at_store(store: Store, found: _Checked) -> None:

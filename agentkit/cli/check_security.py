@@ -12,7 +12,7 @@ from typing import Literal
 from agentkit.cli.options import FOLDER
 from agentkit.cli.output import plural
 from agentkit.cli.project import FILE, Project
-from agentkit.episodes.redaction.secrets import KEY_FORMATS
+from agentkit.episodes.redaction.secrets import KEY_FORMATS, secret_spans
 from agentkit.library import Library
 from agentkit.library.chain_library import told_digests
 from agentkit.library.directory.url import folder_of
@@ -23,6 +23,7 @@ from agentkit.tools.definition import ToolDefinition
 
 _MOST_BYTES = 5_000_000
 _NAMED = 5
+_CODE = frozenset({".py", ".toml"})
 _FOREIGN = frozenset({"mcp", "openapi"})
 
 
@@ -57,9 +58,11 @@ def security_findings(
         events: All that the store keeps.
     """
     yield from _readable(store_url)
+    yield from _writable(project)
     yield from _keys(project)
     yield from _unapproved(library, events)
     yield from _unasked(project, library)
+    yield from _without_keys(project)
     yield from _unsigned(events)
 
 
@@ -74,7 +77,8 @@ def _readable(store_url: str) -> Iterator[Finding]:
     elif folder is not None:
         places = [folder / "local"]
     for place in places:
-        if place.exists() and stat.S_IMODE(place.stat().st_mode) & 0o007:
+        is_empty = place.is_file() and not place.stat().st_size  # as reading leaves a log of SQLite
+        if place.exists() and not is_empty and stat.S_IMODE(place.stat().st_mode) & 0o007:
             yield Finding(
                 place=str(place),
                 code="readable",
@@ -85,25 +89,57 @@ def _readable(store_url: str) -> Iterator[Finding]:
             )
 
 
-def _keys(project: Project) -> Iterator[Finding]:
-    """Keys in files that are likely to be shared."""
+def _files(project: Project) -> Iterator[Path]:
+    """The files of a project that are there, each once."""
     named = [project.root / FILE]
     for key in ("tools", "tasks", "held_out", "environment"):
         files = (value.partition(":")[0] for value in project.keys.get(key, ()))
         named += [Path(one) for one in files if Path(one).suffix]
-    for path in dict.fromkeys(named):
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+    return (path for path in dict.fromkeys(named) if path.is_file())
+
+
+def _writable(project: Project) -> Iterator[Finding]:
+    """Code and settings that every user of the machine can change."""
+    for path in _files(project) if os.name == "posix" else ():
+        if stat.S_IMODE(path.stat().st_mode) & stat.S_IWOTH:
+            yield Finding(
+                place=str(path),
+                code="writable",
+                message="every user of this machine can change what runs here",
+                advice=f"look at what it says, then chmod o-w {path}",
+            )
+
+
+def _keys(project: Project) -> Iterator[Finding]:
+    """Keys in files that are likely to be shared."""
+    for path in _files(project):
+        if path.stat().st_size > _MOST_BYTES:
             continue
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         for number, line in enumerate(lines, start=1):
-            if found := KEY_FORMATS.search(line):
+            if what := _secret_in(line, is_code=path.suffix in _CODE):
                 yield Finding(
                     place=f"{path}:{number}",
                     code="key",
-                    message=f"it holds what looks like a key ({found[0][:4]}...)",
+                    message=f"it holds what looks like {what}",
                     advice="revoke it where it was issued, and read the new one from an "
                     "environment variable",
                 )
+
+
+def _secret_in(line: str, *, is_code: bool) -> str:
+    """What a line holds that nobody should read, in words; nothing where it holds none.
+
+    In code and settings a literal that is called a password is one; tasks are full of such
+    arguments.
+    """
+    if found := KEY_FORMATS.search(line):
+        return f"a key ({found[0][:4]}...)"
+    for start, end in secret_spans(line) if is_code else ():
+        is_literal = line[start - 1] in "\"'" or "://" in line[:start]
+        if is_literal and any(map(str.isdigit, line[start:end])):
+            return "a password"
+    return ""
 
 
 def _unapproved(library: Library, events: Sequence[LibraryEvent]) -> Iterator[Finding]:
@@ -152,6 +188,18 @@ def _unasked(project: Project, library: Library) -> Iterator[Finding]:
             message=f"nobody is asked before a model calls {_listed(silent)}, which came from "
             "outside and may write",
             advice="declare those destructive that must be approved, in the file they came from",
+        )
+
+
+def _without_keys(project: Project) -> Iterator[Finding]:
+    """A server that lets everybody in, whenever it is started here."""
+    if project.tables.get("serve", {}).get("insecure") is True:
+        yield Finding(
+            place=f"{project.root / FILE}: [serve] insecure",
+            code="insecure",
+            severity="warning",
+            message="'agentkit serve' lets other machines in without a key",
+            advice="take the line out, and give clients keys with keys-from",
         )
 
 

@@ -66,3 +66,7 @@ def main(context: click.Context, debug: bool) -> None:  # noqa: ARG001 - LazyGro
     """
     if context.invoked_subcommand is not None:
         import_module("agentkit.cli.project").give_defaults(context, COMMANDS)
+
+
+if __name__ == "__main__":
+    main(prog_name="agentkit")

@@ -97,7 +97,7 @@ def opened_to_read(url: str) -> Iterator[Store]:
     Raises:
         StoreLookupError: The URL names a file or a folder that is not there.
     """
-    if not _is_there(url):
+    if not is_there(url):
         raise StoreLookupError(
             f"there is no store at {url} yet; start in your project's folder, name another store "
             "with --store, or make one with agentkit eval, agentkit tools add or agentkit tools "
@@ -110,14 +110,14 @@ def opened_to_read(url: str) -> Iterator[Store]:
 @contextmanager
 def opened_if_there(url: str) -> Iterator[Store | None]:
     """The store at ``url``, such as the one of 'agentkit eval'; None where there is none yet."""
-    if not _is_there(url):
+    if not is_there(url):
         yield None
         return
     with opened(url) as store:
         yield store
 
 
-def _is_there(url: str) -> bool:
+def is_there(url: str) -> bool:
     """Whether the file or the folder of a store exists; other stores are asked when opened."""
     path = file_of(url) or folder_of(url)
     return path is None or path.exists()

@@ -127,3 +127,100 @@ def test_events_without_a_signature_among_signed_ones(invoke, project):
     one = found(invoke)["unsigned"]
     assert one["place"] == "event 3"
     assert "AGENTKIT_AUDIT_KEY" in one["advice"]
+
+
+def test_a_project_that_has_no_store_yet_is_looked_at(invoke, tmp_path, monkeypatch):
+    """Before the first command that writes, the files are checked, and nothing is made."""
+    monkeypatch.delenv("AGENTKIT_STORE")
+    assert invoke("init", ".").exit_code == 0
+    ran = invoke("check")
+    assert ran.exit_code == 0, ran.stderr
+    assert "there is no store at sqlite:///.agentkit/library.db yet" in ran.stdout
+    assert "nothing is wrong" in ran.stdout
+    assert not (tmp_path / ".agentkit").exists()
+    with (tmp_path / "tools.py").open("a") as file:
+        file.write(f"\nKEY = 'GOCSPX-{'a1B2c' * 5}'\n")
+    ran = invoke("check")
+    assert ran.exit_code == 1
+    assert "tools.py:" in ran.stdout
+    assert "GOCSPX-" not in ran.stdout
+    assert json.loads(invoke("check", "--json").stdout)["notes"]
+
+
+def test_a_store_that_was_asked_for_must_be_there(invoke, tmp_path, monkeypatch):
+    """A name that leads nowhere is misuse, also in a project, and so is a folder without one."""
+    assert invoke("init", "p").exit_code == 0
+    monkeypatch.chdir(tmp_path / "p")
+    assert invoke("check", "--store", "absent.db").exit_code == 2
+    assert invoke("check").exit_code == 2  # AGENTKIT_STORE
+    monkeypatch.delenv("AGENTKIT_STORE")
+    assert invoke("check", "some_tool").exit_code == 2
+    monkeypatch.chdir(tmp_path)
+    assert invoke("check").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'DB = "postgres://ann:hunter2@db/orders"',
+        'PASSWORD = "hunter2"',
+        "dict(client_secret='a1 b')",
+    ],
+)
+def test_passwords_in_code(invoke, project, line):
+    """Literals that are called passwords, and those in URLs, are named and not repeated."""
+    with (project / "tools.py").open("a") as file:
+        file.write(f"\n{line}\n")
+    ran = invoke("check")
+    assert ran.exit_code == 1
+    assert "what looks like a password" in ran.stdout
+    assert "hunter2" not in ran.stdout
+
+
+def test_what_code_says_of_passwords_is_none(invoke, project):
+    """Variables, rules and arguments of tasks are no findings."""
+    lines = (
+        "import os",
+        "api_key = [None][0]",
+        "password = os.environ.get('DB_PASSWORD_2')",
+        "# password: at least 8 characters",
+        'help = "password must have 8 characters"',
+        "def login(password: str = 'required', max_tokens=512): ...",
+    )
+    with (project / "tools.py").open("a") as file:
+        file.write("\n".join(["", *lines, ""]))
+    tasks = project / "tasks.jsonl"
+    tasks.write_text(tasks.read_text() + '{"arguments": {"password": "hunter2"}}\n')
+    assert invoke("check").exit_code == 0
+
+
+def test_a_server_without_keys(invoke, project):
+    """A project file that opens every server to other machines is named."""
+    with (project / "agentkit.toml").open("a") as file:
+        file.write("\n[serve]\ninsecure = true\n")
+    assert found(invoke)["insecure"]["severity"] == "warning"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
+def test_looking_at_a_store_makes_no_finding(invoke, project):
+    """The empty log that reading a file leaves beside it is nothing to close."""
+    copy = project / "copy.db"
+    copy.write_bytes((project / ".agentkit" / "library.db").read_bytes())
+    copy.chmod(0o600)
+    for _ in range(2):
+        assert invoke("check", "--store", "copy.db").exit_code == 0
+    copy.chmod(0o644)
+    told = json.loads(invoke("check", "--store", "copy.db", "--json").stdout)
+    assert [one["place"] for one in told["faults"]] == ["copy.db"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
+@pytest.mark.parametrize("name", ["agentkit.toml", "tools.py"])
+def test_files_that_everybody_can_change(invoke, project, name):
+    """Code that others can write runs as its user: an error, with the command that ends it."""
+    (project / name).chmod(0o666)
+    one = found(invoke)["writable"]
+    assert one["severity"] == "error"
+    assert one["advice"].endswith(f"chmod o-w {one['place']}")
+    (project / name).chmod(0o664)
+    assert invoke("check").exit_code == 0

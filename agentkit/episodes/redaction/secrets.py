@@ -1,90 +1,338 @@
-"""How secrets look: keys in formats that their issuers document, and what is called a password."""
+"""How secrets look: keys in formats that their issuers document, and what is called a password.
+
+Tables: ``_FORMATS`` of keys, ``_NAMES`` of what holds a secret, ``_FORMS`` of how a name and its
+value stand together. Each pattern consumes what it reads: the time is linear in the text.
+"""
 
 from __future__ import annotations
 
+import html
 import re
+import unicodedata
+from array import array
 from collections.abc import Iterator
 
-KEY_FORMATS = re.compile(
-    r"""
-      \b(?:sk|pk|rk)-(?=[\w-]{0,60}\d)[\w-]{16,}   # OpenAI, Anthropic, OpenRouter, ...
-    | \b(?:sk|rk)_(?:live|test)_\w{16,}            # Stripe
-    | \bgh[pousr]_\w{20,} | \bgithub_pat_\w{20,}   # GitHub
-    | \bhf_\w{20,}                                 # Hugging Face
-    | \bglpat-[\w-]{20,} | \bnpm_\w{36}            # GitLab, npm
-    | \bdop_v1_[0-9a-f]{64}                        # DigitalOcean
-    | \bSG\.[\w-]{16,64}\.[\w-]{16,64}             # SendGrid
-    | \bA[KS]IA[0-9A-Z]{16}\b                      # AWS
-    | \bAIza[\w-]{30,}                             # Google
-    | \bxox[abprs]-[\w-]{10,}                      # Slack
-    | \beyJ[\w-]{8,900}\.eyJ[\w-]{8,4000}\.[\w-]+  # JSON web tokens; unbounded would be quadratic
-    | (?<=[Bb]earer\ )(?=[\w.~+/-]{0,99}\d)[\w.~+/-]{12,}=*
-    | (?<=[Aa]uthorization:\ Basic\ )[A-Za-z0-9+/]{6,}=*
-    | (?<=[Aa]uthorization":\ "Basic\ )[A-Za-z0-9+/]{6,}=*
-    """,
-    re.VERBOSE,
+_FORMATS = (
+    # what it holds (any of them), how it looks
+    (("sk-", "pk-", "rk-"), r"\b(?:sk|pk|rk)-(?=[\w-]{0,60}\d)[\w-]{16,}"),  # OpenAI, Anthropic
+    (("sk_", "rk_", "whsec_"), r"\b(?:(?:sk|rk)_(?:live|test)|whsec)_[\w+/]{16,}"),  # Stripe
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_\w{20,}"),  # GitHub
+    (("github_pat_", "hf_", "gsk_"), r"\b(?:github_pat|hf|gsk)_\w{20,}"),  # Hugging Face, Groq
+    (("glpat-", "gldt-", "glrt-"), r"\bgl(?:pat|dt|rt)-[\w-]{20,}"),  # GitLab
+    (("npm_", "pypi-"), r"\bnpm_\w{36} | \bpypi-[\w-]{40,}"),
+    (("dop_v1_", "dckr_pat_"), r"\bdop_v1_[0-9a-f]{64} | \bdckr_pat_[\w-]{20,}"),  # DigitalOcean
+    (("SG.",), r"\bSG\.[\w-]{16,64}\.[\w-]{16,64}"),  # SendGrid
+    # AWS, with the secret that often stands behind
+    (("AKIA", "ASIA"), r"\bA[KS]IA[0-9A-Z]{16}\b(?:[\s:,;|\"']{1,4}[A-Za-z0-9/+]{40}(?![\w/+]))?"),
+    (("AIza", "GOCSPX-", "ya29."), r"\b(?:AIza|GOCSPX-|ya29\.)[\w-]{20,}"),  # Google
+    (("xox", "xapp-"), r"\bx(?:ox[a-eprs]|app)(?:\.xox[a-z])?-[\w.-]{10,}"),  # Slack
+    (("hooks.slack.com/",), r"(?<=hooks\.slack\.com/services/)\w[\w/]{20,}"),
+    (("shpat_", "shpss_", "shpca_"), r"\bshp(?:at|ss|ca)_[0-9a-f]{32}"),  # Shopify
+    (("sq0csp-", "sq0atp-"), r"\bsq0(?:csp|atp)-[\w-]{20,}"),  # Square
+    (("hvs.", "glsa_"), r"\bhvs\.[\w-]{24,} | \bglsa_\w{32,}"),  # Vault, Grafana
+    (("ATATT3x", "lin_api_"), r"\bATATT3x[\w=-]{40,} | \blin_api_\w{30,}"),  # Atlassian, Linear
+    (("AGE-SECRET-KEY-1",), r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,}"),
+    ((":AA",), r"\b\d{8,10}:AA[\w-]{33}(?![\w-])"),  # Telegram
+    # JSON web tokens; unbounded would be quadratic
+    (("eyJ",), r"\beyJ[\w-]{8,900}\.eyJ[\w-]{8,4000}\.[\w-]+"),
+    (("earer ", "EARER "), r"(?<=[Bb]earer\ |BEARER\ )(?=[\w.~+/-]{0,99}\d)[\w.~+/-]{12,}=*"),
+    (
+        (" Basic ",),
+        r"(?<=[Aa]uthorization:\ Basic\ )(?=[A-Za-z+/]{0,99}?(?:\d|[a-z][A-Z]))[A-Za-z0-9+/]{6,}=*",
+    ),
+    (('"Basic ',), r"(?<=[Aa]uthorization\":\ \"Basic\ )[A-Za-z0-9+/]{6,}=*"),
 )
+
+KEY_FORMATS = re.compile("|".join(look for _, look in _FORMATS), re.VERBOSE)
 """Keys whose format their issuers document."""
 
-KEY_PARTS = (
-    *("sk-", "pk-", "rk-", "sk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-    *("hf_", "AKIA", "ASIA", "AIza", "xox", "eyJ", "earer ", " Basic ", '"Basic '),
-    *("glpat-", "npm_", "dop_v1_", "SG."),
-)
+KEY_PARTS = tuple(part for parts, _ in _FORMATS for part in parts)
 """What each of these keys holds one of: most texts hold none, and that is seen at once."""
 
+_KEYS = r"(?:api|access|private|secret|account|signing|encryption|master|subscription)[ _-]?key"
+_TOKENS = (
+    r"(?:access|refresh|auth|api|bearer|session|id|bot|security|private|csrf|client|device)"
+    r"[ _-]?token"
+)
+_PASSES = r"(?:db|user|admin|root|smtp|mail|ftp|sql|redis|proxy|login)[_-]?pass(?!w)"
 _NAMES = (
     r"passw(?:or)?d|passphrase|passcode|secret|credentials?|authorization|cookie"
-    r"|(?:api|access|private|secret)[ _-]?key|(?:access|refresh|auth|api|bearer|session)[ _-]?token"
+    rf"|{_KEYS}|{_TOKENS}|{_PASSES}"
+    r"|passwort|kennwort|contrase[n\u00f1]a|mot[ _]de[ _]passe|senha|wachtwoord"
+    r"|\u043f\u0430\u0440\u043e\u043b\u044c|has\u0142o|l\u00f6senord"
+)
+_NAMES_OF_EAST_ASIA = (
+    r"\u5bc6\u7801|\u5bc6\u78bc|\u53e3\u4ee4|\u5bc6\u94a5|\u30d1\u30b9\u30ef\u30fc\u30c9"
+    r"|\u6697\u8a3c\u756a\u53f7|\ube44\ubc00\ubc88\ud638"
 )
 
-SECRET_NAME = re.compile(rf"(?:{_NAMES})$|^pwd$|^token$", re.IGNORECASE)
-"""Names of fields that hold a secret, however it looks."""
-
-_FIELD = rf"[\w-]{{0,40}}(?:{_NAMES})"
-
-_QUOTED = re.compile(
-    rf'"{_FIELD}"\s{{0,3}}:\s{{0,3}}"((?:[^"\\]|\\.){{1,300}})"'
-    rf'|\\"{_FIELD}\\"\s{{0,3}}:\s{{0,3}}\\"([^"\\]{{1,300}})\\"'  # in a text in JSON
-    rf"|'{_FIELD}'\s{{0,3}}:\s{{0,3}}'([^'\\]{{1,300}})'",  # as Python writes it
+SECRET_NAME = re.compile(
+    rf"(?:{_NAMES}|{_NAMES_OF_EAST_ASIA})$|^pwd$|^token$|shared[ _-]?access[ _-]?signature$",
     re.IGNORECASE,
 )
-"""A field of that name in JSON that stands in a text."""
+"""Names of fields that hold a secret, however it looks."""
+
+_QUOTED = r"(?:\"((?:[^\"\\\n]|\\.)*+)|'((?:[^'\\\n]|\\.)*+))"
+"""The rest of a quoted value, as far as it goes; one that is cut off ends with its line."""
+
+_WORD = r"([^\s\"'<>,;]{4,}(?<![.)\]}]))"
+
+_SIGN = re.compile(r"[\d!@#$%^&*]")
+_RANGE = re.compile(r"\d{1,3}-\d{1,3}\Z")
+_MIXED = re.compile(r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])\S{6,}\Z")
+_USUAL = frozenset(
+    {
+        *(
+            "string",
+            "str",
+            "text",
+            "value",
+            "required",
+            "optional",
+            "none",
+            "null",
+            "true",
+            "false",
+        ),
+        *("password", "secret", "token", "cookie", "hidden", "masked", "redacted"),
+        *("option", "flag", "prompt", "needs", "takes", "must", "should", "will", "is", "are"),
+        *(
+            "was",
+            "has",
+            "have",
+            "when",
+            "where",
+            "which",
+            "with",
+            "that",
+            "this",
+            "instead",
+            "from",
+        ),
+        *("and", "for", "the", "not", "before", "after", "only", "or", "to"),
+    }
+)
+"""What stands behind such a word when somebody talks about it."""
+
+
+def _is_odd(value: str) -> bool:
+    """Whether it is no word of any language: it has a digit or a sign, and is no range."""
+    return _SIGN.search(value) is not None and not _RANGE.match(value)
+
+
+def _is_mixed(value: str) -> bool:
+    """Whether letters and digits stand together in one longer word."""
+    return _MIXED.match(value) is not None
+
+
+def _is_long_and_mixed(value: str) -> bool:
+    return len(value) >= 16 and _is_mixed(value)
+
+
+def _is_no_usual_word(value: str) -> bool:
+    return value.casefold() not in _USUAL
+
+
+def _is_no_number(value: str) -> bool:
+    return _is_no_usual_word(value) and not value.isdigit()
+
+
+def _is_argument(value: str) -> bool:
+    """Not ``--password TEXT``, which is how help pages name a value."""
+    return _is_no_usual_word(value) and not (value.isalpha() and value.isupper())
+
+
+def _holds_pairs(value: str) -> bool:
+    return "=" in value
+
+
+def _is_credential(value: str) -> bool:
+    """What stands behind ``Basic``: words are of one case."""
+    return _is_odd(value) or re.search(r"[a-z][A-Z]", value) is not None
+
+
+_ANY_NAME = rf"(?:{_NAMES}|(?<![A-Za-z0-9])pwd(?!=[/~]))"
+_IS = r"(?:(?:is|was|ist|est|es)\s|[:=]=|[=-]>|=)"
+
+_FORMS = (
+    # what stands behind a name, which values count. "password": "correct horse"
+    (rf"{_ANY_NAME}[\"']\s{{0,3}}(?::|=>)\s{{0,3}}{_QUOTED}", bool),
+    (rf"{_ANY_NAME}\s{{0,3}}(?:{_IS}|:)\s{{0,3}}{_QUOTED}", _is_no_usual_word),
+    (rf"{_ANY_NAME}[\"']?\s{{0,3}}(?:{_IS}|:[\s\"'])\s{{0,3}}[\"']?{_WORD}", _is_odd),
+    (rf"(?<![\w/.-]){_ANY_NAME}:{_WORD}", _is_odd),
+    # in variables of the environment any word is one
+    (
+        r"(?-i:(?:[A-Z]{1,9}_|(?<=_))(?:PASS|PWD)|PASSWORD|PASSWD|SECRET)=([^\s\"'<>,;${}()]{4,})",
+        _is_no_number,
+    ),
+    (rf"(?-i:[A-Z]{1, 9}_TOKEN|(?<=[A-Z0-9]_)(?:TOKEN|PASS))\s{{0,3}}=\s{{0,3}}{_WORD}", _is_mixed),
+    (
+        (
+            rf"(?:{_NAMES_OF_EAST_ASIA})\s{{0,3}}[:=\u662f\u4e3a\u70ba\u306f\ub294]"
+            r"\s{0,3}([!-~]{4,})"
+        ),
+        _is_odd,
+    ),
+    # these are words of texts and code as well: only what looks drawn counts
+    (rf"(?<![\w-])(?:token=|pass[:=]\s?)[\"']?{_WORD}", _is_mixed),
+    (rf"(?<![\w-])token[\"']?\s{{0,3}}(?:is\s|:)\s{{0,3}}[\"']?{_WORD}", _is_long_and_mixed),
+    # headers, as they are sent and in pairs of bytes; XML
+    (r"cookie:\s{0,3}([\w.$!#%&*+^`|~-]{1,100}=[^\n\"']+)", bool),
+    (
+        (
+            r"authorization[\"']?\s{0,3}[:=,]\s{0,3}b?[\"']?"
+            r"(?:basic|bearer|token|apikey|negotiate|ntlm)\s{1,3}([^\s\"'<>,;]{6,})"
+        ),
+        _is_credential,
+    ),
+    (
+        (
+            r"authorization[\"']?\s{0,3}[:=,]\s{0,3}b?[\"']?"
+            r"(?:digest|hawk|oauth|aws4-[\w-]{1,30})\s{1,3}([^\n<>]{8,})"
+        ),
+        _holds_pairs,
+    ),
+    (rf"(?:{_NAMES})[\"'],\s?b?[\"']([^\"'\n]{{8,}})", _is_odd),
+    (rf"(?:{_NAMES})>([^<>]+)</", _is_no_usual_word),
+)
+"""How a name and its secret stand together; the last group is the secret."""
+
+_ALONE = (
+    # what the text holds, how it looks, which values count: URLs, command lines, .netrc
+    (
+        "=",
+        r"(?:[?&;]|x-amz-|x-goog-)(?:sig|signature|code|key|auth)=([^\s\"'<>,;&]{16,})",
+        _is_mixed,
+    ),
+    (
+        "--",
+        (
+            rf"(?<![\w-])--[\w-]{{0,40}}(?:{_NAMES}|token)(?:\s{{1,3}}|=)"
+            r"(?:\"([^\"\n]++)|'([^'\n]++)|([^\s\"'<>,;`|\[\]-][^\s\"'<>,;`|\]]*+))"
+        ),
+        _is_argument,
+    ),
+    ("-u", r"\s-u(?:ser)?[ =][\"']?[^\s:\"']{1,64}:([^\s\"'<>]{4,})", _is_mixed),
+    ("login", r"\blogin\s{1,9}\S{1,64}\s{1,9}password\s{1,9}([^\s<>]+)", bool),
+)
+"""The same, where the name does not come first."""
+
+_NAME = re.compile(
+    rf"(?:{_NAMES}|{_NAMES_OF_EAST_ASIA}|pwd|token|pass)"
+    r"(?=[\"']?\s{0,3}(?:[=:,>\u662f\u4e3a\u70ba\u306f\ub294]|->|(?:is|was|ist|est|es)\s))".casefold()
+)
+_NAME_PARTS = (
+    *("pass", "pwd", "secret", "credential", "authorization", "cookie", "key", "token", "mot"),
+    *("kennwort", "contrase", "senha", "wachtwoord", "\u043f\u0430\u0440\u043e\u043b\u044c"),
+    *("has\u0142o", "l\u00f6senord", "\u5bc6", "\u53e3", "\u30d1", "\u6697", "\ube44"),
+)
+"""Most texts hold none of these, and that is seen at once."""
+
+_BEHIND_NAMES = tuple((re.compile(look, re.IGNORECASE), counts) for look, counts in _FORMS)
+_ON_THEIR_OWN = tuple(
+    (holds, re.compile(look, re.IGNORECASE), counts) for holds, look, counts in _ALONE
+)
 
 _IN_URL = re.compile(r"(?<=://)[^\s/:@\"'<>]{0,64}:([^\s/@\"'<>]{1,200})@")
 """``postgres://ann:PASSWORD@host``."""
 
-_ASSIGNED = re.compile(
-    rf"(?<![A-Za-z0-9])(?:{_NAMES}|pwd)[\"']?\s{{0,3}}"
-    r"(?:is\s|=|:[\s\"'])\s{0,3}[\"']?([^\s\"'<>,;]{4,200}(?<!\.))",
-    re.IGNORECASE,
-)
-"""Said in words; what follows is one when it has a digit or a sign, or it would be any word."""
-
-_NAME_PARTS = ("pass", "secret", "credential", "authorization", "cookie", "key", "token", "pwd")
-"""What a finding holds one of, at least: most texts hold none, and that is seen at once."""
-
-_SIGN = re.compile(r"[\d!@#$%^&*]")
-
 _BEGIN, _END = "-----BEGIN ", "-----END "
-_PEM = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----")
+_PEM = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
 _LAST_LINE = re.compile(r"-----END [A-Z ]{0,30}-----")
+
+_UNSEEN = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e"
+    r"\u2060-\u206f\ufe00-\ufe0f\ufeff\ufffd\U000e0000-\U000e007f"
+)
+_WIDE_OR_CURLY = r"\uff01-\uff5e\u2018\u2019\u201c-\u201e\u00ab\u00bb"
+_ODD_SIGN = re.compile(rf"[%&\\{_UNSEEN}{_WIDE_OR_CURLY}]")
+_DISGUISES = re.compile(
+    rf"[{_UNSEEN}{_WIDE_OR_CURLY}]"
+    r"|%(?:25){0,3}[2-7][0-9A-Fa-f]|\\{1,8}u00[2-7][0-9A-Fa-f]|\\{1,8}[\"']"
+    r"|&(?:quot|apos|amp|#3[49]|#x2[27]|#61|#x3d|#58|#x3a);"
+)
+"""What nobody sees, and other ways to write ASCII: in URLs, JSON, HTML, wide or curly."""
+
+_CURLY = str.maketrans("\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb", '\'\'"""""')
 
 
 def secret_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where secrets stand in a text."""
+    """Where secrets stand in a text, in order; what overlaps is one.
+
+    Example:
+        >>> [text[slice(*span)] for text in ("DB_PASS=hunter2",) for span in secret_spans(text)]
+        ['hunter2']
+    """
+    found = [*_spans(text)]
+    if _ODD_SIGN.search(text) and _DISGUISES.search(text):
+        plain, places = _undisguised(text)
+        found += ((places[start], places[end]) for start, end in _spans(plain))
+    last = (0, 0)
+    for start, end in sorted(found):
+        if start < last[1]:
+            last = (last[0], max(last[1], end))
+            continue
+        if last[1]:
+            yield last
+        last = (start, end)
+    if last[1]:
+        yield last
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
     if any(part in text for part in KEY_PARTS):
         yield from (found.span() for found in KEY_FORMATS.finditer(text))
     yield from _private_keys(text)
     if "://" in text:
         yield from (found.span(1) for found in _IN_URL.finditer(text))
-    lower = text.casefold()
+    lower = text.lower()
+    yield from _behind_names(text, lower if len(lower) == len(text) else text)
+    for holds, look, counts in _ON_THEIR_OWN:
+        for found in look.finditer(text) if holds in lower else ():
+            value = found.lastindex or 0
+            if counts(found[value]):
+                yield found.span(value)
+
+
+def _behind_names(text: str, lower: str) -> Iterator[tuple[int, int]]:
+    """Each form is tried where a name begins, and reads no sign twice."""
     if not any(part in lower for part in _NAME_PARTS):
         return
-    yield from (found.span(found.lastindex or 0) for found in _QUOTED.finditer(text))
-    for found in _ASSIGNED.finditer(text):
-        if _SIGN.search(found.group(1)):
-            yield found.span(1)
+    ends = [0] * len(_BEHIND_NAMES)
+    for name in _NAME.finditer(lower):
+        for place, (look, counts) in enumerate(_BEHIND_NAMES):
+            if name.start() < ends[place]:
+                continue
+            if found := look.match(text, name.start()):
+                ends[place], value = found.end(), found.lastindex or 0
+                if counts(found[value]):
+                    yield found.span(value)
+
+
+def _undisguised(text: str) -> tuple[str, array[int]]:
+    """A text in plain signs, and where each of them stands in it; its end is the last place."""
+    pieces, places, position = [], array("q"), 0
+    for found in _DISGUISES.finditer(text):
+        pieces.append(text[position : found.start()])
+        places.extend(range(position, found.start()))
+        position = found.end()
+        if sign := _plain_sign(found[0]):
+            pieces.append(sign)
+            places.append(found.start())
+    places.extend(range(position, len(text) + 1))
+    return "".join([*pieces, text[position:]]), places
+
+
+def _plain_sign(written: str) -> str:
+    """The sign that a disguise stands for; none for what nobody sees."""
+    if len(written) == 1:
+        sign = unicodedata.normalize("NFKC", written.translate(_CURLY))
+        return sign if sign.isascii() and sign.isprintable() else ""
+    if written[0] == "&":
+        return html.unescape(written)
+    if written[-1] in "\"'":
+        return written[-1]
+    return chr(int(written[-2:], 16)).replace("\x7f", "")
 
 
 def _private_keys(text: str) -> Iterator[tuple[int, int]]:
