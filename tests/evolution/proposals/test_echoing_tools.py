@@ -22,12 +22,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentkit import ToolDefinition, open_store
+from agentkit import Agent, Library, ModelRetry, ToolDefinition, composite, open_store
+from agentkit import tool as tool_of_code
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.proposer import Observations
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
+from agentkit.library.store import EpisodeFilter
+from agentkit.messages import ToolCall
+from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Effects, Origin
 from agentkit.tools.rules import Between, Condition, Form, OneOf
 
@@ -390,3 +394,89 @@ async def test_one_more_user_frees_what_waits(make_episode):
     other = make_episode("e9", ("convert", {"unit": "y"}, text))
     [record] = await submitted(tool(), [*same, other])
     assert record.state == "validated"
+
+
+async def test_names_of_parameters_are_the_tools_own(make_episode):
+    """Models write ``note_1`` for a note; that two of them do says nothing of users."""
+    text = "!unit must be one of 'metric', 'imperial', got "
+    episodes = [
+        make_episode(f"e{at}", ("convert", {"unit": f"unit_{at}"}, f"{text}unit_{at}"))
+        for at in (1, 2)
+    ]
+    [record] = await submitted(tool(), episodes)
+    assert record.state == "validated"
+
+
+async def test_more_than_can_be_looked_through_is_no_evidence(make_episode):
+    """A text that hides its words among thousands of others does not make them the tool's."""
+    text = "!unit must be one of 'metric', 'your password'"
+    chaff = " ".join(
+        base64.b64encode(str(at).encode()).decode() for at in range(10**4, 10**4 + 900)
+    )
+    episodes = [
+        make_episode(f"e{at}", ("convert", {"unit": one, "note": f"{note} {note[::-1]}"}, text))
+        for at, (one, note) in enumerate([("x", chaff[:3900]), ("y", chaff)])
+    ]
+    [record] = await submitted(tool(), episodes)
+    assert record.state == "proposed"
+
+
+@tool_of_code(effects=("reads",))
+def convert(unit: str, note: str) -> str:
+    """Convert a length.
+
+    Args:
+        unit: Unit of the result.
+        note: A note.
+    """
+    raise ModelRetry(f"unit must be one of 'metric', '{base64.b64decode(note).decode().strip()}'")
+
+
+@composite(examples=[])
+def convert_twice(unit: str, note: str) -> str:
+    """Convert a length.
+
+    Args:
+        unit: Unit of the result.
+        note: A note.
+    """
+    return convert(unit=unit, note=note)
+
+
+@pytest.mark.parametrize(
+    ("said", "notes", "kind"),
+    [
+        ("your password", ["your password", "your password"], "user"),
+        ("imperial", ["stone", "furlong"], "code"),
+    ],
+)
+async def test_a_composite_that_repeats_an_error_of_its_child(make_episode, said, notes, kind):
+    """Its errors are those of its children, which repeat what its users gave."""
+    name, library = "convert_twice", Library([convert, convert_twice])
+    text = f"!{name} \u2192 convert: unit must be one of 'metric', '{said}'"
+    coded = [call(WAYS["base64"], note, at)[0]["note"] for at, note in enumerate(notes)]
+    episodes = [
+        make_episode(f"e{at}", (name, {"unit": "xy"[at], "note": note}, text))
+        for at, note in enumerate(coded)
+    ]
+    seen = Observations(library=library, episodes=tuple(episodes))
+    [proposal] = await EvidenceProposer().propose(seen)
+    assert {one.kind for one in proposal.origins} == {kind}
+
+
+async def test_a_real_run_of_a_tool_that_decodes():
+    """From the exception to the proposal, as users of an agent would do it."""
+
+    def answer(request):
+        if request.messages[-1].role == "tool":
+            return "no"
+        unit, note = request.messages[-1].text.split()
+        return [ToolCall(call_id="1", name="convert", arguments={"unit": unit, "note": note})]
+
+    store = open_store("memory:")
+    agent = Agent(FunctionModel(answer, name="clerk"), tools=[convert], store=store)
+    for at, unit in enumerate("xyz"):
+        note = call(WAYS["base64"], "your password", at)[0]["note"]
+        await agent.run(f"{unit} {note}")
+    [record] = await submitted(agent.library["convert"].definition, store.select(EpisodeFilter()))
+    assert (record.state, {one.kind for one in record.proposal.origins}) == ("proposed", {"user"})

@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.evolution.proposals.evidence.attributing import meant
+from agentkit.evolution.proposals.evidence.echoes import is_constant
 from agentkit.evolution.proposals.evidence.lessons import EvidenceRules, Lesson, is_enough, subject
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
-from agentkit.evolution.proposals.evidence.origins import is_constant, origins_of_rule
+from agentkit.evolution.proposals.evidence.origins import origins_of_rule
 from agentkit.evolution.proposals.evidence.rule_of import (
     described_rules,
     given_paths,

@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from agentkit.evolution.proposals.evidence.echoes import is_constant
 from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough
 from agentkit.evolution.proposals.evidence.observed import ObservedCall
-from agentkit.evolution.proposals.evidence.origins import is_constant, own, quoted
+from agentkit.evolution.proposals.evidence.origins import own, quoted
 from agentkit.evolution.proposals.evidence.rule_of import rule_of, structured, value_paths
 from agentkit.evolution.proposals.evidence.stated_rules import Seen
 from agentkit.evolution.proposals.stated import StatedForm, Statement, stated_in_error
