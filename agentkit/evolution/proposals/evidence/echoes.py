@@ -388,18 +388,21 @@ def _differ(found: Sequence[_Given], *, word: str) -> bool:
         found: What was given in them.
         word: The word or number; empty for a sentence.
     """
-    return any(_are_apart(one, other, word) for one, other in combinations(found, 2))
+    letters = sum(map(str.isalpha, word))
+    length = min(max(letters or _MOST_SHARED, _LEAST_SHARED), _MOST_SHARED)
+    carried = [(one, one.carries(length)) for one in found]
+    return any(
+        runs.isdisjoint(others) and _are_apart(one, other, is_number=bool(word) and not letters)
+        for (one, runs), (other, others) in combinations(carried, 2)
+    )
 
 
-def _are_apart(one: _Given, other: _Given, word: str) -> bool:
+def _are_apart(one: _Given, other: _Given, *, is_number: bool) -> bool:
     if one.call.party & other.call.party or one.call.arguments == other.call.arguments:
         return False
-    is_same_request = bool(one.asked) and one.asked == other.asked
-    is_same_value = bool(one.concerned) and one.concerned == other.concerned
-    if is_same_request or is_same_value:
+    if one.asked and one.asked == other.asked:
         return False
-    letters = sum(map(str.isalpha, word))
-    if word and not letters and not set(one.texts).isdisjoint(other.texts):
+    if is_number and not set(one.texts).isdisjoint(other.texts):
         return False  # any text can stand for a number
-    length = min(max(letters or _MOST_SHARED, _LEAST_SHARED), _MOST_SHARED)
-    return one.carries(length).isdisjoint(other.carries(length))
+    is_text = any(isinstance(value, str) for value in one.concerned)
+    return not (is_text and one.concerned == other.concerned)
