@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         CompositeCandidate,
         propose_composites,
     )
-    from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
+    from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
     from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
     from agentkit.evolution.proposals.evolution_stream import EvolutionStream
     from agentkit.evolution.proposals.feedback_stream import FeedbackStream
@@ -110,7 +110,7 @@ _MODULES = {
     "CompositeStream": "agentkit.evolution.proposals.composite_stream",
     "EpisodeGates": "agentkit.evolution.lifecycle.assessing",
     "EvidenceProposer": "agentkit.evolution.proposals.evidence_proposer",
-    "EvidenceRules": "agentkit.evolution.proposals.evidence.knobs",
+    "EvidenceRules": "agentkit.evolution.proposals.evidence.lessons",
     "EvolutionStream": "agentkit.evolution.proposals.evolution_stream",
     "FeedbackStream": "agentkit.evolution.proposals.feedback_stream",
     "GateReport": "agentkit.evolution.gates.decision",

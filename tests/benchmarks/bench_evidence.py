@@ -31,7 +31,7 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Turn
-from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
+from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.proposer import Observations
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult

@@ -43,7 +43,7 @@ from agentkit.evaluation import Benchmark, Task, fetch_bfcl, load_bfcl, with_too
 from agentkit.evaluation.benchmarks.environments import EnvironmentFactory
 from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
-from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
+from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
 from agentkit.evolution.proposals.proposal import Proposal

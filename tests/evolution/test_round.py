@@ -45,7 +45,7 @@ def refused(number):
     turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
     return Episode(
         episode_id=f"e{number}",
-        request="A loan, please.",
+        request=f"A loan over {30 + number} months, please.",
         turns=(turn,),
         verdict=Verdict(passed=False),
     )

@@ -34,7 +34,7 @@ from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel
 
 def open_clerk(name):
-    """A model that says what the schema allows, and what the customer said without one."""
+    """A model that says what the schema allows, and without a list what the customer said."""
     return FunctionModel(answer, name="clerk")
 
 def answer(request):
@@ -43,7 +43,7 @@ def answer(request):
         return last.text
     allowed = request.tools[0].parameters_schema["properties"]["outcome"].get("enum")
     words = last.text.rstrip(".").split()
-    outcome = dict(solved="resolved").get(words[-1], words[-1]) if allowed else "it is over"
+    outcome = dict(solved="resolved").get(words[-1], words[-1]) if allowed else f"it is {words[-1]}"
     ticket = next(int(word.strip(",:")) for word in words if word.strip(",:").isdigit())
     return [ToolCall(call_id="1", name="close_ticket", arguments=dict(ticket=ticket, outcome=outcome))]
 

@@ -17,8 +17,7 @@ from agentkit.evolution.proposals.evidence.confusions import (
     confusion_lessons,
     misuse,
 )
-from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
-from agentkit.evolution.proposals.evidence.lessons import Lesson, applied
+from agentkit.evolution.proposals.evidence.lessons import EvidenceRules, Lesson, applied
 from agentkit.evolution.proposals.evidence.lookups import lookup_lessons
 from agentkit.evolution.proposals.evidence.observed import observed
 from agentkit.evolution.proposals.evidence.origins import is_vouched_for

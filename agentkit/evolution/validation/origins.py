@@ -4,8 +4,8 @@ A rule shows models whatever it was learned from: allowed values, the words and 
 form. Whoever words the errors of a tool could so word what models read. Each proposal therefore
 says of its texts where they came from, and what no trusted origin vouches for waits.
 
-Numbers, bounds and texts without letters are data, and need no origin. Nor do texts that the base
-holds already.
+Numbers, bounds and texts without letters are data, and need no origin unless a user may have
+dictated the rule that holds them. Nor do texts that the base holds already.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from agentkit.evolution.validation.folding import folded, stands_in
 from agentkit.evolution.validation.report import OriginKind, ProposedChange, TextOrigin
 from agentkit.evolution.validation.texts import mapping, rules_of, sequence
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import rule_sentence
 from agentkit.tools.rules.inherited import ToolsByName, demanded
 
 TRUSTED: frozenset[OriginKind] = frozenset({"person", "code"})
@@ -85,12 +86,13 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     if change.written_by in TRUSTED and not change.origins:
         return ()
     known = _known(change)
-    return tuple(
+    of_words = (
         text
         for words in _new_words(change)
         if not known(words.text)
         for text in _told(words, change)
     )
+    return (*of_words, *_dictated(change))
 
 
 def speaks_as(definition: ToolDefinition, tools: ToolsByName) -> OriginKind:
@@ -143,6 +145,23 @@ def _told(words: _Words, change: ProposedChange) -> Iterator[FreshText]:
             is_used=False,
             waits=_waits(words, TextOrigin(text=rest, kind=kind)),
         )
+
+
+def _dictated(change: ProposedChange) -> Iterator[FreshText]:
+    """New rules that a user may have dictated, numbers included: their sentences have an origin."""
+    by_text = {origin.text: origin for origin in change.origins if origin.kind == "user"}
+    had = list(rules_of(change.base))
+    for at, rule in enumerate(rules_of(change.candidate) if by_text else ()):
+        origin = by_text.get(rule_sentence(rule)) if rule not in had else None
+        if origin is not None:
+            yield FreshText(
+                field=f"rules[{at}]",
+                text=origin.text,
+                kind=origin.kind,
+                where=origin.where,
+                is_used=origin.is_used,
+                waits=not origin.is_used,
+            )
 
 
 def _waits(words: _Words, origin: TextOrigin) -> bool:

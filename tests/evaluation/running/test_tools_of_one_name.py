@@ -85,13 +85,14 @@ def shop(*asked):
 
 
 def reader():
-    """A model that gives the last size that the schema lists, and one of its own without a list."""
+    """A model that gives the last size that the schema lists, and what it thinks without a list."""
 
     def answer(request):
         if any(message.role == "tool" for message in request.messages):
             return "Done."
         [one] = request.tools
-        listed = one.parameters_schema["properties"]["size"].get("enum", ["huge"])
+        guess = ("huge", "vast")[int(request.messages[-1].text.split()[1].strip(":")) % 2]
+        listed = one.parameters_schema["properties"]["size"].get("enum", [guess])
         return [ToolCall(call_id="1", name=one.name, arguments={"size": listed[-1]})]
 
     return FunctionModel(answer, name="reader")

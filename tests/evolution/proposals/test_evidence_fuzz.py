@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Evidence, Turn, Verdict
-from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
+from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.proposer import Observations
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult

@@ -8,7 +8,7 @@ import pytest
 
 from agentkit import Agent, Library, ToolDefinition, tool
 from agentkit.episodes import Episode
-from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
+from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.proposer import Observations
 from agentkit.messages import ToolCall

@@ -72,9 +72,24 @@ def submitted(make_episode):
     return submit
 
 
+OTHERS = {
+    "x": "y",
+    "Hamburg": "Oslo",
+    "soon": "later",
+    "2026-02-01": "2027-06-09",
+    "2026-01-01": "2027-05-08",
+}
+"""What somebody else gives in the place of a value."""
+
+
 def refused(text, **arguments):
-    """An episode with a refused call, twice."""
-    return [[(arguments or CALL, text)], [(arguments or CALL, text)]]
+    """Two episodes in which two people had a call refused, in the same words."""
+    given = arguments or CALL
+    others = {
+        name: value + 1 if isinstance(value, int) else OTHERS.get(str(value), value)
+        for name, value in given.items()
+    }
+    return [[(given, text)], [(others, text.replace("Hamburg", "Oslo"))]]
 
 
 def states(records):
@@ -306,7 +321,7 @@ async def test_the_review_says_whose_words_wait(submitted, make_episode):
     """The page names the text, who said it, and that somebody must agree."""
     manager = ToolManager(open_store("memory:"))
     manager.register([made()])
-    episodes = [make_episode(f"e{at}", ("convert", CALL, LISTED)) for at in range(2)]
+    episodes = [make_episode(f"e{at}", ("convert", {"unit": at * "x"}, LISTED)) for at in (1, 2)]
     [proposal] = await EvidenceProposer().propose(
         Observations(library=manager.library, episodes=tuple(episodes))
     )

@@ -6,7 +6,7 @@ import pytest
 
 from agentkit import open_store
 from agentkit.evaluation import episodes_of_run, evaluate
-from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
+from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.evolution.proposals.proposer import Observations

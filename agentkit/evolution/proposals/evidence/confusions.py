@@ -14,8 +14,7 @@ from typing import Any
 
 from agentkit.diagnosis.diagnose import diagnose
 from agentkit.episodes import Episode
-from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
-from agentkit.evolution.proposals.evidence.lessons import Lesson, confidence
+from agentkit.evolution.proposals.evidence.lessons import EvidenceRules, Lesson, confidence
 from agentkit.evolution.proposals.evidence.origins import of_definition, own
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.library import Library

@@ -37,6 +37,7 @@ class ObservedCall:
             episode, so that nobody knows.
         refusals: What tools said when they refused calls before it.
         request: What the user asked.
+        party: Who asked, as far as the episode says: its own id, conversation and user.
     """
 
     episode_id: str
@@ -47,6 +48,7 @@ class ObservedCall:
     earlier: tuple[EarlierCall, ...] | None = None
     refusals: tuple[str, ...] = ()
     request: str = ""
+    party: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,7 +139,19 @@ def _observed(
         earlier=None if episode.history_length else tuple(earlier),
         refusals=tuple(refusals),
         request=episode.request,
+        party=_party(episode),
     )
+
+
+def _party(episode: Episode) -> frozenset[tuple[str, str]]:
+    """What tells whose episode it is; two that share a part are of one user."""
+    known = (
+        ("episode", episode.episode_id),
+        ("episode", episode.resumes),
+        ("session", episode.session_id),
+        ("user", episode.metadata.get("user")),
+    )
+    return frozenset((kind, name) for kind, name in known if name)
 
 
 def _blamed(step: Step) -> frozenset[str]:

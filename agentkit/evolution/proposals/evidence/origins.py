@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
 from agentkit.evolution.proposals.evidence.rule_of import values_of
 from agentkit.evolution.proposals.stated.forms import is_own_form
 from agentkit.evolution.validation.folding import folded
-from agentkit.evolution.validation.origins import every_text, speaks_as
+from agentkit.evolution.validation.origins import TRUSTED, speaks_as
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import Form, OneOf, Rule
+from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence
 from agentkit.tools.rules.inherited import ToolsByName
 
 OWN_WORDS = "words of this package"
@@ -27,55 +28,55 @@ def own(*texts: str) -> tuple[TextOrigin, ...]:
 
 
 def quoted(
-    text: str,
-    calls: Iterable[ObservedCall],
-    definition: ToolDefinition,
-    tools: ToolsByName,
-    *,
-    part: str = "",
+    text: str, definition: ToolDefinition, tools: ToolsByName, *, is_constant: bool
 ) -> TextOrigin:
     """The origin of a text that a tool wrote into its refusals.
 
-    A refusal may repeat an argument. What stands inside an argument of every refused call is
-    therefore whatever the user or the model gave, not what the tool says.
-
     Args:
         text: The text.
-        calls: The refused calls behind it.
         definition: The tool.
         tools: All tools, by which a composite is as trusted as its parts.
-        part: The part of the text that is the tool's, where the rest is a fixed phrase.
+        is_constant: Whether the tool says it whatever it is given.
     """
+    if not is_constant:
+        where = f"what {definition.name} may repeat of a call that it refuses"
+        return TextOrigin(text=text, kind="user", where=where)
     kind = speaks_as(definition, tools)
-    if kind == "code" and all(_repeats(call, part or text) for call in calls):
-        return TextOrigin(
-            text=text, kind="user", where=f"an argument that {definition.name} repeats"
-        )
     return TextOrigin(text=text, kind=kind, where=f"{definition.name}, refusing a call")
 
 
 def origins_of_rule(
     rule: Rule,
-    calls: Collection[ObservedCall],
     record: ToolRecord,
     definition: ToolDefinition,
     tools: ToolsByName,
+    *,
+    is_constant: bool,
 ) -> tuple[TextOrigin, ...]:
     """Where the texts of a stated rule came from.
 
     Ranges, orders and most forms are told in fixed phrases of this package. Allowed values and
-    patterns are the tool's own.
+    patterns are the tool's own. A rule that a user may have dictated is the user's as a whole, with
+    its numbers: its sentence has an origin then.
     """
     match rule:
         case OneOf(values=values):
-            texts = {value: value for value in values if isinstance(value, str)}
+            texts: tuple[Any, ...] = values
         case Form() if not is_own_form(rule.words, rule.pattern):
-            texts = dict.fromkeys((rule.pattern, rule.words, rule.example), rule.pattern)
+            texts = (rule.pattern, rule.words, rule.example)
         case _:
-            return own(*(getattr(rule, name, "") for name in _FIXED))
+            texts = ()
     used = _used(texts, rule, record, definition)
-    said = (quoted(text, calls, definition, tools, part=texts[text]) for text in texts if text)
-    return tuple(replace(one, is_used=one.text in used) for one in said)
+    said = [
+        replace(quoted(text, definition, tools, is_constant=is_constant), is_used=text in used)
+        for text in texts
+        if text and isinstance(text, str)
+    ]
+    fixed = () if texts else own(*(getattr(rule, name, "") for name in _FIXED))
+    if not is_constant:
+        whole = quoted(rule_sentence(rule), definition, tools, is_constant=False)
+        said.append(replace(whole, is_used=bool(texts) and used.issuperset(texts)))
+    return (*said, *fixed)
 
 
 def of_definition(text: str, other: ToolDefinition, tools: ToolsByName) -> TextOrigin:
@@ -86,35 +87,29 @@ def of_definition(text: str, other: ToolDefinition, tools: ToolsByName) -> TextO
 
 def is_vouched_for(origin: TextOrigin) -> bool:
     """Whether a text can be expected to pass without anybody's agreement."""
-    return origin.kind in {"code", "person"} or origin.is_used
-
-
-def _repeats(call: ObservedCall, text: str) -> bool:
-    """Whether a text stands in an argument."""
-    wanted = folded(text)
-    return any(wanted in folded(given) for given in every_text(call.arguments))
+    return origin.kind in TRUSTED or origin.is_used
 
 
 def _used(
-    wanted: Collection[str], rule: Rule, record: ToolRecord, definition: ToolDefinition
-) -> set[str]:
+    wanted: Iterable[Any], rule: Rule, record: ToolRecord, definition: ToolDefinition
+) -> set[Any]:
     """The values that accepted calls gave before any tool had said them in that conversation.
 
     A call that follows a refusal proves nothing: whoever words the refusal also says what the next
     call gives, and a hostile tool accepts it.
     """
     parameter: str = getattr(rule, "parameter", "")
-    found: set[str] = set()
-    for call in record.accepted:
+    asked, found = set(wanted), set[Any]()
+    for call in record.accepted if asked else ():
         for given in values_of(parameter, call.arguments, definition):
-            is_asked = isinstance(given, str) and given in wanted and given not in found
-            if is_asked and _is_unprompted(given, call):
+            is_scalar = given is None or isinstance(given, str | int | float)
+            if is_scalar and given in asked - found and _is_unprompted(given, call):
                 found.add(given)
     return found
 
 
-def _is_unprompted(value: str, call: ObservedCall) -> bool:
+def _is_unprompted(value: Any, call: ObservedCall) -> bool:
     if call.earlier is None:
         return False
     heard = [*call.refusals, *(one.text for one in call.earlier)]
-    return not any(folded(value) in folded(text) for text in heard)
+    return not any(folded(str(value)) in folded(text) for text in heard)

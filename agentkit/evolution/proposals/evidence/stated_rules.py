@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.evolution.proposals.evidence.attributing import meant
-from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
-from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough, subject
+from agentkit.evolution.proposals.evidence.echoes import is_constant
+from agentkit.evolution.proposals.evidence.lessons import EvidenceRules, Lesson, is_enough, subject
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
 from agentkit.evolution.proposals.evidence.origins import origins_of_rule
 from agentkit.evolution.proposals.evidence.rule_of import (
@@ -31,10 +31,10 @@ from agentkit.evolution.proposals.evidence.rule_of import (
 )
 from agentkit.evolution.proposals.evidence.vetoes import (
     Trial,
+    allows_more,
     is_sound,
     rejects_known,
 )
-from agentkit.evolution.proposals.evidence.wider import allows_more
 from agentkit.evolution.proposals.proposer import PassedOver, PassedOverReason
 from agentkit.evolution.proposals.stated import (
     StatedNeed,
@@ -79,19 +79,39 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Claim:
-    """A rule that one call supports."""
+    """A rule that one call supports.
+
+    Attributes:
+        rule: The rule.
+        call: The call that breaks it.
+        statement: What the refusal says; None for what the definition says itself.
+    """
 
     rule: Rule
     call: ObservedCall
+    statement: Statement | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Agreed:
+    """A rule that enough calls support.
+
+    Attributes:
+        rule: The rule.
+        calls: The calls behind it.
+        against: Refusals that say otherwise.
+        is_constant: Whether the tool says it whatever it is given.
+    """
+
+    rule: Rule
+    calls: list[ObservedCall]
+    against: int
+    is_constant: bool
 
 
 def stated_lessons(seen: Seen) -> Iterator[Lesson]:
     """What the tool says itself about its arguments, as far as calls bear it out."""
-    claims = [
-        _Claim(rule=rule, call=call)
-        for call in seen.record.refused
-        for rule in _claimed(call, call.refusal, seen)
-    ]
+    claims = [claim for call in seen.record.refused for claim in _claimed(call, call.refusal, seen)]
     stated = list(_agreed(claims, seen, basis="The tool says so when it refuses a call"))
     yield from stated
     told = {getattr(lesson.rule, "parameter", "") for lesson in stated}
@@ -99,13 +119,14 @@ def stated_lessons(seen: Seen) -> Iterator[Lesson]:
     yield from _agreed(described, seen, basis="The description says so, and calls broke it")
 
 
-def _claimed(call: ObservedCall, failure: ToolFailure | None, seen: Seen) -> Iterator[Rule]:
+def _claimed(call: ObservedCall, failure: ToolFailure | None, seen: Seen) -> Iterator[_Claim]:
     """The rules that one refusal states and that the refused call breaks."""
     if failure is None or failure.kind == "contract_violated":
         return
     names = seen.definition.signature.properties
     paths = _paths(call, failure, seen)
-    for statement in structured(failure) or stated_in_error(failure.rule, names):
+    of_schema = structured(failure)
+    for statement in of_schema or stated_in_error(failure.rule, names):
         broken = [
             rule
             for rule in _possible(statement, paths, seen)
@@ -113,7 +134,7 @@ def _claimed(call: ObservedCall, failure: ToolFailure | None, seen: Seen) -> Ite
         ]
         chosen = meant(broken, statement, call, failure, seen.definition)
         if chosen is not None:
-            yield chosen
+            yield _Claim(rule=chosen, call=call, statement=None if of_schema else statement)
 
 
 def _paths(call: ObservedCall, failure: ToolFailure, seen: Seen) -> list[str]:
@@ -150,15 +171,17 @@ def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Les
         if made is None:
             seen.pass_over(_unsupported(found, seen))
             continue
-        rule, calls, against = made
+        rule, calls = made.rule, made.calls
         if not _is_news(rule, calls, seen):
             seen.pass_over(_nothing_new(rule, calls, seen))
         elif rejects_known(rule, seen.definition, seen.record):
             seen.pass_over(_contradicted(rule, calls, seen))
         else:
-            origins = origins_of_rule(rule, calls, seen.record, seen.definition, seen.library)
+            origins = origins_of_rule(
+                rule, seen.record, seen.definition, seen.library, is_constant=made.is_constant
+            )
             yield Lesson.from_calls(
-                calls, seen.record, basis=basis, against=against, rule=rule, origins=origins
+                calls, seen.record, basis=basis, against=made.against, rule=rule, origins=origins
             )
 
 
@@ -221,19 +244,16 @@ def _had(rule: Rule, definition: ToolDefinition) -> Rule | None:
     return next((one for one in rules if subject(one) == subject(rule)), None)
 
 
-def _majority(
-    claims: list[_Claim], seen: Seen, had: Rule | None
-) -> tuple[Rule, list[ObservedCall], int] | None:
-    """The rule that enough claims agree on, the calls behind it, and how many say otherwise."""
+def _majority(claims: list[_Claim], seen: Seen, had: Rule | None) -> _Agreed | None:
+    """The rule that enough claims agree on."""
     wider = [one for one in claims if had is not None and allows_more(one.rule, had)]
     made = _agreement(wider, seen) if wider else None
     if made is None:
         return _agreement(claims, seen)
-    rule, calls, _ = made
-    return rule, calls, len(claims) - len(calls)
+    return replace(made, against=len(claims) - len(made.calls))
 
 
-def _agreement(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall], int] | None:
+def _agreement(claims: list[_Claim], seen: Seen) -> _Agreed | None:
     by_rule: dict[str, list[_Claim]] = defaultdict(list)
     for claim in claims:
         by_rule[rule_key(claim.rule)].append(claim)
@@ -242,20 +262,24 @@ def _agreement(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCal
     is_agreed = len(most) >= seen.knobs.least_agreement * len(claims)
     if not is_agreed or not is_enough(calls, seen.record, seen.knobs):
         return None
-    return most[0].rule, calls, len(claims) - len(most)
+    rule = most[0].rule
+    said = [(claim.statement, claim.call) for claim in most if claim.statement is not None]
+    return _Agreed(
+        rule=rule,
+        calls=calls,
+        against=len(claims) - len(most),
+        is_constant=len(said) < len(most) or is_constant(said, _parameter(rule), seen.definition),
+    )
 
 
-def _together(
-    claims: list[_Claim], seen: Seen, had: Rule | None
-) -> tuple[Rule, list[ObservedCall], int] | None:
+def _together(claims: list[_Claim], seen: Seen, had: Rule | None) -> _Agreed | None:
     """A range of which some claims state the one end and some the other, or one was known.
 
     Each part needs agreement and enough calls of its own, so that no bound rests on one call.
     """
     parameter = _parameter(claims[0].rule)
     parts: dict[str, Any] = {}
-    calls: dict[int, ObservedCall] = {}
-    against = 0
+    agreed: list[_Agreed] = []
     for part in _PARTS:
         known = {} if had is None else _said(had, part)
         bare = [
@@ -264,24 +288,25 @@ def _together(
             if (said := _said(claim.rule, part))
         ]
         made = _majority(bare, seen, Between(parameter=parameter, **known)) if bare else None
-        parts |= known if made is None else _said(made[0], part)
-        if made is not None:
-            calls |= {id(call): call for call in made[1]}
-            against = max(against, made[2])
-    if not calls or not set(parts) - {"unit"}:
+        parts |= known if made is None else _said(made.rule, part)
+        agreed += [] if made is None else [made]
+    if not agreed or not set(parts) - {"unit"}:
         return None
     rule = Between(parameter=parameter, **parts)
-    return (rule, list(calls.values()), against) if _is_fit(rule, seen) else None
+    if not is_sound(rule, seen.definition, seen.library):
+        return None
+    return _Agreed(
+        rule=rule,
+        calls=list({id(call): call for made in agreed for call in made.calls}.values()),
+        against=max(made.against for made in agreed),
+        is_constant=all(made.is_constant for made in agreed),
+    )
 
 
 def _said(rule: Rule, names: Iterable[str]) -> dict[str, Any]:
     """The fields of these names that say something."""
     given = {name: getattr(rule, name) for name in names}
     return {name: value for name, value in given.items() if value not in (None, "")}
-
-
-def _is_fit(rule: Rule, seen: Seen) -> bool:
-    return is_sound(rule, seen.definition, seen.library)
 
 
 def _described(seen: Seen) -> Iterator[_Claim]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from agentkit.evolution.proposals.evidence.echoes import is_constant
 from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough
 from agentkit.evolution.proposals.evidence.observed import ObservedCall
 from agentkit.evolution.proposals.evidence.origins import own, quoted
 from agentkit.evolution.proposals.evidence.rule_of import rule_of, structured, value_paths
 from agentkit.evolution.proposals.evidence.stated_rules import Seen
-from agentkit.evolution.proposals.stated import StatedForm, stated_in_error
+from agentkit.evolution.proposals.stated import StatedForm, Statement, stated_in_error
+from agentkit.evolution.validation.report import TextOrigin
 from agentkit.tools.rules import Between, OneOf
 from agentkit.tools.rules.sentences import demand
 from agentkit.tools.schema import excerpt
@@ -26,13 +28,18 @@ def worded_lessons(seen: Seen) -> Iterator[Lesson]:
     A model that breaks the schema it was shown did not read it there. The sentence says the same
     once more in words; no rule is needed for what the contract refuses anyway.
     """
-    said: dict[tuple[str, str, bool], list[ObservedCall]] = defaultdict(list)
+    said: dict[tuple[str, str], list[tuple[Statement, ObservedCall]]] = defaultdict(list)
+    of_contract: dict[tuple[str, str], list[ObservedCall]] = defaultdict(list)
     for call in seen.record.refused:
-        for parameter, text in _words(call, seen):
-            said[parameter, text, False].append(call)
+        for parameter, statement in _forms(call, seen):
+            said[parameter, _sentence(statement.words)].append((statement, call))
         for parameter, text in _of_contract(call, seen):
-            said[parameter, text, True].append(call)
-    for (parameter, text, is_contract), calls in said.items():
+            of_contract[parameter, text].append(call)
+    lessons = [
+        *((about, [call for _, call in found], found) for about, found in said.items()),
+        *((about, calls, None) for about, calls in of_contract.items()),
+    ]
+    for (parameter, text), calls, found in lessons:
         before = seen.definition.description.parameters.get(parameter, "")
         if text.casefold() not in before.casefold() and is_enough(calls, seen.record, seen.knobs):
             basis = "The tool says so when it refuses a call"
@@ -42,9 +49,7 @@ def worded_lessons(seen: Seen) -> Iterator[Lesson]:
                 basis=basis,
                 parameter=parameter,
                 text=text,
-                origins=own(text)
-                if is_contract
-                else (quoted(text, calls, seen.definition, seen.library, part=_picture(text)),),
+                origins=own(text) if found is None else _origins(text, found, parameter, seen),
             )
 
 
@@ -57,19 +62,21 @@ def _parameter(call: ObservedCall, seen: Seen) -> str:
     return parameter if any(value_paths(parameter, seen.definition)) else ""
 
 
-def _words(call: ObservedCall, seen: Seen) -> Iterator[tuple[str, str]]:
+def _origins(
+    text: str, found: Collection[tuple[Statement, ObservedCall]], parameter: str, seen: Seen
+) -> tuple[TextOrigin, ...]:
+    is_own = is_constant(found, parameter, seen.definition)
+    return (quoted(text, seen.definition, seen.library, is_constant=is_own),)
+
+
+def _forms(call: ObservedCall, seen: Seen) -> Iterator[tuple[str, StatedForm]]:
     """Forms that the tool tells in words of its own."""
     parameter = _parameter(call, seen)
     if call.refusal is None or not parameter:
         return
     for statement in stated_in_error(call.refusal.rule):
         if isinstance(statement, StatedForm) and not (statement.pattern or statement.format):
-            yield parameter, _sentence(statement.words)
-
-
-def _picture(sentence: str) -> str:
-    """What of a sentence about a form is the tool's: the part in quotation marks."""
-    return sentence.partition("'")[2].rpartition("'")[0]
+            yield parameter, statement
 
 
 def _of_contract(call: ObservedCall, seen: Seen) -> Iterator[tuple[str, str]]:
