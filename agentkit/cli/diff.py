@@ -13,7 +13,7 @@ from agentkit.cli.output import print_json
 from agentkit.cli.sources import label, read_source, split_version
 from agentkit.errors import UsageError
 from agentkit.export import diff as diffing
-from agentkit.export.evidence import GateEvidence, gate_evidence
+from agentkit.export.artifact import GateEvidence, gate_evidence
 from agentkit.library import Library
 
 

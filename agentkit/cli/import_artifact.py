@@ -18,7 +18,7 @@ from agentkit.cli.stores import event_signer, opened, person
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
-from agentkit.export import importing, requests
+from agentkit.export import importing
 from agentkit.library import signing
 from agentkit.library.conflicts import ConflictPolicy
 from agentkit.library.opening import file_of
@@ -62,7 +62,7 @@ def import_artifact(file: str, choices: ArtifactChoices, *, store_url: str, as_j
     if one.restore:
         _restore(artifact, store_url, trusted=bool(texts), as_json=as_json)
         return
-    request = requests.ImportRequest(
+    request = importing.ImportRequest(
         person=person(),
         on_conflict=one.on_conflict,
         approved=one.approved,
@@ -98,8 +98,8 @@ def _restore(artifact: exporting.Artifact, store_url: str, *, trusted: bool, as_
         click.echo(f"restored to library version {version} with {events:,} events")
 
 
-def _print(report: requests.ImportReport, *, dry_run: bool) -> None:
-    outcomes = get_args(requests.Outcome)
+def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
+    outcomes = get_args(importing.Outcome)
     counts = {outcome: len(report.of(outcome)) for outcome in outcomes}
     told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     what = "nothing was written" if dry_run else f"library version {report.version}"
@@ -122,7 +122,7 @@ def _print(report: requests.ImportReport, *, dry_run: bool) -> None:
     _advise(report)
 
 
-def _advise(report: requests.ImportReport) -> None:
+def _advise(report: importing.ImportReport) -> None:
     if report.of("refused"):
         say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
     held = report.of("held")
@@ -143,5 +143,5 @@ def _advise(report: requests.ImportReport) -> None:
         say(f"the worked calls of {count} were not tried ({why}); --tools CODE tries them")
 
 
-def _is_about_words(tool: requests.ImportedTool) -> bool:
+def _is_about_words(tool: importing.ImportedTool) -> bool:
     return OVERRULABLE_OF_ARRIVALS.issuperset(check.code for check in tool.failed)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
-    from agentkit.export.artifact import Artifact, ArtifactChange
-    from agentkit.export.collecting import artifact_of
-    from agentkit.export.evidence import GateEvidence
+    from agentkit.export.artifact import Artifact, ArtifactChange, GateEvidence, artifact_of
     from agentkit.export.file import (
         artifact_digest,
         artifact_text,
@@ -18,27 +16,25 @@ if TYPE_CHECKING:
         signed,
         write_artifact,
     )
-    from agentkit.export.importing import import_artifact
-    from agentkit.export.requests import ImportedTool, ImportReport, ImportRequest
-    from agentkit.export.restoring import restore_artifact
-    from agentkit.export.store import ArtifactStore, open_artifact
+    from agentkit.export.importing import ImportedTool, ImportReport, ImportRequest, import_artifact
+    from agentkit.export.store import ArtifactStore, open_artifact, restore_artifact
 
 _MODULES = {
     "Artifact": "agentkit.export.artifact",
     "ArtifactChange": "agentkit.export.artifact",
     "ArtifactStore": "agentkit.export.store",
-    "GateEvidence": "agentkit.export.evidence",
-    "ImportReport": "agentkit.export.requests",
-    "ImportRequest": "agentkit.export.requests",
-    "ImportedTool": "agentkit.export.requests",
+    "GateEvidence": "agentkit.export.artifact",
+    "ImportReport": "agentkit.export.importing",
+    "ImportRequest": "agentkit.export.importing",
+    "ImportedTool": "agentkit.export.importing",
     "artifact_digest": "agentkit.export.file",
-    "artifact_of": "agentkit.export.collecting",
+    "artifact_of": "agentkit.export.artifact",
     "artifact_text": "agentkit.export.file",
     "import_artifact": "agentkit.export.importing",
     "open_artifact": "agentkit.export.store",
     "parse_artifact": "agentkit.export.file",
     "read_artifact": "agentkit.export.file",
-    "restore_artifact": "agentkit.export.restoring",
+    "restore_artifact": "agentkit.export.store",
     "signed": "agentkit.export.file",
     "write_artifact": "agentkit.export.file",
 }

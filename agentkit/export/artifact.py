@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
-from agentkit.export.evidence import GateEvidence
+from agentkit._version import __version__
+from agentkit.errors import ArtifactError, StoreError, ToolNotFoundError
+from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.library.abilities import AppliedChange
+from agentkit.library.copying.changes import changes_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
+from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 
 FORMAT_VERSION = 1
@@ -119,3 +128,195 @@ def snapshot_change(library: Library, *, reason: str) -> ArtifactChange:
 def names_of(changes: Iterable[ArtifactChange]) -> dict[str, None]:
     """Every tool that the changes tell of, in the order in which it first appears."""
     return {one.name: None for change in changes for one in change.upserts}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GateEvidence:
+    """Why one proposal serves.
+
+    Attributes:
+        tool: The tool that it changed.
+        proposal_id: The proposal.
+        state: Where it stands: ``active``, or what became of it since.
+        digest: Of the definition that it brought.
+        author: Who suggested it.
+        reason: Why, in words.
+        agreed: Who agreed to it: ``judge``, ``person``.
+        reports: What each gate said, oldest first.
+    """
+
+    tool: str
+    proposal_id: str
+    state: str
+    digest: str
+    author: str
+    reason: str = ""
+    agreed: tuple[str, ...] = ()
+    reports: tuple[GateReport, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The evidence as a JSON object."""
+        return {
+            "tool": self.tool,
+            "proposal_id": self.proposal_id,
+            "state": self.state,
+            "digest": self.digest,
+            "author": self.author,
+            "reason": self.reason,
+            "agreed": list(self.agreed),
+            "reports": [report.to_json() for report in self.reports],
+        }
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> GateEvidence:
+        """The inverse of ``to_json``.
+
+        Raises:
+            ArtifactError: The record holds something else.
+            StoreFormatError: A report in it is none.
+        """
+        texts = ("tool", "proposal_id", "state", "digest", "author", "reason")
+        try:
+            return cls(
+                **{name: _text(record[name]) for name in texts},
+                agreed=tuple(_text(one) for one in record["agreed"]),
+                reports=tuple(map(GateReport.from_json, record["reports"])),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ArtifactError(f"not gate evidence ({error}): {str(record)[:200]}") from error
+
+
+def gate_evidence(events: Iterable[LibraryEvent]) -> tuple[GateEvidence, ...]:
+    """The evidence of every proposal that became active, in the order of the proposals.
+
+    Raises:
+        StoreFormatError: The events are no chain, or of a kind that this agentkit does not know.
+    """
+    records = Ledger().after(events).proposals.values()
+    return tuple(_evidence(record) for record in records if record.activation is not None)
+
+
+def _evidence(record: ProposalRecord) -> GateEvidence:
+    activation = record.activation
+    reports = (
+        GateReport.from_json({key: value for key, value in event.facts.items() if key != "stage"})
+        for event in record.assessments
+    )
+    return GateEvidence(
+        tool=record.tool_name,
+        proposal_id=record.proposal_id,
+        state=record.state,
+        digest="" if activation is None else activation.digest_after,
+        author=record.author.name,
+        reason=record.reason,
+        agreed=record.agreed,
+        reports=tuple(reports),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, got {value!r:.80}")
+    return value
+
+
+def artifact_of(
+    source: LibraryStore | Library,
+    *,
+    version: int | None = None,
+    history: bool = True,
+    only: Iterable[str] = (),
+) -> Artifact:
+    """Everything about a library that can leave its store.
+
+    Args:
+        source: A store; or a library in memory, which has no history.
+        version: The library version; None for the newest. Nothing later is told.
+        history: Whether earlier revisions and the events go along. Without them the evidence of
+            gates still does.
+        only: Names of tools, to take these and what they call instead of all; without history,
+            because a part of a chain of events proves nothing.
+
+    Raises:
+        StoreError: There is no such version, or the store holds no tool.
+        ToolNotFoundError: ``only`` names a tool that is not there.
+        LibraryError: A tool that one of ``only`` calls is not there.
+
+    Example:
+        >>> from agentkit import open_store
+        >>> from agentkit.library import LibraryChange
+        >>> from agentkit.testing import sample_library
+        >>> store = open_store("memory:")
+        >>> change = LibraryChange(proposal_id="1", upserts=sample_library().definitions[:3])
+        >>> store.commit(change, expected_version=0)
+        1
+        >>> artifact = artifact_of(store)
+        >>> len(artifact.library), artifact.library.version, artifact.has_history
+        (3, 1, True)
+    """
+    if isinstance(source, Library):
+        return _of_library(_part(source, tuple(only)))
+    library = source.load(version)
+    if not library:
+        raise StoreError("there is nothing to export: the library holds no tool")
+    events = tuple(_until(source.events(), library.version))
+    evidence = gate_evidence(events)
+    wanted = tuple(only)
+    if wanted or not history:
+        part = _part(library, wanted)
+        bare = _of_library(part)
+        kept = tuple(one for one in evidence if one.tool in part)
+        return Artifact(library=part, changes=bare.changes, evidence=kept, made_with=bare.made_with)
+    changes = takewhile(lambda one: one.version <= library.version, changes_of(source))
+    return Artifact(
+        library=library,
+        changes=tuple(map(_change, changes)),
+        events=events,
+        evidence=evidence,
+        made_with=__version__,
+    )
+
+
+def _of_library(library: Library) -> Artifact:
+    change = snapshot_change(library, reason="exported without its history")
+    return Artifact(library=library, changes=(change,), made_with=__version__)
+
+
+def _part(library: Library, names: tuple[str, ...]) -> Library:
+    """The tools of these names and all that they call; the whole library for no names."""
+    if not names:
+        return library
+    wanted: dict[str, None] = {}
+    open_ = list(names)
+    while open_:
+        name = open_.pop()
+        if name in wanted:
+            continue
+        if name not in library:
+            raise ToolNotFoundError(name, nearest=library.nearest(name), version=library.version)
+        wanted[name] = None
+        open_ += library.dag.children[name]
+    kept = [tool for tool in library if tool.name in wanted]
+    return Library(kept, version=library.version)
+
+
+def _until(events: Sequence[LibraryEvent], version: int) -> Iterator[LibraryEvent]:
+    """The beginning of the chain, up to the last event before a later library version."""
+    for event in events:
+        if event.library_version > version:
+            return
+        yield event
+
+
+def _change(applied: AppliedChange) -> ArtifactChange:
+    change = applied.change
+    return ArtifactChange(
+        version=applied.version,
+        upserts=change.upserts,
+        removals=change.removals,
+        proposal_id=change.proposal_id,
+        author=change.author,
+        reason=change.reason,
+        evidence=change.evidence,
+        created_at=change.created_at,
+    )

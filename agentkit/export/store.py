@@ -6,11 +6,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentkit.episodes import Episode
-from agentkit.errors import ReadOnlyStoreError, StoreError, StoreLookupError, UsageError
+from agentkit.errors import (
+    ArtifactError,
+    ReadOnlyStoreError,
+    StoreError,
+    StoreLookupError,
+    UsageError,
+)
+from agentkit.evolution.lifecycle.arriving import text_faults
+from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.export.artifact import Artifact, ArtifactChange
 from agentkit.export.file import read_artifact
 from agentkit.library.abilities import AppliedChange
 from agentkit.library.changes import check_filter, no_such_version
+from agentkit.library.copying.writing import copy_library
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
@@ -27,7 +36,7 @@ class ArtifactStore:
         artifact: What it shows.
 
     Example:
-        >>> from agentkit.export.collecting import artifact_of
+        >>> from agentkit.export.artifact import artifact_of
         >>> from agentkit.testing import sample_library
         >>> store = ArtifactStore(artifact_of(sample_library()))
         >>> store.load() == store.load(store.versions()[-1]), len(store.history("weather_now"))
@@ -173,3 +182,56 @@ def _revision(tool_name: str, change: ArtifactChange) -> ToolRevision | None:
         evidence=change.evidence,
         created_at=change.created_at,
     )
+
+
+def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool = False) -> int:
+    """Make a store what the artifact's store was: every version, every event, as it was.
+
+    Versions have their numbers, changes their ids, authors, reasons and times, and events their
+    hashes and signatures, so that ``agentkit log --verify`` holds.
+
+    Nothing is validated but the texts of the definitions, which must pass the same checks as on
+    import: a history can not be taken in by parts.
+
+    Args:
+        artifact: One that has its history.
+        store: An empty store.
+        trusted: Leave the texts alone, because the signature was checked.
+
+    Returns:
+        The library version.
+
+    Raises:
+        UsageError: The store is not empty, or the artifact has no history.
+        ArtifactError: A text is suspicious.
+        StoreError: The store failed; what was restored before stays, and the store must be made
+            anew.
+    """
+    if not artifact.has_history:
+        raise UsageError(
+            "the artifact has no history to restore; import it ('agentkit import'), or export it "
+            "with its history"
+        )
+    if store.versions() or store.events():
+        raise UsageError("a history is restored into an empty store, and this one holds something")
+    if not trusted:
+        _check_texts(artifact)
+    version = artifact.changes[-1].version
+    copy_library(ArtifactStore(artifact), store, artifact.events, after=0, until=version)
+    return version
+
+
+def _check_texts(artifact: Artifact) -> None:
+    seen: set[str] = set()
+    for change in artifact.changes:
+        for definition in change.upserts:
+            if definition.digest in seen:
+                continue
+            seen.add(definition.digest)
+            failed = text_faults(definition)
+            if failed:
+                raise ArtifactError(
+                    f"{definition.name!r} of version {change.version}: {failed[0]}; check who "
+                    "made the artifact (its signature), or import what is not suspicious",
+                    place=f"changes ({definition.name!r})",
+                )

@@ -9,8 +9,7 @@ from agentkit._lazy import lazy_door
 if TYPE_CHECKING:
     from agentkit.export.diff.comparing import LibraryDiff, ToolChange, compare_libraries
     from agentkit.export.diff.contracts import ContractChange, contract_changes
-    from agentkit.export.diff.page import diff_markdown
-    from agentkit.export.diff.words import headline
+    from agentkit.export.diff.page import diff_markdown, headline
 
 _MODULES = {
     "ContractChange": "agentkit.export.diff.contracts",
@@ -19,7 +18,7 @@ _MODULES = {
     "compare_libraries": "agentkit.export.diff.comparing",
     "contract_changes": "agentkit.export.diff.contracts",
     "diff_markdown": "agentkit.export.diff.page",
-    "headline": "agentkit.export.diff.words",
+    "headline": "agentkit.export.diff.page",
 }
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from agentkit.errors import CompositeError
 from agentkit.evolution.lifecycle.differences import Difference, differences
+from agentkit.export.artifact import GateEvidence
 from agentkit.export.diff.contracts import ContractChange, contract_changes
-from agentkit.export.evidence import GateEvidence
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.tools.composite.codec import program_from_json

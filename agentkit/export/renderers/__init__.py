@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
-    from agentkit.export.renderers.anthropic_tools import render_anthropic
     from agentkit.export.renderers.formats import FORMATS, Format, render
     from agentkit.export.renderers.gemini import gemini_names, render_gemini
-    from agentkit.export.renderers.json_schemas import render_json_schema
     from agentkit.export.renderers.markdown_pages import render_markdown
-    from agentkit.export.renderers.mcp_tools import render_mcp
-    from agentkit.export.renderers.openai_chat import render_openai_chat
-    from agentkit.export.renderers.openai_responses import render_openai_responses
+    from agentkit.export.renderers.providers import (
+        render_anthropic,
+        render_json_schema,
+        render_mcp,
+        render_openai_chat,
+        render_openai_responses,
+    )
     from agentkit.export.renderers.python_stubs import render_python_stubs
     from agentkit.export.renderers.rendering import Loss, Renderer, Rendering
 
@@ -27,13 +29,13 @@ _MODULES = {
     "Rendering": f"{_HERE}.rendering",
     "gemini_names": f"{_HERE}.gemini",
     "render": f"{_HERE}.formats",
-    "render_anthropic": f"{_HERE}.anthropic_tools",
+    "render_anthropic": f"{_HERE}.providers",
     "render_gemini": f"{_HERE}.gemini",
-    "render_json_schema": f"{_HERE}.json_schemas",
+    "render_json_schema": f"{_HERE}.providers",
     "render_markdown": f"{_HERE}.markdown_pages",
-    "render_mcp": f"{_HERE}.mcp_tools",
-    "render_openai_chat": f"{_HERE}.openai_chat",
-    "render_openai_responses": f"{_HERE}.openai_responses",
+    "render_mcp": f"{_HERE}.providers",
+    "render_openai_chat": f"{_HERE}.providers",
+    "render_openai_responses": f"{_HERE}.providers",
     "render_python_stubs": f"{_HERE}.python_stubs",
 }
 

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.export.renderers.anthropic_tools import render_anthropic
 from agentkit.export.renderers.gemini import render_gemini
-from agentkit.export.renderers.json_schemas import render_json_schema
 from agentkit.export.renderers.markdown_pages import render_markdown
-from agentkit.export.renderers.mcp_tools import render_mcp
-from agentkit.export.renderers.openai_chat import render_openai_chat
-from agentkit.export.renderers.openai_responses import render_openai_responses
+from agentkit.export.renderers.providers import (
+    render_anthropic,
+    render_json_schema,
+    render_mcp,
+    render_openai_chat,
+    render_openai_responses,
+)
 from agentkit.export.renderers.python_stubs import render_python_stubs
 from agentkit.export.renderers.rendering import Renderer, Rendering, definitions_of
 from agentkit.library.library import Library

@@ -13,15 +13,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentkit.evaluation.doctor.provider_rules import GEMINI_FORMATS, GEMINI_KEYWORDS
-from agentkit.export.renderers.parts import lost_parts, renamed
-from agentkit.export.renderers.references import (
+from agentkit.export.renderers.rendering import Loss, Rendering, definitions_of, lost_parts, renamed
+from agentkit.export.renderers.saying import (
     MOST_SCHEMAS,
+    Notes,
     RecursiveReference,
     followed,
     resolved,
 )
-from agentkit.export.renderers.rendering import Loss, Rendering, definitions_of
-from agentkit.export.renderers.saying import Notes
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.models.wire.names import LONGEST_NAME, WireNames

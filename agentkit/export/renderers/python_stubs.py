@@ -7,15 +7,21 @@ Every tool is a function whose parameters go by name. Objects with listed fields
 from __future__ import annotations
 
 import json
+import keyword
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentkit.export.renderers.parts import lost_parts
-from agentkit.export.renderers.python_names import is_python_name, python_names
-from agentkit.export.renderers.references import RecursiveReference, followed, resolved
-from agentkit.export.renderers.rendering import Loss, Rendering, definitions_of
-from agentkit.export.renderers.saying import SILENT, Notes, in_words, joined
+from agentkit.export.renderers.rendering import Loss, Rendering, definitions_of, lost_parts
+from agentkit.export.renderers.saying import (
+    SILENT,
+    Notes,
+    RecursiveReference,
+    followed,
+    in_words,
+    joined,
+    resolved,
+)
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
@@ -250,3 +256,34 @@ def _docstring(lines: Iterable[str]) -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
+
+
+_FOREIGN = re.compile(r"[^0-9a-zA-Z_]")
+
+
+def is_python_name(name: str) -> bool:
+    """Whether a name can be written in a ``def`` as it is."""
+    return name.isidentifier() and not keyword.iskeyword(name) and name.isascii()
+
+
+def python_names(names: Iterable[str]) -> dict[str, str]:
+    """An identifier for each name, all different; a name that is one stays.
+
+    Example:
+        >>> python_names(["get weather", "class", "add"])
+        {'get weather': 'get_weather', 'class': 'class_', 'add': 'add'}
+    """
+    given = list(dict.fromkeys(names))
+    found = {name: name for name in given if is_python_name(name)}
+    taken = set(found)
+    for name in given:
+        if name in found:
+            continue
+        wanted = _FOREIGN.sub("_", name) or "_"
+        if wanted[0].isdigit():
+            wanted = f"_{wanted}"
+        while keyword.iskeyword(wanted) or wanted in taken:
+            wanted += "_"
+        taken.add(wanted)
+        found[name] = wanted
+    return {name: found[name] for name in given}

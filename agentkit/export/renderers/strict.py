@@ -16,14 +16,14 @@ from typing import Any
 
 from agentkit.evaluation.doctor.parts import parts
 from agentkit.evaluation.doctor.provider_rules import STRICT_DEPTH, STRICT_PROPERTIES, STRICT_VALUES
-from agentkit.export.renderers.references import (
+from agentkit.export.renderers.rendering import takes_null
+from agentkit.export.renderers.saying import (
     MOST_SCHEMAS,
+    Notes,
     RecursiveReference,
     followed,
     resolved,
 )
-from agentkit.export.renderers.rendering import takes_null
-from agentkit.export.renderers.saying import Notes
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 
@@ -264,3 +264,44 @@ def nullable(schema: dict[str, Any]) -> dict[str, Any]:
     if "enum" in schema:
         wider["enum"] = [*schema["enum"], None]
     return wider
+
+
+@dataclass(kw_only=True, slots=True)
+class StrictRequest:
+    """Counts what the strict tools of one request come to.
+
+    Attributes:
+        mode: What the provider takes.
+        tools: How many tools are strict so far.
+        optional: How many parameters of these are optional.
+        unions: How many of their parameters have several types.
+    """
+
+    mode: StrictMode
+    tools: int = 0
+    optional: int = 0
+    unions: int = 0
+
+    def takes(self, schema: JsonObject) -> str:
+        """Count one more tool; why it has no place in the request, or empty when it has.
+
+        Args:
+            schema: Of its arguments, as ``strict_schema`` made it.
+        """
+        every = [part.schema for part in parts(schema)]
+        tools = self.tools + 1
+        optional = self.optional + sum(
+            len(one.get("properties", ())) - len(one.get("required", ())) for one in every
+        )
+        unions = self.unions + sum(
+            "anyOf" in one or isinstance(one.get("type"), list) for one in every
+        )
+        for what, number, most in (
+            ("strict tools", tools, self.mode.most_tools),
+            ("optional parameters", optional, self.mode.most_optional),
+            ("parameters of several types", unions, self.mode.most_unions),
+        ):
+            if most is not None and number > most:
+                return f"it would be {number:,} {what} in one request, where {most:,} are taken"
+        self.tools, self.optional, self.unions = tools, optional, unions
+        return ""
