@@ -1,7 +1,4 @@
-"""6. Why it failed: labels for turns, and failures in words that a model can act on.
-
-``diagnose`` is in the module of its own name: ``agentkit.diagnosis.diagnose.diagnose``.
-"""
+"""6. Why it failed: labels for turns, and failures in words that a model can act on."""
 
 from __future__ import annotations
 
@@ -10,10 +7,9 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
-    from agentkit.diagnosis.diagnose import diagnose_conversation
+    from agentkit.diagnosis.labelling import diagnose, diagnose_conversation
     from agentkit.diagnosis.labels import PRECEDENCE, dominant, label_distribution
-    from agentkit.diagnosis.profile import FailureProfile
-    from agentkit.diagnosis.rates import FailureRate, PositionLabels
+    from agentkit.diagnosis.profile import FailureProfile, FailureRate, PositionLabels
     from agentkit.diagnosis.wording import describe_failure
 
 __all__ = [
@@ -22,6 +18,7 @@ __all__ = [
     "FailureRate",
     "PositionLabels",
     "describe_failure",
+    "diagnose",
     "diagnose_conversation",
     "dominant",
     "label_distribution",
@@ -29,11 +26,12 @@ __all__ = [
 
 _MODULES = {
     "FailureProfile": "agentkit.diagnosis.profile",
-    "FailureRate": "agentkit.diagnosis.rates",
+    "FailureRate": "agentkit.diagnosis.profile",
     "PRECEDENCE": "agentkit.diagnosis.labels",
-    "PositionLabels": "agentkit.diagnosis.rates",
+    "PositionLabels": "agentkit.diagnosis.profile",
     "describe_failure": "agentkit.diagnosis.wording",
-    "diagnose_conversation": "agentkit.diagnosis.diagnose",
+    "diagnose": "agentkit.diagnosis.labelling",
+    "diagnose_conversation": "agentkit.diagnosis.labelling",
     "dominant": "agentkit.diagnosis.labels",
     "label_distribution": "agentkit.diagnosis.labels",
 }

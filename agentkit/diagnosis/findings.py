@@ -2,16 +2,69 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentkit.diagnosis.call_checker import CallChecker
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule, label_of_failure
-from agentkit.diagnosis.unread_calls import unread_call
 from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, FailureLabel, Turn
+from agentkit.errors import DefinitionError
 from agentkit.library.library import Library
-from agentkit.messages import FailureKind, ToolCall, ToolFailure, ToolResult
+from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure, ToolResult
+from agentkit.metrics.remembering import remembered
+from agentkit.models.call_parser import parse_calls
+from agentkit.tools import rules  # a door: they load when a tool has some
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+
+if TYPE_CHECKING:
+    from agentkit.tools.rules.refusal import RuleChecker
+
+
+class CallChecker:
+    """Says what keeps calls from being run.
+
+    Args:
+        library: The tools that may be called.
+        names_all: Whether a tool that is not in the library can not be called.
+    """
+
+    def __init__(self, library: Library, *, names_all: bool = True) -> None:
+        self._library = library
+        self._names_all = names_all
+
+    def failure(self, call: ToolCall) -> ToolFailure | None:
+        """Why the call would have been refused; None when it would have been run."""
+        if call.malformed is not None:
+            rule = f"It was: {call.malformed[:200]!r}."
+            return ToolFailure(kind="malformed_arguments", rule=rule)
+        tool = self._library.get(call.name)
+        if tool is None:
+            return self._unknown(call.name) if self._names_all else None
+        try:
+            checked = _validator(tool.definition).runnable(call.arguments)
+        except DefinitionError as error:  # the schema is broken, not the call
+            return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
+        if isinstance(checked, ArgumentProblem):
+            return checked.failure()
+        checker = _rules(tool.definition) if tool.definition.specification.rules else None
+        return None if checker is None else checker.refusal(checked)
+
+    def _unknown(self, name: str) -> ToolFailure:
+        nearest = self._library.nearest(name)
+        return ToolFailure(kind="unknown_tool", rule="It is not in the library.", nearest=nearest)
+
+
+@remembered(most=512)  # making one ready costs more than to check a call, and episodes are many
+def _validator(definition: ToolDefinition) -> ArgumentValidator:
+    return ArgumentValidator(definition)
+
+
+@remembered(most=512)
+def _rules(definition: ToolDefinition) -> RuleChecker:
+    return rules.RuleChecker(definition)
+
 
 _EVIDENCE_OF_FAILURE: Mapping[FailureKind, EvidenceKind] = {
     "malformed_arguments": "malformed_arguments",
@@ -216,3 +269,55 @@ def _evidence_kind(failure: ToolFailure) -> EvidenceKind:
     if breaks_learned_rule(failure):
         return _EVIDENCE_OF_RULE.get(failure.cause, "wrong_value")
     return _EVIDENCE_OF_FAILURE.get(failure.kind, "call_failed")
+
+
+_LONGEST = 2_000
+_SHOWN = 200
+_NAME = re.compile(r"[^\W\d][\w.\-]*")
+_MARKS = re.compile(
+    r"</?(?:tool_calls?|function_calls?|functioncall)>|<\|(?:python_tag|tool_call\w*)\|>"
+    r"|\[TOOL_CALLS\]|\"(?:tool_calls|function_call)\"\s*:",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnreadCall:
+    """A call that stayed text.
+
+    Attributes:
+        text: The beginning of it, as written.
+        tool: The offered tool that it names; empty when it names none.
+    """
+
+    text: str
+    tool: str = ""
+
+
+def unread_call(message: AssistantMessage, library: Library) -> UnreadCall | None:
+    """The call that a message without calls evidently tries to make; None when there is none.
+
+    Evident is a text that is nothing but a call of a tool of the library, or that holds the marks
+    with which models are taught to begin a call. A call that is quoted in prose is not.
+    """
+    text = message.text.strip()
+    if message.tool_calls or not text or not len(library):
+        return None
+    is_marked = _MARKS.search(text) is not None
+    if not is_marked and (len(text) > _LONGEST or not set(text) & set("({[")):
+        return None
+    text = text[:_LONGEST]
+    named = _named_in(text, library)
+    parsed = parse_calls(text, named) if named else None
+    called = [call.name for call in parsed.calls if call.name in library] if parsed else []
+    if is_marked:
+        return UnreadCall(text=text[:_SHOWN], tool=called[0] if called else "")
+    if parsed is None or parsed.text or not called:
+        return None
+    return UnreadCall(text=text[:_SHOWN], tool=called[0])
+
+
+def _named_in(text: str, library: Library) -> list[ToolDefinition]:
+    """The tools whose names stand in a text, so that the parser need not look at all of them."""
+    names = dict.fromkeys(_NAME.findall(text))
+    return [library[name].definition for name in names if name in library]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, Any, Literal, cast
 
-from agentkit.episodes.episode import Episode
-from agentkit.episodes.jsonl import BrokenLine, encode_episode, read_episodes
-from agentkit.episodes.parquet import read_parquet, write_parquet
+from agentkit.episodes.episode import Episode, Turn
+from agentkit.episodes.jsonl import BrokenLine, decode_episode, encode_episode, read_episodes
 from agentkit.episodes.replacing import replaced
-from agentkit.errors import UsageError
+from agentkit.errors import EpisodeFormatError, MissingExtraError, UsageError
+from agentkit.reading import LIMIT_VARIABLE, expanded_limit, streamed_limit
 
 FileFormat = Literal["jsonl", "jsonl.gz", "parquet"]
 
@@ -112,3 +114,216 @@ def import_episodes(
     with Path(path).open("rb") as file:
         is_parquet = file.read(len(_PARQUET)) == _PARQUET
     return read_parquet(path) if is_parquet else read_episodes(path, on_broken=on_broken)
+
+
+SCHEMA_VERSION = 1
+"""Of the columns; stands in the file's metadata as ``agentkit.episodes``."""
+
+_GROUP_ROWS = 5_000
+_GROUP_BYTES = 16 * 1024 * 1024
+_READ_ROWS = 256
+_LARGEST = 2**63
+
+
+def write_parquet(path: str | os.PathLike[str], episodes: Iterable[Episode]) -> int:
+    """Write episodes to a new file, or in the place of an old one once all are written.
+
+    A row group of at most 5,000 rows or 16 MiB is held at a time.
+
+    Returns:
+        How many were written.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        EpisodeFormatError: An episode holds a value that JSON can not. Nothing is written.
+        OSError: The file can not be written.
+    """
+    arrow, parquet = _pyarrow()
+    schema = _schema(arrow)
+    count = 0
+    with (
+        replaced(path) as draft,
+        draft.open("wb") as sink,  # given a name, Arrow would look for places in a pipe
+        parquet.ParquetWriter(sink, schema, compression="zstd") as writer,
+    ):
+        for rows in _groups(episodes):
+            writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
+            count += len(rows)
+    return count
+
+
+def read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
+    """The episodes of a file that ``write_parquet`` made, lazily, in order.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        EpisodeFormatError: The file is damaged, has no column ``record``, or holds something there
+            that is no episode.
+        OSError: The file can not be read.
+    """
+    arrow, parquet = _pyarrow()
+    with Path(path).open("rb") as source:
+        try:
+            names = parquet.read_schema(source).names
+            if "record" not in names:
+                raise EpisodeFormatError(
+                    f"{path} holds no episodes: it has no column 'record', only {', '.join(names)}"
+                )
+            # A text that stands in many rows is then held once, as in the file.
+            file = parquet.ParquetFile(source, read_dictionary=["record"])
+            left = streamed_limit(Path(path).stat().st_size)
+            _check_groups(file.metadata, path, left)
+            for batch in file.iter_batches(_READ_ROWS, columns=["record"]):
+                for record in batch.column(0):
+                    text = record.as_py() or ""
+                    left -= len(text) + 1
+                    if left < 0:
+                        raise _grows(path)
+                    yield decode_episode(text)
+        except arrow.ArrowInvalid as error:
+            raise EpisodeFormatError(
+                f"{path} is no Parquet file, or is damaged: {error}"
+            ) from error
+
+
+def _check_groups(metadata: Any, path: str | os.PathLike[str], most: int) -> None:
+    """Refuse pages that unpack to more than memory should hold; a row group is held at a time."""
+    for place in range(metadata.num_row_groups):
+        group = metadata.row_group(place)
+        size = sum(group.column(at).total_uncompressed_size for at in range(group.num_columns))
+        if size > min(most, expanded_limit(most)):
+            raise _grows(path)
+
+
+def _grows(path: str | os.PathLike[str]) -> EpisodeFormatError:
+    return EpisodeFormatError(
+        f"{path} unpacks to far more than its size; a file that you trust is read with "
+        f"{LIMIT_VARIABLE}=10 in the environment"
+    )
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError(
+            "Parquet", package="pyarrow", install='pip install "agentkit-evolve[parquet]"'
+        ) from error
+    return pa, pq
+
+
+def _schema(arrow: Any) -> Any:
+    text, whole, number = arrow.string(), arrow.int64(), arrow.float64()
+    words = arrow.dictionary(arrow.int32(), text)
+    call = {"turn": whole, "call_id": text, "name": words, "arguments": text}
+    call |= {"status": words, "failure": words}
+    columns = {
+        "episode_id": text,
+        "session_id": text,
+        "started_at": arrow.timestamp("us", tz="UTC"),
+        "request": text,
+        "model": words,
+        "error": text,
+        "stop_reason": words,
+        "library_version": whole,
+        "seconds": number,
+        "requests": whole,
+        "prompt_tokens": whole,
+        "cached_tokens": whole,
+        "completion_tokens": whole,
+        "cost_usd": number,
+        "passed": arrow.bool_(),
+        "score": number,
+        "fault": words,
+        "label": words,
+        "calls": arrow.list_(arrow.struct(list(call.items()))),
+        "metadata": arrow.map_(text, text),
+        "record": text,
+    }
+    return arrow.schema(list(columns.items()), metadata={"agentkit.episodes": str(SCHEMA_VERSION)})
+
+
+def _groups(episodes: Iterable[Episode]) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Rows as they are written together."""
+    rows: list[Mapping[str, Any]] = []
+    size = 0
+    for episode in episodes:
+        row = _row(episode)
+        rows.append(row)
+        size += len(row["record"])
+        if len(rows) == _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
+
+
+def _row(episode: Episode) -> dict[str, Any]:
+    verdict, diagnosis, usage = episode.verdict, episode.diagnosis, episode.usage
+    return {
+        "episode_id": _text(episode.episode_id),
+        "session_id": _text(episode.session_id),
+        "started_at": _time(episode.started_at),
+        "request": _text(episode.request),
+        "model": _text(episode.model),
+        "error": _text(episode.error),
+        "stop_reason": _text(episode.stop_reason),
+        "library_version": _whole(episode.library_version),
+        "seconds": _number(episode.seconds),
+        "requests": _whole(usage.requests),
+        "prompt_tokens": _whole(usage.prompt_tokens),
+        "cached_tokens": _whole(usage.cached_tokens),
+        "completion_tokens": _whole(usage.completion_tokens),
+        "cost_usd": _number(usage.cost_usd),
+        "passed": None if verdict is None else verdict.passed,
+        "score": None if verdict is None else _number(verdict.score),
+        "fault": None if verdict is None else _text(verdict.fault),
+        "label": None if diagnosis is None else _text(diagnosis.label),
+        "calls": [row for place, turn in enumerate(episode.turns) for row in _calls(place, turn)],
+        "metadata": [(_text(name), _text(value)) for name, value in episode.metadata.items()],
+        "record": encode_episode(episode),
+    }
+
+
+def _calls(place: int, turn: Turn) -> Iterator[dict[str, Any]]:
+    results = {result.call_id: result for result in turn.results}
+    for call in turn.message.tool_calls:
+        result = results.get(call.call_id)
+        failure = None if result is None else result.failure
+        yield {
+            "turn": place,
+            "call_id": _text(call.call_id),
+            "name": _text(call.name),
+            "arguments": json.dumps(dict(call.arguments)),
+            "status": None if result is None else _text(result.status),
+            "failure": None if failure is None else _text(failure.kind),
+        }
+
+
+def _text(value: object) -> str | None:
+    """Text that a column takes; half a surrogate pair as its escape."""
+    if not isinstance(value, str):
+        return None
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and -_LARGEST <= value < _LARGEST else None
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float) else None
+    except OverflowError:
+        return None
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(text) if isinstance(text, str) else None
+        if time is None:
+            return None
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from agentkit.agent.selection import SEARCH_TOOL
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.episodes.late_verdicts import with_late_verdicts

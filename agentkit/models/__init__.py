@@ -24,8 +24,7 @@ if TYPE_CHECKING:
         TextDelta,
         ToolChoice,
     )
-    from agentkit.models.openai_compatible import OpenAICompatibleModel
-    from agentkit.models.prices import Price
+    from agentkit.models.openai_compatible import OpenAICompatibleModel, Price
     from agentkit.models.prompt_format import render_calls
     from agentkit.models.prompted import PromptedModel
     from agentkit.models.resolve import resolve_model
@@ -60,7 +59,7 @@ _MODULES = {
     "ModelResponse": _BASE,
     "ModelSettings": _BASE,
     "OpenAICompatibleModel": "agentkit.models.openai_compatible",
-    "Price": "agentkit.models.prices",
+    "Price": "agentkit.models.openai_compatible",
     "PromptedModel": "agentkit.models.prompted",
     "RetryPolicy": "agentkit.models.retries",
     "StreamingChatModel": _BASE,

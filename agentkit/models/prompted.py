@@ -7,6 +7,9 @@ decoding), ``constrained=True`` makes every call well-formed.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +22,6 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models.answer_stream import AnswerStream
 from agentkit.models.base import (
     ChatModel,
     ModelEvent,
@@ -28,7 +30,7 @@ from agentkit.models.base import (
     StreamingChatModel,
     TextDelta,
 )
-from agentkit.models.call_schema import answer_schema, call_schema
+from agentkit.models.call_schema import ANSWER, answer_schema, call_schema
 from agentkit.models.prompt_format import (
     PromptFormat,
     parse_answer,
@@ -39,6 +41,20 @@ from agentkit.models.prompt_format import (
     render_system_prompt,
 )
 from agentkit.tools.definition import ToolDefinition
+
+_MARK_DIGITS = 20
+
+
+def mark_for(text: str) -> str:
+    """A mark that does not occur in a text, and that its author could not have put there.
+
+    Args:
+        text: The material.
+    """
+    mark = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:_MARK_DIGITS]
+    while mark in text:  # out of reach for an author, and yet it costs nothing to make sure
+        mark = hashlib.sha256(mark.encode()).hexdigest()[:_MARK_DIGITS]
+    return mark
 
 
 class PromptedModel:
@@ -237,3 +253,47 @@ async def _in_one_piece(response: ModelResponse, *, shown: int) -> AsyncIterator
 def _said(texts: Sequence[str]) -> Iterator[UserMessage]:
     if texts:
         yield UserMessage(text="\n".join(texts))
+
+
+_OPENING = re.compile(rf'\s*\{{\s*"{ANSWER}"\s*:\s*"')
+_WHOLE = re.compile(
+    r"""(?: [^"\\]
+          | \\ ["\\/bfnrt]
+          | \\u (?! [dD][89abAB]) [0-9a-fA-F]{4}
+          | \\u [dD][89abAB][0-9a-fA-F]{2} \\u [dD][c-fC-F][0-9a-fA-F]{2}  # one character in two
+        )*""",
+    re.VERBOSE,
+)
+
+
+@dataclass(kw_only=True)
+class AnswerStream:
+    """Takes pieces of an answer as the model writes it, and gives the words in them.
+
+    Example:
+        >>> stream = AnswerStream()
+        >>> [stream.add(piece) for piece in ('{"answer": "It', " is 4", ' deg."}')]
+        ['It', ' is 4', ' deg.']
+        >>> AnswerStream().add('{"calls": [{"name": "wait"')
+        ''
+    """
+
+    _pending: str = ""
+    _is_open: bool = False
+    _is_closed: bool = False
+
+    def add(self, piece: str) -> str:
+        """The words that the piece makes complete; empty for the wrapping, and for calls."""
+        if self._is_closed:
+            return ""
+        self._pending += piece
+        if not self._is_open:
+            opening = _OPENING.match(self._pending)
+            if opening is None:
+                return ""
+            self._is_open, self._pending = True, self._pending[opening.end() :]
+        whole = _WHOLE.match(self._pending)
+        words = whole.group() if whole else ""
+        self._pending = self._pending[len(words) :]
+        self._is_closed = self._pending.startswith('"')
+        return str(json.loads(f'"{words}"', strict=False))

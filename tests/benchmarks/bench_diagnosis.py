@@ -17,8 +17,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from agentkit.diagnosis import FailureProfile
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import FailureProfile, diagnose
 from agentkit.episodes import Episode, Evidence, Turn, Verdict
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult

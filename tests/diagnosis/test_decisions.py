@@ -12,7 +12,7 @@ import pytest
 
 from agentkit import Library
 from agentkit.agent.types import Limits
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import diagnose
 from agentkit.episodes import Diagnosis, Episode, Evidence, Turn, Verdict
 from agentkit.messages import AssistantMessage, ToolCall
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import diagnose
 from agentkit.episodes import Evidence, Verdict
 from agentkit.messages import ToolCall
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.diagnosis import FailureProfile, dominant, label_distribution
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import FailureProfile, diagnose, dominant, label_distribution
 from agentkit.diagnosis.labels import OUTSIDE
 from agentkit.episodes import (
     Diagnosis,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Agent, Library, ToolDefinition
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Episode, Evidence, EvidenceKind, Recovery, Verdict
 from agentkit.messages import ToolCall

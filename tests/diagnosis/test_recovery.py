@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit.agent.types import Limits
-from agentkit.diagnosis import diagnose_conversation
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import diagnose, diagnose_conversation
 from agentkit.episodes import Verdict
 
 FAILED = Verdict(passed=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Library
-from agentkit.diagnosis.unread_calls import unread_call
+from agentkit.diagnosis.findings import unread_call
 from agentkit.messages import AssistantMessage
 
 

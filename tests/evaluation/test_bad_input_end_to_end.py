@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, Tool, ToolDefinition, open_store
-from agentkit.diagnosis import FailureProfile
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import FailureProfile, diagnose
 from agentkit.episodes import Episode, Turn
 from agentkit.evaluation import (
     AllowedCalls,

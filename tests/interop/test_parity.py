@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from agentkit import Library, tool
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import diagnose
 from agentkit.errors import ModelRetry
 from agentkit.interop import Toolset
 from agentkit.library import LibraryChange, Store

@@ -16,8 +16,8 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.base import ModelRequest, ModelSettings
+from agentkit.models.hosted.anthropic import MessageAssembler
 from agentkit.models.hosted.anthropic_messages import AnthropicCodec
-from agentkit.models.hosted.anthropic_turn import MessageAssembler
 from agentkit.tools.definition import ToolDefinition
 
 FACTORIAL = ToolDefinition.from_schema("math.factorial", "1 to n.", {"type": "object"})

@@ -10,8 +10,7 @@ from agentkit import Agent, tool
 from agentkit.errors import ModelConnectionError, ModelResponseError, RunError
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.models import ModelRequest, ModelResponse, ModelSettings, RetryPolicy
-from agentkit.models.hosted.anthropic import anthropic_model
-from agentkit.models.hosted.anthropic_turn import MOST_PAUSES
+from agentkit.models.hosted.anthropic import MOST_PAUSES, anthropic_model
 from agentkit.models.hosted.model import HostedModel
 from agentkit.testing import HalfStream, ProviderServer, Reply
 

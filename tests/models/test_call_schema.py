@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from agentkit.errors import UsageError
 from agentkit.models.call_schema import answer_schema, call_schema
 from agentkit.models.grammar.intersection import intersection
-from agentkit.models.grammar.pattern import plain_pattern
-from agentkit.models.grammar.schema import INEXPRESSIBLE, Bounds, grammar_schema
+from agentkit.models.grammar.schema import INEXPRESSIBLE, Bounds, grammar_schema, plain_pattern
 from agentkit.tools.definition import ToolDefinition
 
 KEYWORDS = {

@@ -18,8 +18,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, StreamingChatModel
-from agentkit.models.openai_compatible import OpenAICompatibleModel
-from agentkit.models.prices import Price
+from agentkit.models.openai_compatible import OpenAICompatibleModel, Price
 from agentkit.testing.faulty_server import FaultyServer, RawReply, Reply
 from agentkit.tools.definition import ToolDefinition
 

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.messages import AssistantMessage, UserMessage
-from agentkit.models.answer_stream import AnswerStream
 from agentkit.models.base import ModelRequest, ModelResponse, StreamingChatModel, TextDelta
-from agentkit.models.prompted import PromptedModel
+from agentkit.models.prompted import AnswerStream, PromptedModel
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import ToolDefinition
 

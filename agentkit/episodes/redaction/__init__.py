@@ -11,8 +11,7 @@ from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
     from agentkit.episodes.redaction.patterns import PATTERNS, PatternName
-    from agentkit.episodes.redaction.records import change_texts
-    from agentkit.episodes.redaction.redaction import Redaction
+    from agentkit.episodes.redaction.redaction import Redaction, change_texts
 
 __all__ = ["PATTERNS", "PatternName", "Redaction", "change_texts"]
 
@@ -22,6 +21,6 @@ __getattr__ = lazy_door(
         "PATTERNS": "agentkit.episodes.redaction.patterns",
         "PatternName": "agentkit.episodes.redaction.patterns",
         "Redaction": "agentkit.episodes.redaction.redaction",
-        "change_texts": "agentkit.episodes.redaction.records",
+        "change_texts": "agentkit.episodes.redaction.redaction",
     },
 )

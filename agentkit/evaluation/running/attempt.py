@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agentkit.agent.agent import Agent
 from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Limits, RunResult
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis.labelling import diagnose
 from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, RefineMode, Verdict
 from agentkit.errors import (
     DuplicateToolError,

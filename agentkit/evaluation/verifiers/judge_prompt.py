@@ -18,7 +18,7 @@ from agentkit.episodes import Episode
 from agentkit.evaluation.verifiers.answers import answer_text
 from agentkit.evaluation.verifiers.verdicts import clipped
 from agentkit.messages import JsonObject
-from agentkit.models.material import mark_for
+from agentkit.models.prompted import mark_for
 
 Judgement: TypeAlias = Literal["met", "not_met", "cannot_tell"]
 

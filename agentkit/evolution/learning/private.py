@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentkit.episodes.redaction.check_digits import is_iban, passes_luhn
+from agentkit.episodes.redaction.patterns import is_iban, passes_luhn
 from agentkit.episodes.redaction.secrets import KEY_FORMATS
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.tools.definition import Example, ToolDefinition

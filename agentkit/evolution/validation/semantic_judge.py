@@ -27,7 +27,7 @@ from agentkit.evolution.validation.texts import rules_of
 from agentkit.library.events import Author
 from agentkit.messages import JsonObject, SystemMessage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
-from agentkit.models.material import mark_for
+from agentkit.models.prompted import mark_for
 from agentkit.tools.rules import rule_sentence
 
 Holds: TypeAlias = Literal["yes", "no", "unsure"]

@@ -37,8 +37,7 @@ from agentkit.models.hosted.anthropic import anthropic_model
 from agentkit.models.hosted.anthropic_messages import AnthropicCodec
 from agentkit.models.hosted.litellm import litellm_model
 from agentkit.models.hosted.openai import openai_model
-from agentkit.models.hosted.openai_responses import openai_responses_model
-from agentkit.models.hosted.response_items import ResponsesCodec
+from agentkit.models.hosted.openai_responses import ResponsesCodec, openai_responses_model
 from agentkit.models.wire.request import encode_fields
 from agentkit.testing import ProviderServer, Reply
 from agentkit.tools import ToolDefinition

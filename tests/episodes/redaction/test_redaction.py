@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Episode
-from agentkit.diagnosis.diagnose import diagnose_conversation
+from agentkit.diagnosis.labelling import diagnose_conversation
 from agentkit.episodes import Evidence, RetrievalTrace, Turn, Verdict
 from agentkit.episodes.jsonl import decode_episode, encode_episode
 from agentkit.episodes.redaction import PATTERNS, Redaction, change_texts

@@ -15,7 +15,7 @@ from agentkit.evaluation.verifiers import RubricVerifier, Scene, verifier_for
 from agentkit.evaluation.verifiers.judge_prompt import findings_schema, judge_prompt
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
-from agentkit.models.material import mark_for
+from agentkit.models.prompted import mark_for
 from agentkit.testing import FunctionModel, ScriptedModel
 
 CRITERIA = {"polite": "The answer greets the user.", "right": "The answer says 72."}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, tool
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Verdict
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record

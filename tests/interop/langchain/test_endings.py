@@ -14,7 +14,7 @@ import pytest
 
 from agentkit import Library, tool
 from agentkit.interop import Toolset, library_agent, library_middleware
-from agentkit.interop.langchain.endings import Chains, chains
+from agentkit.interop.langchain import Chains, chains
 from agentkit.library import Store, open_store
 from agentkit.messages import ToolCall
 from agentkit.testing import ErrorStatus, FaultyServer, Reply

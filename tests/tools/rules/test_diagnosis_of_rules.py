@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, Library, tool
-from agentkit.diagnosis import FailureProfile
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis import FailureProfile, diagnose
 from agentkit.episodes import Turn
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import ScriptedModel

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.diagnosis.diagnose import diagnose
+from agentkit.diagnosis.labelling import diagnose
 from agentkit.episodes import Episode
 from agentkit.evolution.proposals.evidence.lessons import EvidenceRules, Lesson, confidence
 from agentkit.evolution.proposals.evidence.origins import of_definition, own
