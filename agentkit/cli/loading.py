@@ -10,7 +10,7 @@ from types import ModuleType
 from agentkit.errors import DuplicateToolError, UsageError
 from agentkit.library import Library
 from agentkit.tools.decorator import tool as as_tool
-from agentkit.tools.sources.python_place import import_place
+from agentkit.tools.sources.function import import_place
 from agentkit.tools.tool import Tool
 
 

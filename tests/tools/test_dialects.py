@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit.tools.sources import normalise_parameters, normalise_schema
-from agentkit.tools.sources.normal_form import normal_copy
+from agentkit.tools.sources.dialects import normal_copy
 
 
 def test_python_dialect() -> None:

@@ -10,7 +10,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.json_lines import as_json_value
 from agentkit.evaluation.task import Environment, Task
 from agentkit.messages import JsonObject
-from agentkit.tools.sources.python_place import import_place
+from agentkit.tools.sources.function import import_place
 from agentkit.tools.tool import Tool
 
 EnvironmentFactory: TypeAlias = Callable[[Task], Environment]

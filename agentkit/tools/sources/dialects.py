@@ -12,13 +12,15 @@ a property, keywords that JSON Schema does not know.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from agentkit.errors import DefinitionError
 from agentkit.tools.bounded import schema_fault
-from agentkit.tools.patterns import why_unusable
+from agentkit.tools.patterns import is_compilable, why_unusable
 from agentkit.tools.problem import value_text
 from agentkit.tools.references import (
     check_bounds,
@@ -38,9 +40,7 @@ from agentkit.tools.sources.keywords import (
     Note,
     as_boolean,
 )
-from agentkit.tools.sources.normal_form import normal_copy
-from agentkit.tools.sources.translation import translate
-from agentkit.tools.sources.type_names import read_type_name
+from agentkit.tools.sources.type_names import JSON_TYPES, read_type_name
 
 _MAX_DEPTH = 64
 _DESCRIBES_PROPERTIES = frozenset({"properties", "patternProperties", "allOf", "anyOf", "oneOf"})
@@ -334,3 +334,236 @@ def _without_flags(part: object) -> object:
 def _may_be_array(schema: Mapping[str, Any]) -> bool:
     kind = schema.get("type")
     return kind == "array" or (isinstance(kind, list) and "array" in kind)
+
+
+_EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
+
+
+def translate(raw: Mapping[str, Any], note: Note) -> dict[str, Any]:
+    """The object in the vocabulary of 2020-12; values may still be unusable."""
+    draft = dict(raw)
+    for change in _TRANSLATIONS:
+        change(draft, note)
+    return draft
+
+
+def _type(draft: dict[str, Any], note: Note) -> None:
+    """``dict``, ``list[int]``, ``ArrayList<String>``, ``["str", "None"]``."""
+    given = draft.get("type")
+    if "type" not in draft or given in JSON_TYPES:
+        return
+    found = _read_type(given)
+    if found == {"type": given}:
+        return
+    shown = repr(given) if isinstance(given, str) else json.dumps(given, default=str)[:60]
+    if found:
+        note(f"type {shown.strip(chr(39))} -> {_spelled(found)}")
+        draft.update({key: item for key, item in found.items() if key not in draft})
+        draft["type"] = found.get("type")  # in place: the order of keywords is the author's
+    else:
+        nothing = found is None and given != ""
+        note(f"type {shown} unknown, dropped" if nothing else f"type {shown} dropped")
+    if not found or "type" not in found:
+        del draft["type"]
+
+
+def _read_type(given: object) -> dict[str, Any] | None:
+    if isinstance(given, str):
+        return read_type_name(given)
+    if not isinstance(given, list):
+        return None
+    found = [read_type_name(name) if isinstance(name, str) else None for name in given]
+    if {} in found:
+        return {}
+    kinds = [schema["type"] for schema in found if schema and "type" in schema]
+    names = [name for kind in kinds for name in ([kind] if isinstance(kind, str) else kind)]
+    return {"type": list(dict.fromkeys(names))} if names else None
+
+
+def _spelled(found: Mapping[str, Any]) -> str:
+    bare = found.get("type") if found.keys() == {"type"} else None
+    return bare if isinstance(bare, str) else json.dumps(bare or found)
+
+
+def _nullable(draft: dict[str, Any], note: Note) -> None:
+    """OpenAPI 3.0 said ``nullable: true``."""
+    nullable = as_boolean(draft.get("nullable"))
+    if nullable is None:
+        return
+    del draft["nullable"]
+    note(f"nullable {str(nullable).lower()} -> type")
+    kind = draft.get("type")
+    if nullable and isinstance(kind, str) and kind != "null":
+        draft["type"] = [kind, "null"]
+    elif nullable and isinstance(kind, list) and "null" not in kind:
+        draft["type"] = [*kind, "null"]
+    elif nullable and kind is None and "$ref" in draft and "anyOf" not in draft:
+        draft["anyOf"] = [{"$ref": draft.pop("$ref")}, {"type": "null"}]
+
+
+def _bounds(draft: dict[str, Any], note: Note) -> None:
+    """Draft 4 wrote ``minimum: 3, exclusiveMinimum: true``."""
+    for bound, exclusive in _EXCLUSIVE.items():
+        if isinstance(strict := draft.get(exclusive), bool):
+            note(f"{exclusive} {str(strict).lower()} -> number")
+            del draft[exclusive]
+            if strict and bound in draft:
+                draft[exclusive] = draft.pop(bound)
+
+
+def _tuple(draft: dict[str, Any], note: Note) -> None:
+    """Until 2020-12 a list in ``items`` described the places of a tuple."""
+    if isinstance(places := draft.get("items"), list):
+        note("list in items -> prefixItems")
+        del draft["items"]
+        if places and "prefixItems" not in draft:
+            draft["prefixItems"] = places
+        if "additionalItems" in draft:
+            draft["items"] = draft["additionalItems"]
+    if "additionalItems" in draft:
+        note("additionalItems -> items")
+        del draft["additionalItems"]
+
+
+def _dependencies(draft: dict[str, Any], note: Note) -> None:
+    """Until 2019-09 one keyword held two kinds of dependencies."""
+    if "dependencies" not in draft:
+        return
+    note("dependencies -> dependentRequired, dependentSchemas")
+    given = draft.pop("dependencies")
+    for name, rule in given.items() if isinstance(given, Mapping) else ():
+        keyword = "dependentRequired" if isinstance(rule, list) else "dependentSchemas"
+        known = draft.get(keyword)
+        draft[keyword] = {name: rule, **(known if isinstance(known, Mapping) else {})}
+
+
+def _optional(draft: dict[str, Any], note: Note) -> None:
+    """What is not in ``required`` is optional; there is no keyword for it."""
+    given = draft.get("optional")
+    if isinstance(given, list) or as_boolean(given) is not None:
+        note("optional dropped")
+        del draft["optional"]
+
+
+_TRANSLATIONS: tuple[Callable[[dict[str, Any], Note], None], ...] = (
+    _type,
+    _nullable,
+    _bounds,
+    _tuple,
+    _dependencies,
+    _optional,
+)
+
+
+_DEEPEST = 32
+_TYPES = frozenset(JSON_TYPES)
+
+
+def normal_copy(raw: object, depth: int = 0) -> dict[str, Any] | None:
+    """A copy of a schema that is in the form we keep; None for one that may not be.
+
+    Only what tools usually have is known here. Everything else, such as a keyword of another
+    dialect or of nobody, is left to the walk that looks for repairs.
+
+    Args:
+        raw: Decoded JSON.
+        depth: How deep it stands.
+
+    Example:
+        >>> normal_copy({"type": "array", "items": {"type": "string"}})
+        {'type': 'array', 'items': {'type': 'string'}}
+        >>> normal_copy({"type": "list"}) is None
+        True
+    """
+    if type(raw) is not dict or depth > _DEEPEST:
+        return None
+    kept: dict[str, Any] = {}
+    for key, rule in raw.items():
+        fits = _PLAIN.get(key)
+        if fits is not None:
+            if not fits(rule):
+                return None
+            kept[key] = list(rule) if type(rule) is list else rule
+            continue
+        found = _children_of(key, rule, depth + 1)
+        if found is None:
+            return None
+        kept[key] = found
+    return None if _lacks_items(kept) else kept
+
+
+def _children_of(key: str, rule: Any, depth: int) -> Any:
+    """A copy of what stands under a keyword that holds schemas; None for what may need repair."""
+    if key in {"properties", "$defs"}:
+        if type(rule) is not dict:
+            return None
+        named = {name: normal_copy(part, depth) for name, part in rule.items()}
+        return None if None in named.values() or not _are_texts(named) else named
+    if key == "items":
+        return normal_copy(rule, depth)
+    if key == "additionalProperties":
+        return rule if type(rule) is bool else normal_copy(rule, depth)
+    if key == "anyOf" and type(rule) is list and rule:
+        parts = [normal_copy(part, depth) for part in rule]
+        return None if None in parts else parts
+    return None
+
+
+def _lacks_items(schema: Mapping[str, Any]) -> bool:
+    kind = schema.get("type")
+    return (kind == "array" or (type(kind) is list and "array" in kind)) and "items" not in schema
+
+
+def _are_texts(values: Any) -> bool:
+    return all(type(value) is str for value in values)
+
+
+def _is_text(rule: Any) -> bool:
+    return type(rule) is str
+
+
+def _is_type(rule: Any) -> bool:
+    if type(rule) is str:
+        return rule in _TYPES
+    return type(rule) is list and _is_names(rule) and bool(rule) and _TYPES.issuperset(rule)
+
+
+def _is_names(rule: Any) -> bool:
+    return type(rule) is list and _are_texts(rule) and len(set(rule)) == len(rule)
+
+
+def _is_number(rule: Any) -> bool:
+    return type(rule) is int or (type(rule) is float and math.isfinite(rule))
+
+
+def _is_count(rule: Any) -> bool:
+    return type(rule) is int and rule >= 0
+
+
+def _is_filled_list(rule: Any) -> bool:
+    return type(rule) is list and bool(rule)
+
+
+def _is_pattern(rule: Any) -> bool:
+    return type(rule) is str and is_compilable(rule)
+
+
+def _is_anything(_rule: Any) -> bool:
+    return True
+
+
+_KEYWORDS_OF: dict[Callable[[Any], bool], str] = {
+    _is_anything: "const default",
+    _is_count: "maxItems maxLength minItems minLength",
+    _is_filled_list: "enum",
+    _is_names: "required",
+    _is_number: "exclusiveMaximum exclusiveMinimum maximum minimum",
+    _is_pattern: "pattern",
+    _is_text: "$ref description format title",
+    _is_type: "type",
+}
+
+_PLAIN: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
+    {keyword: fits for fits, keywords in _KEYWORDS_OF.items() for keyword in keywords.split()}
+)
+"""Keywords without schemas below them, and what their value is where nothing is to be mended."""

@@ -13,7 +13,7 @@ from agentkit.library import LibraryChange
 from agentkit.testing.openapi_documents import large_openapi_document
 from agentkit.tools.sources import normalise_schema
 from agentkit.tools.sources.openapi import openapi_tools
-from agentkit.tools.sources.openapi.operations import METHODS
+from agentkit.tools.sources.openapi.remote import METHODS
 
 junk = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit.tools.sources.openapi.serialise import header_text, path_text, query_pairs
+from agentkit.tools.sources.openapi.requests import header_text, path_text, query_pairs
 
 # RFC 6570, appendix A, as a table: first, separator, named, what an empty value adds.
 OPERATORS = {

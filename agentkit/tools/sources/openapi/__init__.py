@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
+    from agentkit.tools.sources.openapi.credentials import BasicEnv, Env
     from agentkit.tools.sources.openapi.documents import is_openapi, read_document
-    from agentkit.tools.sources.openapi.environment import BasicEnv, Env
     from agentkit.tools.sources.openapi.importing import OpenApiTools, openapi_tools
     from agentkit.tools.sources.openapi.remote import RemoteReferences
     from agentkit.tools.sources.openapi.report import OpenApiNote, OpenApiReport, OperationReport
@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "BasicEnv": "agentkit.tools.sources.openapi.environment",
+    "BasicEnv": "agentkit.tools.sources.openapi.credentials",
     "CallPolicy": "agentkit.tools.sources.openapi.sending",
-    "Env": "agentkit.tools.sources.openapi.environment",
+    "Env": "agentkit.tools.sources.openapi.credentials",
     "OpenApiNote": "agentkit.tools.sources.openapi.report",
     "OpenApiReport": "agentkit.tools.sources.openapi.report",
     "OpenApiTools": "agentkit.tools.sources.openapi.importing",

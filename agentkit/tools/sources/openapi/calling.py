@@ -9,12 +9,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agentkit.errors import ModelRetry, ToolFailed
-from agentkit.tools.sources.openapi.answers import AGAIN_LATER, HttpAnswer, signal_of, value_of
 from agentkit.tools.sources.openapi.credentials import Secrets
 from agentkit.tools.sources.openapi.plan import RequestPlan
 from agentkit.tools.sources.openapi.public_addresses import NotPublicError
 from agentkit.tools.sources.openapi.requests import PreparedRequest, prepare
-from agentkit.tools.sources.openapi.sending import Sender
+from agentkit.tools.sources.openapi.sending import (
+    AGAIN_LATER,
+    HttpAnswer,
+    Sender,
+    signal_of,
+    value_of,
+)
 
 _ASKS_TO_WAIT = frozenset({429, 503})
 

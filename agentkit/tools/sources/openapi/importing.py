@@ -11,16 +11,19 @@ from urllib.parse import urlsplit
 from agentkit.errors import UsageError
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.openapi.calling import OperationCaller
-from agentkit.tools.sources.openapi.credentials import Credentials
+from agentkit.tools.sources.openapi.credentials import Credential, Credentials, Env
 from agentkit.tools.sources.openapi.documents import Document, read_document
-from agentkit.tools.sources.openapi.environment import Credential, Env
-from agentkit.tools.sources.openapi.faults import Unmappable
 from agentkit.tools.sources.openapi.mapping import MappedOperation, Pools, map_operation
-from agentkit.tools.sources.openapi.naming import free_name, tool_name
-from agentkit.tools.sources.openapi.operations import Operation, operations_of
+from agentkit.tools.sources.openapi.parameters import free_name, tool_name
 from agentkit.tools.sources.openapi.plan import SecurityScheme
-from agentkit.tools.sources.openapi.public_addresses import is_remote
-from agentkit.tools.sources.openapi.remote import ReferenceSpace, RemoteReferences
+from agentkit.tools.sources.openapi.public_addresses import chosen_server, is_remote, same_origin
+from agentkit.tools.sources.openapi.remote import (
+    Operation,
+    ReferenceSpace,
+    RemoteReferences,
+    Unmappable,
+    operations_of,
+)
 from agentkit.tools.sources.openapi.report import (
     OpenApiNote,
     OpenApiReport,
@@ -30,7 +33,6 @@ from agentkit.tools.sources.openapi.report import (
 from agentkit.tools.sources.openapi.schemas import SchemaPool
 from agentkit.tools.sources.openapi.security import read_schemes, requirements_of
 from agentkit.tools.sources.openapi.sending import CallPolicy, Sender
-from agentkit.tools.sources.openapi.servers import chosen_server, same_origin
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:

@@ -2,17 +2,144 @@
 
 from __future__ import annotations
 
+import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agentkit.tools.sources.openapi.arguments import Arguments
-from agentkit.tools.sources.openapi.faults import Unmappable, below
-from agentkit.tools.sources.openapi.keywords import examples_of
-from agentkit.tools.sources.openapi.operations import Operation
 from agentkit.tools.sources.openapi.plan import Location, Parameter, Style
-from agentkit.tools.sources.openapi.remote import Located
-from agentkit.tools.sources.openapi.schemas import Converted, SchemaPool
+from agentkit.tools.sources.openapi.remote import Located, Operation, Unmappable, below
+from agentkit.tools.sources.openapi.report import OpenApiNote
+from agentkit.tools.sources.openapi.schemas import Converted, SchemaPool, examples_of
+
+
+@dataclass(kw_only=True, slots=True)
+class Arguments:
+    """Collects the properties of a tool's parameters schema.
+
+    Attributes:
+        properties: The schema of each argument, in order.
+        required: Arguments that a call must give.
+        names: Definitions that the schemas refer to.
+        notes: What a reader would want to know.
+    """
+
+    properties: dict[str, Any] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    notes: list[OpenApiNote] = field(default_factory=list)
+
+    def add(
+        self,
+        name: str,
+        found: Converted,
+        *,
+        place: str,
+        required: bool,
+        pointer: str,
+        description: str = "",
+    ) -> str:
+        """Take an argument in; gives the name that it got.
+
+        A name that is taken is told apart by ``place``: ``query_id``, ``body_id``.
+        """
+        wanted = identifier(name)
+        argument = wanted
+        if wanted in self.properties:
+            argument = free_name(f"{place}_{wanted}", self.properties)
+            message = f"the name {name!r} is used twice; the one of the {place} is {argument!r}"
+            self.note("renamed", message, pointer)
+        elif argument != name:
+            message = f"the {place} parameter {name!r} is the argument {argument!r}"
+            self.note("renamed", message, pointer)
+        schema = dict(found.schema)
+        if description:
+            schema["description"] = description
+        self.properties[argument] = schema
+        self.names.extend(found.names)
+        if required:
+            self.required.append(argument)
+        return argument
+
+    def note(self, code: str, message: str, pointer: str) -> None:
+        """Keep a note for the report."""
+        self.notes.append(OpenApiNote(pointer=pointer, code=code, message=message))
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        """The parameters schema of the tool."""
+        schema: dict[str, Any] = {"type": "object", "properties": self.properties}
+        if self.required:
+            schema["required"] = self.required
+        schema["additionalProperties"] = False
+        if definitions:
+            schema["$defs"] = definitions
+        return schema
+
+
+MAX_TOOL_NAME = 64
+"""Longest name that every provider takes."""
+
+_OTHER = re.compile(r"[^A-Za-z0-9_]+")
+_WORD = re.compile(r"_+|[A-Z]*[^A-Z_]+_*|[A-Z]+_*")
+
+
+def identifier(text: str, *, fallback: str = "value") -> str:
+    """A text as an identifier: what a composite can write before ``=`` or call.
+
+    Example:
+        >>> identifier("X-Request-ID"), identifier("filter[status]"), identifier("from")
+        ('X_Request_ID', 'filter_status', 'from_')
+    """
+    made = _OTHER.sub("_", text).strip("_") or fallback
+    if made[0].isdigit():
+        made = f"_{made}"
+    return f"{made}_" if keyword.iskeyword(made) else made
+
+
+def tool_name(operation_id: object, method: str, path: str, *, prefix: str = "") -> str:
+    """The name of an operation's tool: its id, or its method and path.
+
+    Example:
+        >>> tool_name("issues/list-for-repo", "get", "/repos/{owner}/issues")
+        'issues_list_for_repo'
+        >>> tool_name(None, "get", "/pets/{petId}", prefix="shop_")
+        'shop_get_pets_petId'
+    """
+    given = operation_id if isinstance(operation_id, str) else ""
+    if not _OTHER.sub("", given).strip("_"):
+        given = f"{method.lower()}/{path}"
+    return shortened(identifier(f"{prefix}{given}", fallback=method.lower()))
+
+
+def shortened(name: str, *, longest: int = MAX_TOOL_NAME) -> str:
+    """A name without as many words of its middle as do not fit.
+
+    Its start tells what is done to what, its end what tells it from its siblings.
+
+    Example:
+        >>> shortened("get_metrics_load_balancer_network_bytes", longest=30)
+        'get_metrics_load_network_bytes'
+    """
+    words = _WORD.findall(name)
+    while sum(map(len, words)) > longest and len(words) > 2:
+        del words[len(words) // 2]
+    return "".join(words)[:longest]
+
+
+def free_name(wanted: str, taken: Container[str], *, longest: int = MAX_TOOL_NAME) -> str:
+    """``wanted`` if it is free, else the first free one of ``wanted__2``, ``wanted__3``, ...
+
+    Example:
+        >>> free_name("list", {"list"}), free_name("a" * 64, {"a" * 64})[-4:]
+        ('list__2', 'a__2')
+    """
+    name, number = wanted, 2
+    while name in taken:
+        suffix = f"__{number}"
+        name, number = f"{wanted[: longest - len(suffix)]}{suffix}", number + 1
+    return name
+
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 """A placeholder of a path."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from agentkit.tools.sources.openapi.faults import Unmappable, below
-from agentkit.tools.sources.openapi.operations import Operation
 from agentkit.tools.sources.openapi.plan import Location, SecurityScheme
-from agentkit.tools.sources.openapi.remote import ReferenceSpace
+from agentkit.tools.sources.openapi.remote import Operation, ReferenceSpace, Unmappable, below
 from agentkit.tools.sources.openapi.report import OpenApiNote
 
 _BEARER_PARAMETERS = ("access_token", "oauth_token")
