@@ -151,7 +151,7 @@ def serving(slot: TypedSlot, *, is_output: bool = False) -> Mapping[str, float]:
         >>> fits["string date"], fits["any"], fits["string"], fits["boolean"]
         (1.0, 1.0, 1.0, 0.0)
     """
-    if slot.is_untyped:
+    if slot.is_untyped or slot.type.without_null().is_never:  # null fits whatever may be left out
         return _EVERYTHING
     return _scores(_without_values(slot.type), is_output=is_output)
 

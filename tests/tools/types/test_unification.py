@@ -204,6 +204,11 @@ def test_keys_never_rule_out_what_fits(types, data):
         assert max(by_key[key] for key in keys) > 0
 
 
+def test_a_slot_that_is_only_null_rules_nothing_out():
+    """Keys leave null out, so that a null alone goes with every key."""
+    assert set(serving(TypedSlot(type=TypeSet.of("null"))).values()) == {1.0}
+
+
 def test_a_tool_with_very_many_types_counts_as_undeclared():
     """Keys of one tool are bounded; too many of them say nothing."""
     meanings = ["date", "city", "email", "url", "ip", "age", "year", "month", "phone", "uuid"]
