@@ -151,7 +151,8 @@ def serving(slot: TypedSlot, *, is_output: bool = False) -> Mapping[str, float]:
         >>> fits["string date"], fits["any"], fits["string"], fits["boolean"]
         (1.0, 1.0, 1.0, 0.0)
     """
-    if slot.is_untyped or slot.type.without_null().is_never:  # null fits whatever may be left out
+    is_null = all(one.base == "null" for one in slot.type.alternatives)
+    if slot.is_untyped or is_null:  # keys leave null out, since it fits whatever may be left out
         return _EVERYTHING
     return _scores(_without_values(slot.type), is_output=is_output)
 
