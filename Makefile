@@ -167,7 +167,7 @@ needs-litellm := "litellm==1.106.*" "mcp>=1.20" "openai>=2,<4" "anthropic>=2,<3"
 test-interop: $(INTEROP:%=$(VENV)/interop/%/.ready) $(VENV)/interop/litellm/.ready  ## our tools in other frameworks, and litellm, each in its own environment
 	@for name in $(INTEROP); do \
 		printf '\n==> Running the tests of interop with %s\n' $$name; \
-		$(VENV)/interop/$$name/bin/python -m pytest tests/interop \
+		$(VENV)/interop/$$name/bin/python -m pytest tests/interop/frameworks \
 			-o cache_dir=$(VENV)/interop/$$name/.pytest_cache $(ARGS) || exit 1; \
 	done
 	$(SAY) "Running the tests of models with litellm"

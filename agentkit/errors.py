@@ -109,7 +109,7 @@ class SourceProblem:
     """One thing that is wrong with the text or data of a composite, fit for a repair loop.
 
     Attributes:
-        code: What is wrong, one of ``agentkit.tools.composite.problems.SourceCode``.
+        code: What is wrong, one of ``agentkit.composites.problems.SourceCode``.
         message: The same in a sentence, with the names and values concerned.
         advice: What to write instead.
         line: Line in the text, from 1; for a program that came as data, the line of the text that
@@ -148,7 +148,7 @@ class CompositeRunError(AgentKitError):
 
     Attributes:
         code: What went wrong, such as ``zero_division``, ``fuel`` or ``child_failed``; all codes
-            are in ``agentkit.tools.composite.problems.RunCode``.
+            are in ``agentkit.composites.problems.RunCode``.
         path: Names of the tools from the outermost composite down to where it happened.
         expression: The part of the program, as text; empty when none can be named.
     """

@@ -103,7 +103,10 @@ def parse_package() -> Callable[[Path, str], Mapping[str, ast.Module]]:
                 continue
             parts = [package, *path.relative_to(folder).with_suffix("").parts]
             name = ".".join(parts).removesuffix(".__init__")
-            modules[name] = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+            text, stub = path.read_text(encoding="utf-8"), path.with_suffix(".pyi")
+            if stub.exists():  # the names that a package loads on first use
+                text += stub.read_text(encoding="utf-8")
+            modules[name] = ast.parse(text, filename=str(path))
         return modules
 
     return parse

@@ -18,9 +18,9 @@ from agentkit.episodes.files import export_episodes, import_episodes
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import AgentKitError, ArtifactError, EpisodeFormatError, ReadingLimitError
 from agentkit.evaluation.benchmarks.task_files import load_tasks
-from agentkit.export.file import parse_artifact
+from agentkit.interop import openapi
+from agentkit.interop.export.file import parse_artifact
 from agentkit.reading import expanded_limit, read_json, unpacked
-from agentkit.tools.sources import openapi
 from agentkit.tools.sources.json_schema import DefinitionBatch, definitions_from_json
 
 BOMB = b"[" + b"[]," * 50_000_000 + b"[]]"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-MAX_FUNCTION_LINES = 60
-"""Longest body without signature and docstring; the project's bound is 100, ours is tighter."""
+MAX_FUNCTION_LINES = 100
+"""Longest body without signature and docstring."""
 
 BROAD = {"Exception", "BaseException"}
 FORBIDDEN_CALLS = {"exec", "eval", "compile", "__import__"}

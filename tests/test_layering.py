@@ -14,6 +14,7 @@ ORDER = (
     "fetch",
     "messages",
     "tools",
+    "composites",
     "episodes",
     "library",
     "models",
@@ -24,8 +25,6 @@ ORDER = (
     "agent",
     "evolution",
     "evaluation",
-    "export",
-    "mcp",
     "interop",
     "server",
     "testing",
@@ -34,7 +33,7 @@ ORDER = (
 )
 """A layer may import itself and those before it."""
 
-LEAVES = {"_lazy", "_loop_bound", "_proxies", "_version", "_waiting"}
+LEAVES = {"_loop_bound", "_proxies", "_version", "_waiting"}
 """Modules that import nothing of ours, so that every layer may import them."""
 
 FOREIGN = (
@@ -48,7 +47,7 @@ FOREIGN = (
 
 
 def imported_names(module: str, tree: ast.Module, *, is_package: bool) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of each import, at any depth of the module, and of each lazy entry.
+    """Line and dotted name of each import, at any depth of the module, and of each module named in a text.
 
     ``from package import name`` gives ``package.name``, which may be a module or a member of one.
     """
@@ -61,7 +60,7 @@ def imported_names(module: str, tree: ast.Module, *, is_package: bool) -> Iterat
             stem = ".".join([*above, *filter(None, [node.module])])
             yield from ((node.lineno, f"{stem}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Constant) and str(node.value).startswith("agentkit."):
-            yield node.lineno, f"{node.value}.*"  # a lazy table, or import_module("agentkit.…")
+            yield node.lineno, f"{node.value}.*"  # import_module("agentkit.…")
 
 
 def internal_edges(modules: Mapping[str, ast.Module]) -> Iterator[tuple[str, int, str]]:
@@ -139,7 +138,7 @@ def test_runtime_knows_no_plugin_and_no_training(
         "import agentkit.agent.loop",
         "def f():\n    from agentkit.agent.loop import run",
         "from .agent.loop import run",
-        "_MODULES = {'run': 'agentkit.agent.loop'}",
+        "door = 'agentkit.agent.loop'",
         "from agentkit import Agent",
     ],
 )

@@ -26,8 +26,8 @@ from agentkit.evaluation import episodes_of_run, evaluate, load_tasks, summarise
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import ToolManager, evolve
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.export import artifact_of
 from agentkit.interop import Toolset
+from agentkit.interop.export import artifact_of
 
 CLERK = '''
 from difflib import get_close_matches

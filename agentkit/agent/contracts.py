@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from agentkit import (
+    composites,  # a door: conditions and rules load the language when there are some
+)
 from agentkit.errors import CompositeRunError, ContractViolation, UsageError
 from agentkit.messages import FailureKind, ToolFailure
-from agentkit.tools import (
-    composite,  # a door: conditions load the language when there are some
-    rules,  # a door as well
-)
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
-    from agentkit.tools.composite.contracts import Conditions
+    from agentkit.composites.contracts import Conditions
+    from agentkit.composites.rule_checker import RuleChecker
     from agentkit.tools.rules.earlier import EarlierCall
-    from agentkit.tools.rules.refusal import RuleChecker
 
 _TRANSIENT = frozenset({"child_failed", "child_timeout"})
 """Failures of a composite that may be gone at a second try; all others would come again."""
@@ -83,13 +82,13 @@ class ContractChecker:
     def _rules_of(self, definition: ToolDefinition) -> RuleChecker:
         known = self._rules.get(definition.digest)  # two revisions may serve at the same time
         if known is None:
-            known = self._rules[definition.digest] = rules.RuleChecker(definition)
+            known = self._rules[definition.digest] = composites.RuleChecker(definition)
         return known
 
     def _of(self, definition: ToolDefinition) -> Conditions:
         known = self._conditions.get(definition.name)
         if known is None or known[0] is not definition:
-            known = definition, composite.Conditions(definition)
+            known = definition, composites.Conditions(definition)
             self._conditions[definition.name] = known
         return known[1]
 
@@ -114,7 +113,7 @@ def is_transient(failure: ToolFailure) -> bool:
     """Whether the same call may succeed when it is simply made again."""
     if failure.kind != "tool_error":
         return False
-    return failure.cause in _TRANSIENT or failure.cause not in composite.RUN_CODES
+    return failure.cause in _TRANSIENT or failure.cause not in composites.RUN_CODES
 
 
 def _kind(error: CompositeRunError) -> FailureKind:

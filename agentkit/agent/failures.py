@@ -8,8 +8,8 @@ password, a query, a path. So a model reads only what was meant for whoever call
   what looks like a secret;
 * of any other exception its class alone. Its text is in the log, under the id of the call.
 
-``show_exceptions`` shows every text, for development. Clients of ``agentkit.mcp.LibraryServer``
-read of any exception its class alone.
+``show_exceptions`` shows every text, for development. Clients of
+``agentkit.interop.mcp.LibraryServer`` read of any exception its class alone.
 """
 
 from __future__ import annotations

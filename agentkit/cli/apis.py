@@ -12,7 +12,7 @@ import click
 
 from agentkit.cli.output import say, say_some
 from agentkit.errors import UsageError
-from agentkit.tools.sources import openapi  # a door: it loads when there is a description
+from agentkit.interop import openapi  # a door: it loads when there is a description
 from agentkit.tools.tool import Tool
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.evolution.insertion.agreement import agree
 from agentkit.evolution.insertion.budget import BudgetSpent
@@ -17,7 +18,6 @@ from agentkit.library import Library, LibraryChange
 from agentkit.library.graph import in_order
 from agentkit.library.pins import repinned, with_current_pins
 from agentkit.library.soundness import LibraryFault, library_faults
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example
 from agentkit.tools.tool import Tool
 

@@ -12,8 +12,8 @@ from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import print_json
 from agentkit.cli.sources import label, read_source, split_version
 from agentkit.errors import UsageError
-from agentkit.export import diff as diffing
-from agentkit.export.artifact import GateEvidence, gate_evidence
+from agentkit.interop.export import diff as diffing
+from agentkit.interop.export.artifact import GateEvidence, gate_evidence
 from agentkit.library import Library
 
 

@@ -10,7 +10,6 @@ from typing import get_args
 import click
 
 from agentkit import evolution
-from agentkit import export as exporting
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import is_typed
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
@@ -18,7 +17,8 @@ from agentkit.cli.stores import event_signer, opened, person
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
-from agentkit.export import importing
+from agentkit.interop import export as exporting
+from agentkit.interop.export import importing
 from agentkit.library import signing
 from agentkit.library.conflicts import ConflictPolicy
 from agentkit.library.opening import file_of

@@ -9,10 +9,10 @@ import click
 from agentkit.cli import apis
 from agentkit.cli.output import print_json, say, say_some
 from agentkit.cli.stores import author, commit, new_proposal_id
+from agentkit.interop import openapi
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources import openapi
 from agentkit.tools.sources.json_schema import RejectedEntry
 
 __all__ = [

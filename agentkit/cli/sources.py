@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentkit import export as exporting
 from agentkit.cli.stores import opened_to_read
 from agentkit.errors import UsageError
+from agentkit.interop import export as exporting
 from agentkit.library import Store
 from agentkit.library.opening import file_of
 

@@ -32,8 +32,8 @@ from agentkit.cli.stores import (
     opened_to_read,
 )
 from agentkit.errors import UsageError
+from agentkit.interop import openapi
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources import openapi
 from agentkit.tools.sources.json_schema import definitions_from_json
 
 _ARTIFACT = b'"agentkit_artifact"'

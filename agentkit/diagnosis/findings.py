@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentkit import composites  # a door: they load when a tool has some
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule, label_of_failure
 from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, FailureLabel, Turn
 from agentkit.errors import DefinitionError
@@ -14,12 +15,11 @@ from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure, ToolResult
 from agentkit.metrics.remembering import remembered
 from agentkit.models.call_parser import parse_calls
-from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
 
 if TYPE_CHECKING:
-    from agentkit.tools.rules.refusal import RuleChecker
+    from agentkit.composites.rule_checker import RuleChecker
 
 
 class CallChecker:
@@ -63,7 +63,7 @@ def _validator(definition: ToolDefinition) -> ArgumentValidator:
 
 @remembered(most=512)
 def _rules(definition: ToolDefinition) -> RuleChecker:
-    return rules.RuleChecker(definition)
+    return composites.RuleChecker(definition)
 
 
 _EVIDENCE_OF_FAILURE: Mapping[FailureKind, EvidenceKind] = {

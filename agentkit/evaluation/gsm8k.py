@@ -16,13 +16,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from agentkit.composites import ir
+from agentkit.composites.parser import parse_expression
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import CompositeError, DatasetError, ToolSignal, UsageError
 from agentkit.evolution.mining.trajectory import Flow, Given, Step, Trajectory
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit.tools.composite import ir
-from agentkit.tools.composite.parser import parse_expression
 from agentkit.tools.encoding import UnserialisableError, encode_result
 from agentkit.tools.tool import Tool
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from agentkit.composites.limits import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.gates.decision import GateReport
@@ -46,7 +47,6 @@ from agentkit.library.pins import repinned
 from agentkit.library.rollback import rollback_change
 from agentkit.library.store import LibraryChange
 from agentkit.library.written import Operation
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
 

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agentkit import composites
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.library.graph import Dag, in_order, reachable
-from agentkit.tools import composite
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agentkit.tools.composite.limits import CompositeLimits
-    from agentkit.tools.composite.problems import ContractMode
+    from agentkit.composites.limits import CompositeLimits
+    from agentkit.composites.problems import ContractMode
 
 Refusals = dict[str, tuple[SourceProblem, ...]]
 
@@ -81,7 +81,7 @@ def _made_of(changed: Iterable[str], tools: Mapping[str, Tool], dag: Dag) -> Col
 
 
 def _follows_its_children(tool: Tool) -> bool:
-    return tool.function is None or isinstance(tool.function, composite.Composite)
+    return tool.function is None or isinstance(tool.function, composites.Composite)
 
 
 def _bound(
@@ -90,10 +90,10 @@ def _bound(
     limits: CompositeLimits | None,
     contracts: ContractMode | None,
 ) -> Tool:
-    if isinstance(tool.function, composite.Composite):
+    if isinstance(tool.function, composites.Composite):
         limits = limits or tool.function.limits
         contracts = contracts or tool.function.contracts
-    made = composite.composite_tool(
+    made = composites.composite_tool(
         tool.definition, tools, limits=limits, contracts=contracts or "off"
     )
     return replace(

@@ -92,7 +92,7 @@ def depth(library: Library, name: str) -> int:
 
     Example:
         >>> from agentkit.testing import primitive_library
-        >>> from agentkit.tools.composite.source import compose
+        >>> from agentkit.composites.source import compose
         >>> library = primitive_library()
         >>> half = compose("def half(x: float) -> float:\n    return div(x, 2)", library.tools)
         >>> depth(library, "div"), depth(library.with_tools([half]), "half")
@@ -111,7 +111,7 @@ def flat_size(library: Library, name: str) -> int:
 
     1 for a primitive. For a composite the sum over the calls on the lightest way through its
     program, each with its own flat size: a branch counts by its lighter side, the body of a loop
-    once (see ``agentkit.tools.composite.shortest_path`` for every rule); never below 1. CoCoDA
+    once (see ``agentkit.composites.shortest_path`` for every rule); never below 1. CoCoDA
     defines it for straight-line bodies, as a sum with multiplicity; there both are the same.
 
     Args:
@@ -267,7 +267,7 @@ def expand(
 
     Example:
         >>> from agentkit.testing import primitive_library
-        >>> from agentkit.tools.composite.source import compose
+        >>> from agentkit.composites.source import compose
         >>> library = primitive_library()
         >>> for text in (
         ...     "def gross(net: float, rate: float) -> float:\n    return add(net, mul(net, rate))",

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from agentkit import composites
 from agentkit.errors import LibraryError
 from agentkit.library.derived import Snapshot
-from agentkit.tools import composite
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -231,10 +231,10 @@ class Dag:
         return self._ways[name]
 
     def _measure(self, name: str) -> tuple[int, tuple[str, ...]]:
-        program = composite.program_from_json(
-            self._bodies[name], name=name, limits=composite.READING_LIMITS
+        program = composites.program_from_json(
+            self._bodies[name], name=name, limits=composites.READING_LIMITS
         )
-        path = composite.shortest_path(program, lambda child: self._ways[child][0])
+        path = composites.shortest_path(program, lambda child: self._ways[child][0])
         children = tuple(call.child for call in path)
         return max(1, sum(self._ways[child][0] for child in children)), children
 

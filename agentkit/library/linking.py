@@ -12,8 +12,8 @@ from agentkit.library.graph import reachable
 from agentkit.library.library import Library
 
 if TYPE_CHECKING:
-    from agentkit.tools.composite.limits import CompositeLimits
-    from agentkit.tools.composite.problems import ContractMode
+    from agentkit.composites.limits import CompositeLimits
+    from agentkit.composites.problems import ContractMode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +56,7 @@ def link(
     Example:
         >>> from agentkit import Library, open_store, tool
         >>> from agentkit.library import LibraryChange
-        >>> from agentkit.tools.composite.source import compose
+        >>> from agentkit.composites.source import compose
         >>> @tool
         ... def add(a: float, b: float) -> float:
         ...     '''Add two numbers.'''
@@ -92,7 +92,7 @@ def link_above(library: Library, changed: Collection[str]) -> Library:
 
     Example:
         >>> from agentkit import Library, tool
-        >>> from agentkit.tools.composite.source import compose
+        >>> from agentkit.composites.source import compose
         >>> @tool
         ... def add(a: float, b: float) -> float:
         ...     '''Add two numbers.'''

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from agentkit.composites.effects import join_effects
 from agentkit.errors import LibraryError
 from agentkit.library.graph import cycle_among, in_order, reachable, shown
 from agentkit.library.library import Library
-from agentkit.tools.composite.effects import join_effects
 from agentkit.tools.definition import ChildReference, ToolDefinition
 
 PinCode = Literal["missing_child", "changed_child", "unpinned_call", "uncalled_pin"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from agentkit.composites.rule_validity import rule_problems
 from agentkit.library.code_binding import contract_of
 from agentkit.library.library import Library
 from agentkit.library.rebase import rebase
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.fit import fits
 from agentkit.tools.rules.places import places
-from agentkit.tools.rules.problems import rule_problems
 from agentkit.tools.rules.records import Between, Form, OneOf, Rule
 from agentkit.tools.rules.sentences import rule_sentence
 

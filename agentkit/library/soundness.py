@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from agentkit.composites.checks import check_program
+from agentkit.composites.codec import program_from_json
+from agentkit.composites.effects import join_effects
+from agentkit.composites.ir import Program
+from agentkit.composites.limits import READING_LIMITS
+from agentkit.composites.parser import parse_expression
+from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.library.dag import to_networkx
 from agentkit.library.graph import cycle_among, shown
 from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults
-from agentkit.tools.composite.checks import check_program
-from agentkit.tools.composite.codec import program_from_json
-from agentkit.tools.composite.effects import join_effects
-from agentkit.tools.composite.ir import Program
-from agentkit.tools.composite.limits import READING_LIMITS
-from agentkit.tools.composite.parser import parse_expression
-from agentkit.tools.composite.type_check import type_check
 from agentkit.tools.definition import ToolDefinition
 
 _TOLD_BY_PINS = {"unknown_tool", "missing_child", "changed_child"}

@@ -40,7 +40,7 @@ def graph_features(library: Library, name: str) -> GraphFeatures:
 
     Example:
         >>> from agentkit.testing import primitive_library
-        >>> from agentkit.tools.composite.source import compose
+        >>> from agentkit.composites.source import compose
         >>> library = primitive_library()
         >>> text = "def plus(a: float, b: float) -> float:\n    return add(a, mul(a, b))"
         >>> library = library.with_tools([compose(text, library.tools)])

@@ -18,7 +18,9 @@ from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
 from agentkit.tools.references import MAX_DEPTH, check_bounds
-from agentkit.tools.rules import views  # a door: rules load when there are some
+from agentkit.tools.rules.codec import rule_from_json, rule_to_json
+from agentkit.tools.rules.narrowing import narrowed_schema
+from agentkit.tools.rules.sentences import rule_sentence
 from agentkit.tools.schema import attach_descriptions, copied, detach_descriptions
 
 if TYPE_CHECKING:
@@ -223,7 +225,7 @@ class ToolDefinition:
         description: L2, the words.
         specification: L3, conditions.
         examples: L4, worked calls.
-        body: The program of a composite as JSON (``agentkit.tools.composite.codec``); None for a
+        body: The program of a composite as JSON (``agentkit.composites.codec``); None for a
             primitive.
         origin: Where it came from; not part of the digest.
 
@@ -317,13 +319,13 @@ class ToolDefinition:
         """
         described = attach_descriptions(self.signature.parameters, self.description.parameters)
         rules = self.specification.rules
-        return views.narrowed_schema(described, rules) if rules else described
+        return narrowed_schema(described, rules) if rules else described
 
     @property
     def text(self) -> str:
         """The summary, the usage rules and the learned rules in words, as a model reads them."""
         rules = self.specification.rules
-        learned = map(views.rule_sentence, rules) if rules else ()
+        learned = map(rule_sentence, rules) if rules else ()
         words = (self.description.summary, *self.description.usage_rules, *learned)
         return "\n".join(words).strip()
 
@@ -413,7 +415,7 @@ def _fields(record: Any) -> dict[str, Any]:
 
 def _specification_to_json(specification: Specification) -> dict[str, Any]:
     record = _fields(specification)
-    record["rules"] = [views.rule_to_json(rule) for rule in specification.rules]
+    record["rules"] = [rule_to_json(rule) for rule in specification.rules]
     return _without_empty(record)
 
 
@@ -435,7 +437,7 @@ def _signature_from_json(record: JsonObject) -> Signature:
 def _specification_from_json(record: JsonObject) -> Specification:
     parts = _tupled(record)
     if rules := parts.get("rules"):
-        parts["rules"] = tuple(views.rule_from_json(rule) for rule in rules)
+        parts["rules"] = tuple(rule_from_json(rule) for rule in rules)
     return Specification(**parts)
 
 

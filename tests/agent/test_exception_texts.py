@@ -8,8 +8,8 @@ from mcp import Client, MCPError
 
 from agentkit import Agent, Library, composite, tool
 from agentkit.errors import ModelRetry, StoreError, ToolFailed
+from agentkit.interop.mcp import LibraryServer
 from agentkit.interop.toolset import Toolset
-from agentkit.mcp import LibraryServer
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects

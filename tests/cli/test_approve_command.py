@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agentkit.interop.mcp import McpServer, approved_in
 from agentkit.library import open_store
-from agentkit.mcp import McpServer, approved_in
 
 SERVER = Path(__file__).parent.parent / "mcp" / "servers" / "raw.py"
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Library, ToolDefinition, open_store
+from agentkit.composites.source import compose
 from agentkit.library import LibraryChange
 from agentkit.library.pins import pin_faults
 from agentkit.testing import primitive_library
-from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import ChildReference, Description, Effects
 
 TEXTS = (

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from agentkit.cli.main import main
-from agentkit.export import artifact_of, write_artifact
+from agentkit.interop.export import artifact_of, write_artifact
 from agentkit.library.opening import open_store
 from agentkit.testing import sample_library
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Library, ToolDefinition, open_store
+from agentkit.composites.codec import program_to_json
+from agentkit.composites.ir import Call, ListLiteral, Program, Return
+from agentkit.composites.source import compose
 from agentkit.library import LibraryChange
 from agentkit.testing import primitive_library
-from agentkit.tools.composite.codec import program_to_json
-from agentkit.tools.composite.ir import Call, ListLiteral, Program, Return
-from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import Description
 
 GROSS = """def gross_total(net: float, rate: float) -> float:

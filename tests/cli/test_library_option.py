@@ -8,7 +8,7 @@ import pytest
 
 from agentkit import open_store
 from agentkit.evolution import ToolManager
-from agentkit.export import artifact_of, write_artifact
+from agentkit.interop.export import artifact_of, write_artifact
 from agentkit.library import LibraryChange
 
 

@@ -9,9 +9,9 @@ from typing import get_args
 
 import pytest
 
-from agentkit.tools.composite import language
-from agentkit.tools.composite.limits import CompositeLimits
-from agentkit.tools.composite.problems import RunCode, SourceCode
+from agentkit.composites import language
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import RunCode, SourceCode
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "composites.md").read_text(encoding="utf-8")
 ROWS = [

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentkit.composites.codec import program_to_json
+from agentkit.composites.parser import parse
 from agentkit.evolution.insertion.agreement import agree
 from agentkit.evolution.insertion.bodies import normal_form, passed_on
 from agentkit.evolution.insertion.index import ToolIndex
@@ -18,8 +20,6 @@ from agentkit.evolution.insertion.signatures import (
     signature_key,
     type_key,
 )
-from agentkit.tools.composite.codec import program_to_json
-from agentkit.tools.composite.parser import parse
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.fit import fits

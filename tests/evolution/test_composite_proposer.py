@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentkit.composites.language import BUILTINS
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import ModelTimeoutError, UsageError
 from agentkit.evolution import Added, propose_composites
@@ -11,7 +12,6 @@ from agentkit.evolution.proposals.composites.prompt import code_blocks, python_t
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
-from agentkit.tools.composite.language import BUILTINS
 
 GOOD = '''
 @composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])

@@ -10,10 +10,11 @@ from support.cost import check_cost, fuzzing
 from support.hostile import RULES, Foreign, calls
 
 from agentkit.agent.contracts import ContractChecker
+from agentkit.composites import rule_problems
 from agentkit.errors import AgentKitError
 from agentkit.tools import ToolDefinition
 from agentkit.tools.definition import Specification
-from agentkit.tools.rules import rule_from_json, rule_problems
+from agentkit.tools.rules import rule_from_json
 
 
 @fuzzing

@@ -266,7 +266,7 @@ def test_two_functions_of_one_name_are_refused(store):
 
 def test_a_store_that_is_only_read_is_used_as_it_is(tmp_path, store):
     """An artifact takes no writes; the agent starts, and says what was not registered."""
-    from agentkit.export import artifact_of, write_artifact
+    from agentkit.interop.export import artifact_of, write_artifact
 
     far = replace(loan.definition, name="far")
     write_artifact(artifact_of(Library([far])), tmp_path / "other.json")

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
+from agentkit.composites.codec import program_to_json
+from agentkit.composites.ir import Assign, Call, ListLiteral, Name, Program, Return
 from agentkit.errors import CompositeError, LibraryError, ToolNotFoundError
 from agentkit.library.dag import (
     Dag,
@@ -25,8 +27,6 @@ from agentkit.library.dag import (
     to_networkx,
     topological_order,
 )
-from agentkit.tools.composite.codec import program_to_json
-from agentkit.tools.composite.ir import Assign, Call, ListLiteral, Name, Program, Return
 from agentkit.tools.definition import ChildReference, Signature
 
 DIGEST = "0" * 64

@@ -9,11 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.library.dag import depth, expand, flat_size, saved_calls
-from agentkit.tools.composite import ir, program_from_json, shortest_path
-from agentkit.tools.composite.checks import check_program
-from agentkit.tools.composite.codec import program_to_json
-from agentkit.tools.composite.ir import (
+from agentkit.composites import ir, program_from_json, shortest_path
+from agentkit.composites.checks import check_program
+from agentkit.composites.codec import program_to_json
+from agentkit.composites.ir import (
     Argument,
     Assign,
     Binary,
@@ -37,6 +36,7 @@ from agentkit.tools.composite.ir import (
     Return,
     Slice,
 )
+from agentkit.library.dag import depth, expand, flat_size, saved_calls
 
 X, ONE = Name(name="x"), Constant(value=1)
 WEIGHTS = {"a": 1, "b": 2, "c": 5}

@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, Library, RunResult, ToolDefinition, open_store, tool
+from agentkit.composites.codec import program_to_json
+from agentkit.composites.decorator import composite
+from agentkit.composites.ir import Call, Program, Return
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.source import compose
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.library import LibraryChange
 from agentkit.library.linking import broken_links, link, link_report
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
-from agentkit.tools.composite.codec import program_to_json
-from agentkit.tools.composite.decorator import composite
-from agentkit.tools.composite.ir import Call, Program, Return
-from agentkit.tools.composite.limits import CompositeLimits
-from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import Description
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, Tool, ToolDefinition, tool
+from agentkit.composites.source import compose
 from agentkit.library.linking import link, link_above
-from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import ChildReference, Description
 
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition, tool
+from agentkit.composites.source import compose
 from agentkit.errors import LibraryError, ToolNotFoundError
 from agentkit.library.dag import ancestors
 from agentkit.library.pins import pin_faults, repinned
-from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import ChildReference, Description
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from agentkit.composites.binding import composite_tool
+from agentkit.composites.source import compose
 from agentkit.errors import ContractViolation, ModelRetry
 from agentkit.library.dag import depth, flat_size
 from agentkit.testing import primitive_library
-from agentkit.tools.composite.binding import composite_tool
-from agentkit.tools.composite.source import compose
 
 LIBRARY = primitive_library()
 SALES = [

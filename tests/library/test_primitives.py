@@ -12,10 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from agentkit.composites.contracts import Conditions
+from agentkit.composites.expressions import Expression
 from agentkit.errors import CompositeRunError, ModelRetry
 from agentkit.testing import primitive_library
-from agentkit.tools.composite.contracts import Conditions
-from agentkit.tools.composite.expressions import Expression
 from agentkit.tools.validation import validate_arguments
 
 TOOLS = {tool.name: tool for tool in primitive_library()}

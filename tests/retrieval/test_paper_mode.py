@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
+from agentkit.composites.source import compose
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.retrieval import TypedDagRetriever, card, estimate_tokens
 from agentkit.retrieval.paper.prompts import description_line, example_line, specification_line
 from agentkit.testing import FunctionModel, primitive_library, sample_library
-from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import Example, Specification
 
 LINE = re.compile(r"^(\d+)\. (?:tool_(\d+))?", re.MULTILINE)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Library, tool
+from agentkit.composites.partial import surely_broken
 from agentkit.messages import Usage
 from agentkit.retrieval import Judgement, Specification, SubGoal, Survivors
-from agentkit.tools.composite.partial import surely_broken
 from agentkit.tools.signature import TypedSlot, TypeSet, slot_of_value
 
 

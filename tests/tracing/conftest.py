@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agentkit import tool
+from agentkit.composites.binding import composite_tool
+from agentkit.composites.source import compose
 from agentkit.library.library import Library
-from agentkit.tools.composite.binding import composite_tool
-from agentkit.tools.composite.source import compose
 from agentkit.tools.tool import Tool
 from agentkit.tracing import OpenTelemetryTracing
 

@@ -25,6 +25,10 @@ from agentkit import (
     tool,
 )
 from agentkit.agent.types import Approval, Limits, RunEvent, RunFinished, ToolCallFinished
+from agentkit.composites.binding import composite_tool
+from agentkit.composites.expr import Expr
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.library.store import (
     EpisodeFilter,
@@ -45,10 +49,6 @@ from agentkit.models.base import (
 )
 from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.testing import FunctionModel, ScriptedModel
-from agentkit.tools.composite.binding import composite_tool
-from agentkit.tools.composite.expr import Expr
-from agentkit.tools.composite.limits import CompositeLimits
-from agentkit.tools.composite.source import compose
 
 
 @tool

@@ -27,9 +27,9 @@ from agentkit.evaluation.running.settings import EvaluationProgress, Listener
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.evolver_lock import evolving
 from agentkit.evolution.model_view import library_changes
-from agentkit.export import artifact_of
-from agentkit.export.renderers import formats
 from agentkit.fetch import cache_directory
+from agentkit.interop.export import artifact_of
+from agentkit.interop.export.renderers import formats
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.opening import file_of, open_store
 from agentkit.models.resolve import resolve_model

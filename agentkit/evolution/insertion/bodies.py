@@ -30,7 +30,7 @@ class NormalForm:
 
 
 def normal_form(body: JsonObject) -> NormalForm:
-    """The normal form of a program in its JSON form (``agentkit.tools.composite.codec``).
+    """The normal form of a program in its JSON form (``agentkit.composites.codec``).
 
     Example:
         >>> name = {"kind": "Name", "name": "x"}

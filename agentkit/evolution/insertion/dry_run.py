@@ -6,6 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from agentkit.composites.binding import composite_tool
+from agentkit.composites.contracts import check_post, check_pre
+from agentkit.composites.interpreter import Composite
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.evolution.insertion.budget import Budget, BudgetSpent
 from agentkit.evolution.insertion.outcome import RejectionCode
@@ -13,10 +17,6 @@ from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.insertion.stubs import MissingStub, runs_live, stub
 from agentkit.evolution.loops import require_loop
 from agentkit.messages import JsonObject
-from agentkit.tools.composite.binding import composite_tool
-from agentkit.tools.composite.contracts import check_post, check_pre
-from agentkit.tools.composite.interpreter import Composite
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.encoding import encode_result
 from agentkit.tools.tool import Tool

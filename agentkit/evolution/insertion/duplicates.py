@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, TypeAlias
 
+from agentkit.composites.contracts import check_post, check_pre
 from agentkit.errors import CompositeError
 from agentkit.evolution.insertion.agreement import agree
 from agentkit.evolution.insertion.bodies import normal_form, passed_on
@@ -24,7 +25,6 @@ from agentkit.evolution.insertion.snapshot import Snapshot
 from agentkit.evolution.loops import require_loop
 from agentkit.library.pins import pin_faults
 from agentkit.messages import JsonObject
-from agentkit.tools.composite.contracts import check_post, check_pre
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.evolution.insertion.budget import BudgetSpent
 from agentkit.evolution.insertion.decision import Addition, Decision, Merger
@@ -24,7 +25,6 @@ from agentkit.evolution.insertion.snapshot import Snapshot
 from agentkit.evolution.insertion.stubs import with_examples
 from agentkit.evolution.insertion.trial import check_children, check_examples, check_probes
 from agentkit.library.library import Library
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

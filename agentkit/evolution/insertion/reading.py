@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from agentkit.composites.codec import program_from_json
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.source import compose
 from agentkit.errors import CompositeError
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.insertion.refusal import REJECTION_OF_FAULT, Refused, refuse, refuse_source
 from agentkit.evolution.insertion.wellformed import check_data
 from agentkit.library.library import Library
 from agentkit.library.soundness import library_faults
-from agentkit.tools.composite.codec import program_from_json
-from agentkit.tools.composite.limits import CompositeLimits
-from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

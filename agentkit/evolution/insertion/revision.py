@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import LibraryError
 from agentkit.evolution.insertion.dry_run import DryRun
 from agentkit.evolution.insertion.outcome import Witness
@@ -12,7 +13,6 @@ from agentkit.evolution.insertion.trial import example_fault
 from agentkit.library.dag import ancestors, find_cycle
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import views
+from agentkit.tools.rules import rule_sentence
 
 
 def texts_of(definition: ToolDefinition) -> dict[str, str]:
@@ -35,7 +35,7 @@ def _texts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     description, specification = definition.description, definition.specification
     yield "summary", description.summary
     yield "usage_rules", "\n".join(description.usage_rules)
-    yield "rules", "\n".join(map(views.rule_sentence, specification.rules))
+    yield "rules", "\n".join(map(rule_sentence, specification.rules))
     order = {name: at for at, name in enumerate(definition.signature.properties)}
 
     def place(path: str) -> tuple[int, str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import DefinitionError
 from agentkit.evolution.insertion.budget import BudgetSpent
 from agentkit.evolution.insertion.dry_run import DryRun
@@ -23,7 +24,6 @@ from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import is_json
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.invisible import invisible
 from agentkit.tools.tool import Tool

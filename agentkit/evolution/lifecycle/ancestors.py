@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from agentkit.composites.limits import CompositeLimits
 from agentkit.evolution.insertion.agreement import agree
 from agentkit.evolution.insertion.budget import BudgetSpent
 from agentkit.evolution.insertion.dry_run import DryRun, Failed
@@ -14,7 +15,6 @@ from agentkit.evolution.insertion.refusal import Refused
 from agentkit.evolution.insertion.trial import call_text
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import ToolDefinition
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentkit.composites.limits import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.gates.decision import GateReport
@@ -39,7 +40,6 @@ from agentkit.evolution.proposals.proposal import ProposalState
 from agentkit.evolution.proposals.proposer import Suggestion
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.library.events import Author
-from agentkit.tools.composite.limits import CompositeLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

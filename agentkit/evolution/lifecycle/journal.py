@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from agentkit.composites.binding import composite_tool
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import StaleVersionError
 from agentkit.evolution.insertion.snapshot import Snapshot
 from agentkit.evolution.lifecycle.ledger import Ledger
@@ -19,8 +21,6 @@ from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.linking import link
 from agentkit.library.store import EventStore, LibraryChange, ToolStore
-from agentkit.tools.composite.binding import composite_tool
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

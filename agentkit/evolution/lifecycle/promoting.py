@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import LibraryError
 from agentkit.evolution.gates.decision import GateReport
 from agentkit.evolution.insertion.policy import InsertPolicy
@@ -21,7 +22,6 @@ from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import ToolDefinition
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentkit.composites.limits import CompositeLimits
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.ancestors import Tried, try_composite
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author
-from agentkit.tools.composite.limits import CompositeLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

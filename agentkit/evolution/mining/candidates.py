@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentkit.composites.codec import program_to_json
+from agentkit.composites.effects import join_effects
+from agentkit.composites.render import render
 from agentkit.evolution.mining import naming
 from agentkit.evolution.mining.lifting import Lifting
 from agentkit.evolution.mining.patterns import Occurrence
@@ -15,9 +18,6 @@ from agentkit.evolution.mining.selection import Choice
 from agentkit.evolution.mining.trajectory import RecordedCall, Trajectory
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
-from agentkit.tools.composite.codec import program_to_json
-from agentkit.tools.composite.effects import join_effects
-from agentkit.tools.composite.render import render
 from agentkit.tools.definition import (
     ChildReference,
     Description,

@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agentkit.composites import ir
+from agentkit.composites.decoding import is_text
+from agentkit.composites.literals import literal_of
 from agentkit.evolution.mining import naming
 from agentkit.evolution.mining.ordering import Ordering
 from agentkit.evolution.mining.patterns import Occurrence, Pattern
 from agentkit.evolution.mining.program import ProgramWriter, Slot, arguments_in_order, written_names
 from agentkit.evolution.mining.trajectory import Flow, Given, Path, Trajectory
-from agentkit.tools.composite import ir
-from agentkit.tools.composite.decoding import is_text
-from agentkit.tools.composite.literals import literal_of
 
 ConstantPolicy = Literal["default", "keep", "parameter"]
 """What becomes of an argument that is the same wherever a pattern occurs: the default of a

@@ -6,8 +6,8 @@ import keyword
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from agentkit.composites.language import RESERVED
 from agentkit.tools.canonical import digest
-from agentkit.tools.composite.language import RESERVED
 
 LONGEST_TOOL_NAME = 64
 """What the providers' interfaces take."""

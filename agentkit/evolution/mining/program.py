@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from agentkit.composites import ir
+from agentkit.composites.literals import literal_of
 from agentkit.evolution.mining import naming
 from agentkit.evolution.mining.patterns import Link, Pattern
-from agentkit.tools.composite import ir
-from agentkit.tools.composite.literals import literal_of
 
 Slot: TypeAlias = tuple[int, str]
 """An argument of a pattern that comes from outside: index of the call, name of the argument."""

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentkit.composites.binding import composite_tool
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import AgentKitError, ToolFailed
 from agentkit.evolution.mining.trajectory import Flow, Source, Trajectory, at_path, cast_value
-from agentkit.tools.composite.binding import composite_tool
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

@@ -11,6 +11,8 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agentkit.composites import ir
+from agentkit.composites.codec import program_from_json, program_to_json
 from agentkit.errors import CompositeError
 from agentkit.evolution.mining.lifting import (
     Lifting,
@@ -23,8 +25,6 @@ from agentkit.evolution.mining.ordering import Grouping, Ordering
 from agentkit.evolution.mining.patterns import Occurrence, Pattern
 from agentkit.evolution.mining.rewriting import misfit
 from agentkit.evolution.mining.trajectory import Trajectory
-from agentkit.tools.composite import ir
-from agentkit.tools.composite.codec import program_from_json, program_to_json
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

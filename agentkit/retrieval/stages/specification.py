@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agentkit.composites.partial import surely_broken
 from agentkit.messages import Usage
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.survivors import Survivors
 from agentkit.tools.coercion import coerce
-from agentkit.tools.composite.partial import surely_broken
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.signature import TypedSlot
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentkit.tools.composite.problems import SourceCode
+from agentkit.composites.problems import SourceCode
 
 MARK = "\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}"
 """Stands in a text right before what is to be refused; taken out before use."""

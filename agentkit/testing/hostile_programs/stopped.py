@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.tools.composite.problems import RunCode
+from agentkit.composites.problems import RunCode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

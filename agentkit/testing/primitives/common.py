@@ -7,9 +7,9 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from agentkit.composites.expr import Expr
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import ModelRetry
-from agentkit.tools.composite.expr import Expr
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Effects, Example
 
 PURE = Effects.pure()

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from agentkit.composites.expressions import Expression
+from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ModelRetry
 from agentkit.testing.primitives.common import LIMITS, PURE, Row, RowPredicate, worked
-from agentkit.tools.composite.expressions import Expression
-from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.decorator import tool
 
 _TABLE_FUEL, _LEAST_ROW_FUEL = 1_000_000, 200

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
+from agentkit.composites.interpreter import Composite
+from agentkit.composites.parser import parse
 from agentkit.testing.random_programs.kinds import Kind
-from agentkit.tools.composite.interpreter import Composite
-from agentkit.tools.composite.parser import parse
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
 from agentkit.tools.tool import Tool
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agentkit.composites.problems import RunCode
 from agentkit.testing.random_programs.children import CHILDREN, ChildError, LoggedCall
-from agentkit.tools.composite.problems import RunCode
 
 CODES: tuple[tuple[type[Exception], RunCode], ...] = (
     (ChildError, "child_failed"),

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from agentkit.composites.interpreter import Composite
+from agentkit.composites.parser import parse
 from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.testing.hostile_programs import REFUSED_PROGRAMS, STOPPED_PROGRAMS
 from agentkit.testing.random_programs import ChildrenInUse
-from agentkit.tools.composite.interpreter import Composite
-from agentkit.tools.composite.parser import parse
 
 MARK = "@@RESULT "
 

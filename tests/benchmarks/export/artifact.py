@@ -21,7 +21,7 @@ from typing import Any
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.evolution import ToolManager
-from agentkit.export import (
+from agentkit.interop.export import (
     Artifact,
     ImportRequest,
     artifact_of,
@@ -29,8 +29,8 @@ from agentkit.export import (
     import_artifact,
     parse_artifact,
 )
-from agentkit.export.diff import compare_libraries, diff_markdown
-from agentkit.export.renderers import FORMATS, render
+from agentkit.interop.export.diff import compare_libraries, diff_markdown
+from agentkit.interop.export.renderers import FORMATS, render
 from agentkit.library import Author
 from agentkit.tools.definition import Effects, Example
 

@@ -22,9 +22,9 @@ from mcp_types import CallToolResult, ListToolsResult
 from mcp_types import Tool as WireTool
 
 from agentkit import Library
-from agentkit.mcp import LibraryServer, McpLimits
-from agentkit.mcp.client.importing import ImportPolicy, Memory, import_listing
-from agentkit.mcp.client.reading import read_listing
+from agentkit.interop.mcp import LibraryServer, McpLimits
+from agentkit.interop.mcp.client.importing import ImportPolicy, Memory, import_listing
+from agentkit.interop.mcp.client.reading import read_listing
 from agentkit.tools.tool import Tool
 
 THINGS = ("order", "invoice", "ticket", "customer", "shipment", "contract", "payment", "account")

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+from agentkit.interop.openapi import OpenApiTools, openapi_tools
 from agentkit.testing.openapi_documents import large_openapi_document
-from agentkit.tools.sources.openapi import OpenApiTools, openapi_tools
 
 
 def main() -> None:

@@ -92,12 +92,12 @@ def tracer_for(variant: str) -> Any:
 def agent_for(variant: str, children: int) -> Any:
     """An agent that makes one call, of a composite that makes so many, and answers."""
     from agentkit import Agent, tool
+    from agentkit.composites.binding import composite_tool
+    from agentkit.composites.source import compose
     from agentkit.library.library import Library
     from agentkit.messages import AssistantMessage, ToolCall, Usage
     from agentkit.models.base import ModelResponse
     from agentkit.testing import FunctionModel
-    from agentkit.tools.composite.binding import composite_tool
-    from agentkit.tools.composite.source import compose
 
     @tool
     async def plain(x: float) -> float:

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from agentkit import ToolDefinition
+from agentkit.composites import RuleChecker
 from agentkit.evaluation.benchmarks.planning import MOST_FIELDS, plannable
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import Specification
-from agentkit.tools.rules import Between, CallBefore, Form, OneOf, RuleChecker
+from agentkit.tools.rules import Between, CallBefore, Form, OneOf
 from agentkit.tools.validation import validate_arguments
 
 TRIP = plannable(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import ToolDefinition, open_store
+from agentkit.composites.parser import parse
 from agentkit.evolution import ToolManager
 from agentkit.evolution.mining import (
     ExampleRules,
@@ -19,7 +20,6 @@ from agentkit.evolution.mining import (
 )
 from agentkit.evolution.mining.recording import pinned_to, with_recordings
 from agentkit.library import Library
-from agentkit.tools.composite.parser import parse
 from agentkit.tools.definition import Effects, Example
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import validate_arguments

@@ -13,6 +13,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from agentkit import ToolDefinition
+from agentkit.composites.parser import parse
 from agentkit.evolution.mining import (
     Flow,
     Given,
@@ -26,7 +27,6 @@ from agentkit.evolution.mining import (
     replay,
 )
 from agentkit.evolution.mining.miner import read_only
-from agentkit.tools.composite.parser import parse
 from agentkit.tools.definition import Effects
 from agentkit.tools.tool import Tool
 

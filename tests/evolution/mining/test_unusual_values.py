@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition, open_store
+from agentkit.composites.checks import check_program
+from agentkit.composites.codec import program_from_json, program_to_json
 from agentkit.evolution import ToolManager
 from agentkit.evolution.mining import (
     Flow,
@@ -23,8 +25,6 @@ from agentkit.evolution.mining import (
     mine,
 )
 from agentkit.library.soundness import library_faults
-from agentkit.tools.composite.checks import check_program
-from agentkit.tools.composite.codec import program_from_json, program_to_json
 from agentkit.tools.definition import Effects
 
 TOOLS = {

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Episode, Library, ToolDefinition
+from agentkit.composites import rule_problems
 from agentkit.episodes import Evidence, Turn, Verdict
 from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.proposer import Observations
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
-from agentkit.tools.rules import rule_problems
 
 TOOL = ToolDefinition.from_schema(
     "book",

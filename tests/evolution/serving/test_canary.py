@@ -8,12 +8,12 @@ import pytest
 
 from agentkit import Agent, tool
 from agentkit.agent.session import RouteRequest
+from agentkit.composites.source import compose
 from agentkit.errors import StoreError, UsageError
 from agentkit.evolution.serving.canary import CanaryRouter
 from agentkit.evolution.serving.watch import LedgerWatch
 from agentkit.library.library import Library
 from agentkit.testing import ScriptedModel
-from agentkit.tools.composite.source import compose
 
 OLD, NEW = "Old words.", "New words."
 

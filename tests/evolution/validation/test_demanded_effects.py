@@ -13,7 +13,7 @@ from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.evolution.review import review_of
 from agentkit.evolution.validation import ProposedChange, ValidationPolicy
 from agentkit.evolution.validation.validate import validate
-from agentkit.export import (
+from agentkit.interop.export import (
     ImportRequest,
     artifact_of,
     artifact_text,

@@ -7,7 +7,7 @@ from pathlib import Path
 from shared import AGENTKIT, SQUARE_12, TOOLS, caller, check
 
 from agentkit import Agent, RunResult
-from agentkit.mcp import McpServer
+from agentkit.interop.mcp import McpServer
 
 THEIRS = str(Path(__file__).with_name("squares_server.py"))
 

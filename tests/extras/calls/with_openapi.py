@@ -7,7 +7,7 @@ import httpx
 from shared import SQUARE_12, caller, check
 
 from agentkit import Agent
-from agentkit.tools.sources.openapi import openapi_tools
+from agentkit.interop.openapi import openapi_tools
 
 DESCRIPTION = b"""
 openapi: 3.1.0

@@ -11,7 +11,7 @@ import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
-from agentkit.export import ArtifactStore, artifact_of
+from agentkit.interop.export import ArtifactStore, artifact_of
 from agentkit.library import Author, LibraryChange
 from agentkit.library.chain import EventDraft, chained
 from agentkit.library.copying.comparing import compare_stores

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agentkit import Episode, Library, ToolDefinition, open_store
 from agentkit.errors import StoreError
-from agentkit.export import write_artifact
-from agentkit.export.artifact import artifact_of
+from agentkit.interop.export import write_artifact
+from agentkit.interop.export.artifact import artifact_of
 from agentkit.library import LibraryChange, Store
 from agentkit.library.remote import RemoteStore
 from agentkit.server.library import create_library_app

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from agentkit.composites import rule_problems
+from agentkit.composites.rule_checker import RuleChecker
 from agentkit.errors import DefinitionError
 from agentkit.tools.definition import Specification, ToolDefinition
-from agentkit.tools.rules import Between, OneOf, rule_from_json, rule_problems, rule_to_json
+from agentkit.tools.rules import Between, OneOf, rule_from_json, rule_to_json
 from agentkit.tools.rules.holding import holds
 from agentkit.tools.rules.narrowing import narrowed_schema
-from agentkit.tools.rules.refusal import RuleChecker
 from agentkit.tools.rules.sentences import rule_sentence
 from agentkit.tools.validation import validate_arguments
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentkit.composites.rule_validity import RuleProblemCode
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.tools import Example, Signature, Specification, ToolDefinition
@@ -22,7 +23,6 @@ from agentkit.tools.rules import (
     Requires,
     rule_problems,
 )
-from agentkit.tools.rules.problems import RuleProblemCode
 
 TOOL = ToolDefinition(
     name="book",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
-from agentkit.export import read_artifact, write_artifact
+from agentkit.interop.export import read_artifact, write_artifact
 from agentkit.messages import JsonObject
 from agentkit_training.atomic import new_folder, room_beside
 from agentkit_training.coevolution.identity import differences, identity

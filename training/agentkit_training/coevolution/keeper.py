@@ -16,7 +16,7 @@ from agentkit.evolution import EvidenceRules, ToolManager
 from agentkit.evolution.round import Compare
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
-from agentkit.export import Artifact, artifact_of, restore_artifact
+from agentkit.interop.export import Artifact, artifact_of, restore_artifact
 from agentkit.library import Library
 from agentkit.library.abilities import Retention
 from agentkit.library.memory import MemoryStore

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from agentkit.cli.options import adapted_name
 from agentkit.evolution.lifecycle.journal import LibraryStore
-from agentkit.export import Artifact, read_artifact
+from agentkit.interop.export import Artifact, read_artifact
 from agentkit.library.chain import Signer, Verifier
 from agentkit_training.atomic import new_folder
 from agentkit_training.errors import ExportError

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from agentkit.evolution.lifecycle.journal import LibraryStore
-from agentkit.export import artifact_of, write_artifact
+from agentkit.interop.export import artifact_of, write_artifact
 from agentkit.library.chain import Signer
 from agentkit.library.chain_faults import verify_chain
 from agentkit.library.chain_library import verify_library

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentkit import open_store
 from agentkit.evolution.lifecycle.journal import LibraryStore
-from agentkit.export import open_artifact, read_artifact, restore_artifact
+from agentkit.interop.export import open_artifact, read_artifact, restore_artifact
 from agentkit.library import Library
 from agentkit.library.store import Store
 from agentkit_training.export.handover import hand_over

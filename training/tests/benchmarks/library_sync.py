@@ -16,8 +16,8 @@ from pathlib import Path
 
 import torch
 
+from agentkit.composites.source import compose
 from agentkit.library import Library
-from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.distributed.torch_ranks import joined_ranks

@@ -11,7 +11,7 @@ from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.evaluation import Benchmark, NumberAnswer, Task
 from agentkit.evaluation import with_tools as environment_of
 from agentkit.evolution import ToolManager
-from agentkit.export import read_artifact
+from agentkit.interop.export import read_artifact
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 from agentkit_training import PolicyModel, tiny_policy

@@ -16,7 +16,7 @@ import trl
 from click.testing import CliRunner
 from safetensors.torch import load_file
 
-from agentkit.export import read_artifact
+from agentkit.interop.export import read_artifact
 from agentkit.testing.provider_server import ProviderServer
 from agentkit_training import tiny_policy
 from agentkit_training.cli.main import main

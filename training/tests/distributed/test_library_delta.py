@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Library, tool
-from agentkit.tools.composite.source import compose
+from agentkit.composites.source import compose
 from agentkit.tools.definition import Description, ToolDefinition
 from agentkit_training.distributed.library_delta import (
     LibraryDelta,

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from agentkit import open_store
 from agentkit.errors import UsageError
 from agentkit.evolution import ToolManager
-from agentkit.export import artifact_of, write_artifact
+from agentkit.interop.export import artifact_of, write_artifact
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.errors import CheckpointError, ExportError

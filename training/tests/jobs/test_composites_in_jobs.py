@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit.evaluation import EvaluationSettings
-from agentkit.export import artifact_of
+from agentkit.interop.export import artifact_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel

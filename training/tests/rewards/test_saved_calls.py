@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Episode, Library
+from agentkit.composites.source import compose
 from agentkit.episodes import Turn, Verdict
 from agentkit.errors import UsageError
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.library.dag import flat_size
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import primitive_library
-from agentkit.tools.composite.source import compose
 from agentkit_training import Rollout
 from agentkit_training.rewards import (
     RewardSum,

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from agentkit.composites import RuleChecker, rule_problems
 from agentkit.errors import UsageError
-from agentkit.tools.rules import EarlierCall, RuleChecker, rule_problems, rule_sentence
+from agentkit.tools.rules import EarlierCall, rule_sentence
 from agentkit.tools.validation import ArgumentValidator
 from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
 from agentkit_training.tasks.hidden_constraints.constraints import Accepted, FoundFirst

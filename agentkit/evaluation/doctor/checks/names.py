@@ -6,11 +6,11 @@ import keyword
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from agentkit.composites.language import RESERVED
 from agentkit.evaluation.doctor.catalogue import Catalogue, given_name
 from agentkit.evaluation.doctor.finding import Finding, Kind
 from agentkit.evaluation.doctor.listing import listed
 from agentkit.retrieval.words import STOP_WORDS, terms
-from agentkit.tools.composite.language import RESERVED
 from agentkit.tools.definition import ToolDefinition
 
 _PROVIDER_TOOLS_TEXT = """

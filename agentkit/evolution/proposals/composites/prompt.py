@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agentkit.composites.codec import program_from_json
+from agentkit.composites.language import BUILTINS, METHODS
+from agentkit.composites.limits import READING_LIMITS
+from agentkit.composites.render import render
 from agentkit.episodes import Episode
 from agentkit.errors import SourceProblem
 from agentkit.retrieval.cards import first_sentence
-from agentkit.tools.composite.codec import program_from_json
-from agentkit.tools.composite.language import BUILTINS, METHODS
-from agentkit.tools.composite.limits import READING_LIMITS
-from agentkit.tools.composite.render import render
 from agentkit.tools.definition import ToolDefinition
 
 INSTRUCTIONS = f"""\

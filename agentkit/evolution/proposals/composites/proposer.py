@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.source import compose
+from agentkit.composites.written import is_dotted, written
 from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import SourceProblem, UsageError
@@ -19,9 +22,6 @@ from agentkit.evolution.proposals.composites.repair import Repaired, Review, rep
 from agentkit.library.library import Library
 from agentkit.messages import SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
-from agentkit.tools.composite.limits import CompositeLimits
-from agentkit.tools.composite.source import compose
-from agentkit.tools.composite.written import is_dotted, written
 from agentkit.tools.definition import ToolDefinition
 
 TEACHER_SETTINGS = ModelSettings(temperature=0.2, top_p=0.95, max_tokens=4096)

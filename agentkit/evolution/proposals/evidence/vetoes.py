@@ -12,6 +12,8 @@ from itertools import chain
 from math import inf
 from typing import Any
 
+from agentkit.composites import rule_problems
+from agentkit.composites.rule_checker import RuleChecker
 from agentkit.episodes import Episode
 from agentkit.evolution.proposals.evidence.lessons import with_rule
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord, observed
@@ -21,9 +23,8 @@ from agentkit.tools.canonical import canonical_json
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.fit import fits
-from agentkit.tools.rules import Between, CallBefore, OneOf, Requires, Rule, rule_problems
+from agentkit.tools.rules import Between, CallBefore, OneOf, Requires, Rule
 from agentkit.tools.rules.earlier import EarlierCall
-from agentkit.tools.rules.refusal import RuleChecker
 
 
 class Trial:

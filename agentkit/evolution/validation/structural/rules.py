@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from agentkit.composites import rule_problems
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.sameness import is_too_deep, same
 from agentkit.evolution.validation.texts import rules_of, sequence
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.rules import rule_problems
 
 
 def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import workload
 
-from agentkit.tools.composite.interpreter import Composite
-from agentkit.tools.composite.parser import parse
+from agentkit.composites.interpreter import Composite
+from agentkit.composites.parser import parse
 from agentkit.tools.decorator import tool
 from agentkit.tools.tool import Tool
 

@@ -31,7 +31,7 @@ from agentkit import open_store
 from agentkit._waiting import wait_for
 from agentkit.episodes import Episode
 from agentkit.evaluation import Benchmark, EvaluationSettings
-from agentkit.export import read_artifact, write_artifact
+from agentkit.interop.export import read_artifact, write_artifact
 from agentkit.library import Library
 from agentkit.library.dag import depth, flat_size
 from agentkit_training.coevolution.keeper import LibraryKeeper

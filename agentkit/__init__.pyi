@@ -1,0 +1,25 @@
+from ._version import __version__ as __version__
+from .agent.agent import Agent as Agent
+from .agent.types import RunResult as RunResult
+from .composites.decorator import composite as composite
+from .episodes.episode import Episode as Episode
+from .errors import (
+    AgentKitError as AgentKitError,
+)
+from .errors import (
+    ModelRetry as ModelRetry,
+)
+from .errors import (
+    ToolFailed as ToolFailed,
+)
+from .library.library import Library as Library
+from .library.opening import open_store as open_store
+from .models.resolve import resolve_model as resolve_model
+from .tools.decorator import tool as tool
+from .tools.definition import (
+    Effects as Effects,
+)
+from .tools.definition import (
+    ToolDefinition as ToolDefinition,
+)
+from .tools.tool import Tool as Tool

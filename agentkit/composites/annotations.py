@@ -1,0 +1,250 @@
+"""Annotations read from syntax: the types of the table below, never what text evaluates to."""
+
+from __future__ import annotations
+
+import ast
+import collections.abc
+import functools
+import operator
+import types
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from agentkit.composites.authored import shown
+from agentkit.composites.expr import Expr
+from agentkit.composites.faults import Fault
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.reading.text import syntax_tree
+from agentkit.errors import UsageError
+
+_TYPES: Mapping[str, Any] = {
+    "Any": Any,
+    "Dict": dict,
+    "List": list,
+    "Mapping": collections.abc.Mapping,
+    "None": type(None),
+    "Sequence": collections.abc.Sequence,
+    "Tuple": tuple,
+    "bool": bool,
+    "dict": dict,
+    "float": float,
+    "int": int,
+    "list": list,
+    "object": object,
+    "str": str,
+    "tuple": tuple,
+}
+_MODULES = {"t", "typing", "typing_extensions", "collections.abc", "agentkit"}
+_ADVICE = (
+    "Write int, float, str, bool, None, Any, list[...], dict[str, ...], tuple[...], Literal[...], "
+    '`X | None`, Annotated[..., "text"] or Expr["row -> bool"].'
+)
+_MAX_NESTING = 10
+_MAX_BRANCHES = 50
+
+
+class _UnknownTypeError(Exception):
+    """A part of an annotation that stands for no JSON type."""
+
+    def __init__(self, node: ast.expr, why: str) -> None:
+        self.node = node
+        self.why = why
+        super().__init__(why)
+
+
+def read_annotation(node: ast.expr, *, place: str) -> Any:
+    """The type that an annotation names, as Python itself would resolve it.
+
+    Args:
+        node: The annotation.
+        place: What it annotates, for the message.
+
+    Returns:
+        A type such as ``int`` or ``list[str]``, or the ``Fault`` that it has.
+
+    Example:
+        >>> read_annotation(ast.parse("List[int]", mode="eval").body, place="it")
+        list[int]
+    """
+    try:
+        return _read(node, 0)
+    except _UnknownTypeError as refused:
+        message = f"{place} is annotated `{shown(node)}`, but {refused.why}"
+        return Fault(refused.node, "annotation", message, _ADVICE)
+
+
+def _read(node: ast.expr, nesting: int) -> Any:
+    if nesting > _MAX_NESTING:
+        raise _UnknownTypeError(node, f"types nest at most {_MAX_NESTING} deep")
+    match node:
+        case ast.Constant(value=None):
+            return type(None)
+        case ast.Constant(value=str(text)):
+            return _read_text(node, text, nesting)
+        case ast.BinOp(op=ast.BitOr()):
+            return _union(node, nesting)
+        case ast.Subscript():
+            return _subscript(node, nesting)
+        case ast.Name() | ast.Attribute():
+            name = _name(node)
+            if name in _TYPES:
+                return _TYPES[name]
+    raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
+
+
+def _read_text(node: ast.Constant, text: str, nesting: int) -> Any:
+    """An annotation in quotes; what is wrong inside is reported at the quotes."""
+    tree = syntax_tree(text.strip(), CompositeLimits())
+    statement = tree.body[0] if isinstance(tree, ast.Module) and len(tree.body) == 1 else None
+    if not isinstance(statement, ast.Expr):
+        raise _UnknownTypeError(node, f"{text[:80]!r} is no annotation")
+    try:
+        return _read(statement.value, nesting + 1)
+    except _UnknownTypeError as refused:
+        raise _UnknownTypeError(node, refused.why) from refused
+
+
+def _union(node: ast.expr, nesting: int) -> Any:
+    branches: list[ast.expr] = []
+    left = node
+    while isinstance(left, ast.BinOp) and isinstance(left.op, ast.BitOr):
+        branches.append(left.right)
+        left = left.left
+    branches.append(left)
+    if len(branches) > _MAX_BRANCHES:
+        raise _UnknownTypeError(node, f"a union has at most {_MAX_BRANCHES} branches")
+    read = [_read(branch, nesting + 1) for branch in reversed(branches)]
+    return _union_of(read)
+
+
+def _union_of(branches: list[Any]) -> Any:
+    """The union, its branches in the order in which they are written.
+
+    ``Union[...]`` gives back whatever equal union this process made first, and equal are also
+    those of another order, so that a definition would depend on what was read before it.
+    """
+    flat = [one for branch in branches for one in _branches_of(branch)]
+    return functools.reduce(operator.or_, flat)
+
+
+def _branches_of(branch: Any) -> tuple[Any, ...]:
+    is_union = get_origin(branch) in {Union, types.UnionType}
+    return get_args(branch) if is_union else (branch,)
+
+
+def _subscript(node: ast.Subscript, nesting: int) -> Any:
+    name = _name(node.value)
+    items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    read = _FORMS.get(name)
+    if read is None:
+        raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
+    return read(node, items, nesting + 1)
+
+
+def _list(node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
+    if len(items) != 1:
+        raise _UnknownTypeError(node, "a list has one type of item")
+    made = collections.abc.Sequence if _name(node.value) == "Sequence" else list
+    return types.GenericAlias(made, (_read(items[0], nesting),))
+
+
+def _dict(node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
+    if len(items) != 2:
+        raise _UnknownTypeError(node, "a dict has a type of key and a type of value")
+    key, value = (_read(item, nesting) for item in items)
+    if key is not str:
+        raise _UnknownTypeError(items[0], "the keys of a JSON object are text")
+    made = collections.abc.Mapping if _name(node.value) == "Mapping" else dict
+    return types.GenericAlias(made, (key, value))
+
+
+def _tuple(_node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
+    if len(items) == 2 and isinstance(items[1], ast.Constant) and items[1].value is ...:
+        return types.GenericAlias(tuple, (_read(items[0], nesting), ...))
+    return types.GenericAlias(tuple, tuple(_read(item, nesting) for item in items))
+
+
+def _optional(node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
+    if len(items) != 1:
+        raise _UnknownTypeError(node, "Optional takes one type")
+    return _union_of([_read(items[0], nesting), type(None)])
+
+
+def _union_form(_node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
+    return _union_of([_read(item, nesting) for item in items])
+
+
+def _literal(node: ast.Subscript, items: list[ast.expr], _nesting: int) -> Any:
+    members: list[Any] = []
+    for item in items:
+        negative = isinstance(item, ast.UnaryOp) and isinstance(item.op, ast.USub)
+        inner = item.operand if isinstance(item, ast.UnaryOp) and negative else item
+        value = inner.value if isinstance(inner, ast.Constant) else ...
+        if not (value is None or type(value) in {str, bool, int}) or (
+            negative and type(value) is not int
+        ):
+            raise _UnknownTypeError(item, "a Literal holds text, integers, True, False or None")
+        members.append(-value if negative and isinstance(value, int) else value)
+    if not members:
+        raise _UnknownTypeError(node, "a Literal holds at least one value")
+    form: Any = Literal
+    return form[tuple(members)]
+
+
+def _annotated(node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
+    if len(items) < 2:
+        raise _UnknownTypeError(node, "Annotated takes a type and a text")
+    form: Any = Annotated
+    return form[(_read(items[0], nesting), *(_metadata(item) for item in items[1:]))]
+
+
+def _metadata(item: ast.expr) -> object:
+    match item:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Call(func=callee, args=[ast.Constant(value=str(form))], keywords=[]) if (
+            _name(callee) == "Expr"
+        ):
+            return _expr(item, form)
+    raise _UnknownTypeError(item, f"{shown(item)} is neither a text nor an Expr")
+
+
+def _expr_form(node: ast.Subscript, items: list[ast.expr], _nesting: int) -> Any:
+    match items:
+        case [ast.Constant(value=str(form))]:
+            return Annotated[str, _expr(node, form)]
+    raise _UnknownTypeError(node, 'Expr takes one text, such as Expr["row -> bool"]')
+
+
+def _expr(node: ast.expr, form: str) -> Expr:
+    try:
+        return Expr(form)
+    except UsageError as error:
+        raise _UnknownTypeError(node, str(error)) from error
+
+
+def _name(node: ast.expr) -> str:
+    """A plain name, or the last part of one from a module of types; empty for anything else."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=module, attr=name) if shown(module) in _MODULES:
+            return name
+    return ""
+
+
+_FORMS: Mapping[str, Callable[[ast.Subscript, list[ast.expr], int], Any]] = {
+    "Annotated": _annotated,
+    "Dict": _dict,
+    "Expr": _expr_form,
+    "List": _list,
+    "Literal": _literal,
+    "Mapping": _dict,
+    "Optional": _optional,
+    "Sequence": _list,
+    "Tuple": _tuple,
+    "Union": _union_form,
+    "dict": _dict,
+    "list": _list,
+    "tuple": _tuple,
+}

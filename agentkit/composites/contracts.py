@@ -1,0 +1,195 @@
+"""Pre- and postconditions of tools (L3), checked against the values of one call.
+
+A condition is an expression of the composite language over the parameters; a postcondition may
+also read ``result``. One that can not be read or evaluated counts as violated, with the reason:
+a contract is never true by accident. Conditions in words (``Specification.text``) never gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from reprlib import Repr
+from typing import Any, Literal
+
+from agentkit.composites.expressions import Expression
+from agentkit.composites.limits import CONTRACT_LIMITS, CompositeLimits
+from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
+from agentkit.tools.definition import ToolDefinition
+
+_MOST_SHOWN = 120
+"""Characters of one value in a message."""
+
+
+class _Shown(Repr):
+    """A value in a few characters, whatever its size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring, self.maxother = 3, 60, 60
+
+    def repr_int(self, value: int, level: int) -> str:
+        """An integer; Python does not print those of thousands of digits."""
+        bits = value.bit_length()
+        return super().repr_int(value, level) if bits < 1_024 else f"<an integer of {bits} bits>"
+
+    def repr_dict(self, value: dict[Any, Any], level: int) -> str:
+        """The first entries; ``Repr`` sorts all of them."""
+        first = dict(islice(value.items(), self.maxdict + 1))
+        return super().repr_dict(first, level)
+
+    def of(self, value: Any) -> str:
+        """The text of a value."""
+        text = self.repr(value)
+        return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+_SHOWN = _Shown()
+
+
+def check_pre(
+    definition: ToolDefinition,
+    arguments: Mapping[str, Any],
+    *,
+    limits: CompositeLimits | None = None,
+) -> ContractViolation | None:
+    """The first precondition that does not hold for the arguments of a call; None when all do.
+
+    A parameter that is left out has the default of its schema. A composite keeps the conditions of
+    its children ready; this reads them anew at each call.
+
+    Args:
+        definition: The tool.
+        arguments: By parameter name; JSON data.
+        limits: Caps on the evaluation of each condition; ``CONTRACT_LIMITS`` unless given.
+
+    Example:
+        >>> from agentkit.tools.decorator import tool
+        >>> @tool(pre=["b != 0"])
+        ... def div(a: float, b: float) -> float:
+        ...     '''A quotient.'''
+        ...     return a / b
+        >>> check_pre(div.definition, {"a": 1, "b": 2})
+        >>> print(check_pre(div.definition, {"a": 1, "b": 0}))
+        div: the precondition `b != 0` does not hold for b = 0
+    """
+    return Conditions(definition).before(arguments, limits=limits)
+
+
+def check_post(
+    definition: ToolDefinition,
+    arguments: Mapping[str, Any],
+    result: Any,
+    *,
+    limits: CompositeLimits | None = None,
+) -> ContractViolation | None:
+    """The first postcondition that does not hold for a call and its result; None when all do."""
+    return Conditions(definition).after(arguments, result, limits=limits)
+
+
+class Conditions:
+    """The conditions of one tool, read at the first check and kept."""
+
+    def __init__(self, definition: ToolDefinition) -> None:
+        self._definition = definition
+        properties = definition.signature.properties
+        self._names = tuple(properties)
+        self._defaults = {
+            name: schema["default"]
+            for name, schema in properties.items()
+            if type(schema) is dict and "default" in schema  # JSON Schema allows true and false
+        }
+
+    @cached_property
+    def _pre(self) -> tuple[_Condition, ...]:
+        texts = self._definition.specification.pre
+        return tuple(_Condition("precondition", text, self._names) for text in texts)
+
+    @cached_property
+    def _post(self) -> tuple[_Condition, ...]:
+        texts, names = self._definition.specification.post, (*self._names, "result")
+        return tuple(_Condition("postcondition", text, names) for text in texts)
+
+    def before(
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        path: Sequence[str] = (),
+        limits: CompositeLimits | None = None,
+    ) -> ContractViolation | None:
+        """The first precondition that does not hold; ``path`` ends in the tool's own name."""
+        return self._first(self._pre, {**self._defaults, **arguments}, path, limits)
+
+    def after(
+        self,
+        arguments: Mapping[str, Any],
+        result: Any,
+        *,
+        path: Sequence[str] = (),
+        limits: CompositeLimits | None = None,
+    ) -> ContractViolation | None:
+        """The first postcondition that does not hold."""
+        values = {**self._defaults, **arguments, "result": result}
+        return self._first(self._post, values, path, limits)
+
+    def _first(
+        self,
+        conditions: Sequence[_Condition],
+        values: Mapping[str, Any],
+        path: Sequence[str],
+        limits: CompositeLimits | None,
+    ) -> ContractViolation | None:
+        for condition in conditions:
+            reason = condition.broken(values, limits)
+            if reason is not None:
+                return condition.violation(self._definition.name, reason, values, path)
+        return None
+
+
+class _Condition:
+    """One condition, lowered; one that can not be read keeps the reason."""
+
+    def __init__(
+        self, kind: Literal["precondition", "postcondition"], text: str, names: Sequence[str]
+    ) -> None:
+        self._kind = kind
+        self._text = text
+        self._unreadable = ""
+        try:
+            self._expression: Expression | None = Expression.parse(text, names)
+        except CompositeError as error:
+            self._expression = None
+            problem = error.problems[0] if error.problems else error
+            self._unreadable = f"can not be read: {problem}"
+
+    def broken(self, values: Mapping[str, Any], limits: CompositeLimits | None) -> str | None:
+        """Why it does not hold, as the end of a sentence; None when it does."""
+        if self._expression is None:
+            return self._unreadable
+        try:
+            holds = self._expression.evaluate(values, limits=limits or CONTRACT_LIMITS)
+        except (CompositeRunError, UsageError) as error:
+            return f"can not be evaluated: {error}"
+        if holds:
+            return None
+        shown = ", ".join(f"{name} = {_SHOWN.of(value)}" for name, value in self._read(values))
+        return f"does not hold for {shown}" if shown else "does not hold"
+
+    def _read(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        names = tuple(values) if self._expression is None else self._expression.reads
+        return [(name, values[name]) for name in names if name in values]
+
+    def violation(
+        self, tool: str, reason: str, values: Mapping[str, Any], path: Sequence[str]
+    ) -> ContractViolation:
+        """The condition as an error."""
+        path = tuple(path) or (tool,)
+        return ContractViolation(
+            f"{' → '.join(path)}: the {self._kind} `{self._text}` {reason}",
+            code=self._kind,
+            tool_name=tool,
+            condition=self._text,
+            values=dict(self._read(values)),
+            path=path,
+        )

@@ -1,0 +1,2 @@
+from .runner import Composite as Composite
+from .trace import TracedCall as TracedCall

@@ -1,0 +1,464 @@
+"""Artifacts in files: one JSON document, an entry a line, the same bytes for the same content."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from agentkit.errors import AgentKitError, ArtifactError, ReadingLimitError
+from agentkit.interop.export.artifact import (
+    FORMAT_VERSION,
+    Artifact,
+    ArtifactChange,
+    GateEvidence,
+    dag_of,
+)
+from agentkit.library.chain import Signer, Verifier
+from agentkit.library.chain_faults import verify_chain
+from agentkit.library.events import LibraryEvent
+from agentkit.library.library import Library
+from agentkit.reading import read_json, unpacked
+from agentkit.tools.canonical import digest
+from agentkit.tools.definition import ToolDefinition
+
+FORMAT_KEY = "agentkit_artifact"
+"""The first key of an artifact, by which it is recognised; its value is the format version."""
+
+SECTIONS = ("library", "dag", "licences", "evidence", "changes", "events")
+_KEYS = (FORMAT_KEY, "made_with", *SECTIONS, "digests", "signature")
+
+
+def to_record(artifact: Artifact) -> dict[str, Any]:
+    """The artifact as a JSON object, with its digests.
+
+    Raises:
+        ArtifactError: It holds what JSON can not.
+    """
+    held = {one.name: one for one in artifact.library.definitions}
+    sections: dict[str, Any] = {
+        "library": {
+            "version": artifact.library.version,
+            "digest": artifact.library.digest,
+            "definitions": [definition.to_json() for definition in held.values()],
+        },
+        "dag": artifact.dag,
+        "licences": {licence: list(names) for licence, names in artifact.licences.items()},
+        "evidence": [one.to_json() for one in artifact.evidence],
+        "changes": [_change_to_record(change, held) for change in artifact.changes],
+        "events": [event.to_json() for event in artifact.events],
+    }
+    head = {FORMAT_KEY: FORMAT_VERSION, "made_with": artifact.made_with}
+    try:
+        digests = {name: digest(section) for name, section in sections.items()}
+        content = digest({**head, "sections": digests})
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"the library can not be written: {error}") from error
+    tools = {name: definition.digest for name, definition in held.items()}
+    told = {"content": content, "sections": digests, "tools": tools}
+    record = {**head, **sections, "digests": told}
+    return record | ({"signature": artifact.signature} if artifact.signature else {})
+
+
+def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
+    """The inverse of ``to_record``; every digest is worked out anew.
+
+    Args:
+        record: The JSON object.
+        expected: The digest of the content, where it is known from elsewhere.
+
+    Raises:
+        ArtifactError: It is no artifact, of a newer format, or not what its digests say.
+    """
+    _check_outline(record)
+    told = record["digests"]
+    library = _library(record["library"], told["tools"])
+    _check_sections(record, told)
+    content = told["content"]
+    if expected and content != expected:
+        _tampered("digests.content", expected, content)
+    try:
+        artifact = Artifact(
+            library=library,
+            changes=tuple(_changes(record["changes"], library)),
+            events=tuple(map(LibraryEvent.from_json, record["events"])),
+            evidence=tuple(map(GateEvidence.from_json, record["evidence"])),
+            made_with=record["made_with"],
+            signature=record.get("signature", ""),
+        )
+    except ArtifactError:
+        raise
+    except AgentKitError as error:
+        raise ArtifactError(f"the artifact can not be read: {error}") from error
+    _check_agreement(artifact, record)
+    return artifact
+
+
+def content_digest(record: Mapping[str, Any]) -> str:
+    """The digest over everything but the signature, as the record tells it."""
+    told: str = record["digests"]["content"]
+    return told
+
+
+def _change_to_record(change: ArtifactChange, held: Mapping[str, ToolDefinition]) -> dict[str, Any]:
+    """A change; a definition that the library holds as it is stands there, and not again."""
+    upserts: list[dict[str, Any]] = []
+    for definition in change.upserts:
+        entry: dict[str, Any] = {"name": definition.name, "digest": definition.digest}
+        if not _is_same(definition, held.get(definition.name)):
+            entry["definition"] = definition.to_json()
+        upserts.append(entry)
+    record: dict[str, Any] = {
+        "version": change.version,
+        "proposal_id": change.proposal_id,
+        "author": change.author,
+        "reason": change.reason,
+        "evidence": list(change.evidence),
+        "created_at": change.created_at,
+        "upserts": upserts,
+        "removals": list(change.removals),
+    }
+    return {name: value for name, value in record.items() if value not in ("", [])}
+
+
+def _is_same(one: ToolDefinition, other: ToolDefinition | None) -> bool:
+    """Whether two definitions are equal in everything, also in where they came from."""
+    return other is not None and (other is one or (other == one and other.origin == one.origin))
+
+
+def _check_outline(record: Mapping[str, Any]) -> None:
+    form = record.get(FORMAT_KEY)
+    if type(form) is not int or form < 1:
+        raise ArtifactError(
+            f"this is no artifact of agentkit: it has no {FORMAT_KEY!r}; 'agentkit export' "
+            "makes one, and 'agentkit tools import' reads other files of tools"
+        )
+    if form > FORMAT_VERSION:
+        raise ArtifactError(
+            f"the artifact has format {form}, this agentkit reads up to {FORMAT_VERSION}; "
+            "upgrade agentkit-evolve",
+            place=FORMAT_KEY,
+        )
+    unknown = sorted(record.keys() - set(_KEYS))
+    if unknown:
+        raise ArtifactError(
+            f"the artifact holds {', '.join(map(repr, unknown))}, which format {form} does not "
+            "have and no digest covers; it was changed after it was written",
+            place=unknown[0],
+        )
+    shapes: dict[str, type] = dict.fromkeys(("library", "dag", "licences", "digests"), dict)
+    shapes |= dict.fromkeys(("evidence", "changes", "events"), list) | {"made_with": str}
+    for name, kind in shapes.items():
+        _expect(record, name, kind, name)
+    _expect(record["digests"], "content", str, "digests.content")
+    for name in ("sections", "tools"):
+        _expect(record["digests"], name, dict, f"digests.{name}")
+    if not isinstance(record.get("signature", ""), str):
+        raise ArtifactError("the artifact's signature is no text", place="signature")
+
+
+def _expect(record: Mapping[str, Any], name: str, kind: type, place: str) -> None:
+    if not isinstance(record.get(name), kind):
+        found = "is missing" if name not in record else f"is {type(record[name]).__name__}"
+        raise ArtifactError(
+            f"the artifact is damaged: {place} {found}; export it anew", place=place
+        )
+
+
+def _library(section: Mapping[str, Any], told: Mapping[str, Any]) -> Library:
+    for name, kind in (("version", int), ("digest", str), ("definitions", list)):
+        _expect(section, name, kind, f"library.{name}")
+    if type(section["version"]) is not int or section["version"] < 0:
+        raise ArtifactError("library.version is no version", place="library.version")
+    found: dict[str, ToolDefinition] = {}
+    for index, entry in enumerate(section["definitions"]):
+        place = f"library.definitions[{index}]"
+        definition = _definition(entry, place)
+        if definition.name in found:
+            raise ArtifactError(f"{place}: a second tool named {definition.name!r}", place=place)
+        if definition.digest != told.get(definition.name):
+            wanted = told.get(definition.name, "none")
+            _tampered(f"{place} ({definition.name!r})", wanted, definition.digest)
+        found[definition.name] = definition
+    if missing := sorted(told.keys() - found.keys()):
+        raise ArtifactError(
+            f"the artifact lacks {', '.join(map(repr, missing[:5]))}, whose digests it lists; it "
+            "was changed after it was written",
+            place="library.definitions",
+        )
+    library = Library(found.values(), version=section["version"])
+    if library.digest != section["digest"]:
+        _tampered("library.digest", section["digest"], library.digest)
+    return library
+
+
+def _definition(entry: Any, place: str) -> ToolDefinition:
+    try:
+        definition = ToolDefinition.from_json(entry)
+        _check_words(definition)
+        _ = definition.digest
+    except (AgentKitError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise ArtifactError(f"{place} is no tool definition: {error}", place=place) from error
+    return definition
+
+
+def _check_words(definition: ToolDefinition) -> None:
+    """Refuse what reading lets pass, and what would fail in the middle of something else."""
+    said, told = definition.description, definition.specification
+    texts = (definition.name, said.summary, told.complexity, *said.tags, *said.usage_rules)
+    more = (*said.parameters.values(), *told.pre, *told.post, *told.text)
+    if not all(isinstance(text, str) for text in (*texts, *more)):
+        raise TypeError("what should be text is not")
+    signature = definition.signature
+    schemas = (signature.parameters, {} if signature.result is None else signature.result)
+    if not all(isinstance(schema, dict) for schema in schemas):
+        raise TypeError("a schema is no object")
+
+
+def _check_sections(record: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    actual: dict[str, str] = {}
+    for name in SECTIONS:
+        try:
+            actual[name] = digest(record[name])
+        except (ValueError, RecursionError) as error:
+            raise ArtifactError(f"{name} is no JSON data: {error}", place=name) from error
+        if actual[name] != told["sections"].get(name):
+            _tampered(name, told["sections"].get(name, "none"), actual[name])
+    head = {FORMAT_KEY: record[FORMAT_KEY], "made_with": record["made_with"]}
+    content = digest({**head, "sections": actual})
+    if content != told["content"]:
+        _tampered("digests.content", told["content"], content)
+
+
+def _changes(records: Sequence[Any], library: Library) -> Iterator[ArtifactChange]:
+    for index, record in enumerate(records):
+        place = f"changes[{index}]"
+        try:
+            kept = {key: value for key, value in record.items() if key != "upserts"}
+            upserts = [
+                _upsert(entry, library, f"{place}.upserts[{at}]")
+                for at, entry in enumerate(record.get("upserts", ()))
+            ]
+            removals, evidence = (tuple(kept.pop(name, ())) for name in ("removals", "evidence"))
+            yield ArtifactChange(
+                upserts=tuple(upserts), removals=removals, evidence=evidence, **kept
+            )
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ArtifactError(f"{place} is no change: {error}", place=place) from error
+
+
+def _upsert(entry: Mapping[str, Any], library: Library, place: str) -> ToolDefinition:
+    name, wanted = entry["name"], entry["digest"]
+    if "definition" in entry:
+        definition = _definition(entry["definition"], place)
+    else:
+        tool = library.get(name)
+        if tool is None:
+            raise ArtifactError(f"{place}: the library has no {name!r}", place=place)
+        definition = tool.definition
+    if (definition.name, definition.digest) != (name, wanted):
+        _tampered(f"{place} ({name!r})", str(wanted), definition.digest)
+    return definition
+
+
+def _check_agreement(artifact: Artifact, record: Mapping[str, Any]) -> None:
+    """The parts that follow from others say the same as these."""
+    faults = [one for one in verify_chain(artifact.events) if not one.is_note]
+    if faults:
+        raise ArtifactError(f"the chain of events is broken: {faults[0].message}", place="events")
+    if dag_of(artifact.library) != record["dag"]:
+        raise ArtifactError(
+            "the DAG is not the one of the definitions; export the library anew", place="dag"
+        )
+    replayed: dict[str, str] = {}
+    last = 0
+    for index, change in enumerate(artifact.changes):
+        if type(change.version) is not int or change.version <= last:
+            place = f"changes[{index}]"
+            raise ArtifactError(f"{place} is out of order (version {change.version})", place=place)
+        last = change.version
+        for name in change.removals:
+            replayed.pop(name, None)
+        replayed |= {one.name: one.digest for one in change.upserts}
+    if replayed != {one.name: one.digest for one in artifact.library.definitions}:
+        raise ArtifactError(
+            "the changes do not come to the library that the artifact holds", place="changes"
+        )
+
+
+def _tampered(place: str, told: str, actual: str) -> NoReturn:
+    raise ArtifactError(
+        f"the artifact was changed after it was written: {place} has digest {actual[:12]}, and "
+        f"{str(told)[:12]} is what it says; get it again from where it came",
+        place=place,
+    )
+
+
+_GZIP = b"\x1f\x8b"
+_LISTED = frozenset({"definitions", "evidence", "changes", "events"})
+
+
+def artifact_digest(artifact: Artifact) -> str:
+    """SHA-256 of everything in an artifact but its signature."""
+    return content_digest(to_record(artifact))
+
+
+def signed(artifact: Artifact, signer: Signer) -> Artifact:
+    """The artifact with a signature of its content, such as with an ``HmacKey``.
+
+    Keys are those of the audit trail, see ``agentkit.library.signing``. What is signed begins with
+    a word of its own, so that no signature of an artifact serves as one of an event.
+    """
+    return replace(artifact, signature=signer.sign(_message(artifact_digest(artifact))))
+
+
+def artifact_text(artifact: Artifact) -> str:
+    """The artifact as the text of its file: ends with a line break, and holds no time of writing.
+
+    Raises:
+        ArtifactError: It holds what JSON in UTF-8 can not, such as half a surrogate pair.
+    """
+    record = to_record(artifact)
+    lines = [f"{_json(key)}: {''.join(_value(key, value))}" for key, value in record.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def write_artifact(
+    artifact: Artifact, path: str | os.PathLike[str], *, signer: Signer | None = None
+) -> str:
+    """Write an artifact into a file, whole or not at all.
+
+    Args:
+        artifact: What to write.
+        path: The file; one that ends in ``.gz`` is compressed.
+        signer: Signs it.
+
+    Returns:
+        The digest of its content, to be told to those who get the file.
+
+    Raises:
+        ArtifactError: It holds what JSON can not.
+        OSError: The file can not be written.
+    """
+    kept = artifact if signer is None else signed(artifact, signer)
+    data = artifact_text(kept).encode()
+    target = Path(path)
+    if target.suffix == ".gz":
+        data = gzip.compress(data, mtime=0)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        draft.write_bytes(data)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return artifact_digest(kept)
+
+
+def read_artifact(
+    path: str | os.PathLike[str], *, verifier: Verifier | None = None, expected: str = ""
+) -> Artifact:
+    """The artifact in a file, plain or compressed; its digests are checked.
+
+    Args:
+        path: The file.
+        verifier: Checks the signature, which then must be there. Without one nobody looks at it.
+        expected: The digest of the content, where it is known from elsewhere.
+
+    Raises:
+        ArtifactError: The file is cut off, no artifact, of a newer format, changed after it was
+            written, or not signed with that key.
+        OSError: The file can not be read.
+    """
+    data = Path(path).read_bytes()
+    try:
+        return parse_artifact(data, verifier=verifier, expected=expected)
+    except ArtifactError as error:
+        raise ArtifactError(f"{os.fspath(path)}: {error}", place=error.place) from error
+
+
+def parse_artifact(
+    data: bytes, *, verifier: Verifier | None = None, expected: str = ""
+) -> Artifact:
+    """The artifact in the bytes of a file; see ``read_artifact``."""
+    record = _decoded(data)
+    artifact = from_record(record, expected=expected)
+    if verifier is not None:
+        _check_signature(artifact.signature, content_digest(record), verifier)
+    return artifact
+
+
+def _message(content: str) -> str:
+    return f"artifact {content}"
+
+
+def _check_signature(signature: str, content: str, verifier: Verifier) -> None:
+    if not signature:
+        raise ArtifactError("the artifact is not signed, and a key was given", place="signature")
+    if not verifier.verify(_message(content), signature):
+        raise ArtifactError(
+            "the artifact's signature was made with another key, or for another content",
+            place="signature",
+        )
+
+
+def _decoded(data: bytes) -> Mapping[str, Any]:
+    try:
+        plain = unpacked(data).decode("utf-8-sig")
+        record = read_json(plain, decode=_STRICT.decode)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ArtifactError(f"the compressed artifact is cut off or damaged: {error}") from error
+    except ReadingLimitError as error:
+        raise ArtifactError(f"this is no artifact that agentkit reads: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"this is no artifact of agentkit: not UTF-8 ({error})") from error
+    except ValueError as error:  # also a number of more digits than Python reads
+        raise _broken(data, error) from error
+    if not isinstance(record, dict):
+        raise ArtifactError(f"this is no artifact of agentkit: a JSON {type(record).__name__}")
+    return record
+
+
+def _broken(data: bytes, error: Exception) -> ArtifactError:
+    if data.startswith(_GZIP) or f'"{FORMAT_KEY}"'.encode() in data[:200]:
+        return ArtifactError(
+            f"the artifact is cut off or damaged: {error}; get it again from where it came"
+        )
+    return ArtifactError(f"this is no artifact of agentkit: not JSON ({error})")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without keys that come twice, of which a reviewer may have seen the other one."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArtifactError(f"the artifact names {twice!r} twice in one object", place=twice)
+    return found
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def _value(key: str, value: Any) -> Iterator[str]:
+    """A value on one line; lists of entries, and what holds one, an entry a line."""
+    if key in _LISTED and value:
+        yield "[\n" + ",\n".join(map(_json, value)) + "\n]"
+    elif key == "library":
+        inner = (f"{_json(name)}: {''.join(_value(name, part))}" for name, part in value.items())
+        yield "{\n" + ",\n".join(inner) + "\n}"
+    else:
+        yield _json(value)
+
+
+def _json(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArtifactError(f"the artifact can not be written: {error}") from error
+    return text

@@ -1,0 +1,442 @@
+"""An artifact into a library that is in use, through the Tool Manager."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from agentkit.composites.limits import CompositeLimits
+from agentkit.errors import UsageError
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.snapshot import Snapshot
+from agentkit.evolution.lifecycle.ancestors import Tried, try_composite
+from agentkit.evolution.lifecycle.arriving import (
+    broken_calls,
+    moved_pins,
+    needs_person,
+    place_faults,
+    settled,
+    text_faults_of_all,
+)
+from agentkit.evolution.lifecycle.drafts import told
+from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.validation.report import FailedCheck
+from agentkit.interop.export.artifact import Artifact
+from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
+from agentkit.library.events import Author
+from agentkit.library.graph import in_order
+from agentkit.library.library import Library
+from agentkit.library.store import LibraryChange
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool, tools_by_name
+
+Outcome = Literal["added", "replaced", "renamed", "unchanged", "skipped", "refused", "held"]
+"""What came of a definition. ``skipped`` and ``refused``: its name is taken; ``held``: a check or
+somebody who must agree stands against it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportedTool:
+    """What came of one definition of an artifact.
+
+    Attributes:
+        name: Its name in the artifact.
+        outcome: What came of it.
+        why: Why it is not in the library; or the name that it has there, when it was renamed; or
+            of which tools here it is made, when these are other revisions than those it came with.
+        failed: The checks that speak against it.
+        proposal_id: The proposal that brought it, waits or was rejected; empty for none.
+        untried: Why nobody knows whether the worked calls of a composite hold here; empty for one
+            whose calls were tried, and for a primitive.
+    """
+
+    name: str
+    outcome: Outcome
+    why: str = ""
+    failed: tuple[FailedCheck, ...] = ()
+    proposal_id: str = ""
+    untried: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as a JSON object; empty parts are left out."""
+        record: dict[str, Any] = {
+            "name": self.name,
+            "outcome": self.outcome,
+            "why": self.why,
+            "failed": [check.to_json() for check in self.failed],
+            "proposal_id": self.proposal_id,
+            "untried": self.untried,
+        }
+        return {name: value for name, value in record.items() if value not in ("", [])}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportReport:
+    """What came of an artifact.
+
+    Attributes:
+        version: The library version afterwards.
+        tools: Every definition of the artifact, in its order.
+    """
+
+    version: int
+    tools: tuple[ImportedTool, ...]
+
+    @property
+    def untried(self) -> tuple[ImportedTool, ...]:
+        """The composites whose worked calls nobody could try."""
+        return tuple(tool for tool in self.tools if tool.untried)
+
+    def of(self, outcome: Outcome) -> tuple[ImportedTool, ...]:
+        """The definitions of which this came."""
+        return tuple(tool for tool in self.tools if tool.outcome == outcome)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every definition is in the library, or was to be left out."""
+        return not self.of("held") and not self.of("refused")
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        return {
+            "library_version": self.version,
+            "tools": [tool.to_json() for tool in self.tools],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportRequest:
+    """How an artifact is taken in.
+
+    Attributes:
+        person: Who imports it, and answers for it.
+        on_conflict: What happens to a name that stands for another definition, as for
+            ``agentkit tools import``.
+        approved: Tools that the person agrees to, of those to which a person must agree.
+        approves_all: Whether that is all of them.
+        overruled: New tools whose words the person has read and vouches for, although checks speak
+            against them. The history says so.
+        reason: Why, for the history.
+    """
+
+    person: Author
+    on_conflict: ConflictPolicy = "error"
+    approved: Collection[str] = ()
+    approves_all: bool = False
+    overruled: Collection[str] = ()
+    reason: str = "import an artifact"
+
+    def __post_init__(self) -> None:
+        if self.person.kind != "person":
+            raise UsageError(
+                f"a person imports an artifact, and {self.person.name!r} is a {self.person.kind}"
+            )
+
+    def agrees_to(self, name: str) -> bool:
+        """Whether the person agrees to a tool."""
+        return self.approves_all or name in self.approved
+
+
+async def import_artifact(
+    artifact: Artifact,
+    manager: ToolManager,
+    request: ImportRequest,
+    *,
+    code: Mapping[str, Tool] | Iterable[Tool] = (),
+    dry_run: bool = False,
+) -> ImportReport:
+    """Bring the definitions of an artifact into a library.
+
+    New tools are looked through, and come in together as one library version: their texts must
+    pass ``IMPORT_CHECKS``; destructive tools, those that move money and those that reach into the
+    world come in when the person agrees; a composite comes in when it fits the tools that it is
+    made of, and when its worked calls hold, as far as they can be tried. Where the library has
+    other revisions of these tools, a person must agree that it is pinned to them.
+
+    What does not come in becomes a proposal of the stream ``import``, and so does a tool that is
+    to be replaced. Every check looks at it; where nobody else must agree, the person's import is
+    its approval. The others can be approved, overruled or rejected later, with no second import.
+
+    Args:
+        artifact: What ``read_artifact`` gave.
+        manager: Of the library.
+        request: Who imports, and what about names that are taken.
+        code: Tools of this process, with which the worked calls of composites are tried. Without
+            their code, tools answer from their own worked calls, where they have any.
+        dry_run: Write nothing, and say what would come of it. Of what would become a proposal it
+            is then said that it would, not what further checks say.
+
+    Raises:
+        UsageError: ``request`` names a tool that the artifact does not have; or parameters in code
+            differ from those of the definition.
+        StoreError: The store failed. New tools are in together or not at all; proposals that were
+            made before stay.
+    """
+    named = {*request.approved, *request.overruled}
+    unknown = sorted(named - set(artifact.library.tools))
+    if unknown:
+        raise UsageError(f"the artifact has no tool {', '.join(map(repr, unknown))} to agree to")
+    code_here = _code_for(artifact.library, manager.refresh()) | dict(tools_by_name(code))
+    tried = await _try_all(artifact.library, code_here)
+    sorting = Sorting(artifact.library, request, tried)
+    sorting.sort(manager.library, manager.ledger)
+    if dry_run:
+        return sorting.report(manager.library.version)
+    if sorting.accepted:
+        identity = f"import-{uuid.uuid4().hex}"
+        manager.edit(
+            lambda held: sorting.change(held, manager.ledger, identity), operation="import"
+        )
+    for name, definition in sorting.proposing.items():
+        sorting.note(await _propose(name, definition, manager, request))
+    return sorting.report(manager.library.version)
+
+
+def _code_for(library: Library, held: Library) -> dict[str, Tool]:
+    """The tools of the manager that have code, and the very definition that the artifact has."""
+    return {
+        tool.name: tool
+        for tool in held
+        if tool.is_bound
+        and not tool.definition.is_composite
+        and tool.name in library
+        and library[tool.name].definition == tool.definition
+    }
+
+
+async def _try_all(library: Library, code: Mapping[str, Tool]) -> dict[str, Tried]:
+    """What the worked calls of each composite show, over the tools that it was made for.
+
+    It comes in over no others, so this holds wherever it comes in.
+    """
+    policy, limits = InsertPolicy(), CompositeLimits()
+    bound = Snapshot.of(library, code).library if code else library
+    return {
+        one.name: await try_composite(one, bound, policy=policy, limits=limits)
+        for one in library.definitions
+        if one.is_composite
+    }
+
+
+async def _propose(
+    name: str, definition: ToolDefinition, manager: ToolManager, request: ImportRequest
+) -> ImportedTool:
+    """Propose a tool that is new or a new revision, and bring it on as far as it comes."""
+    proposal, moved = _proposal(definition, manager, request)
+    record = await manager.submit_async(proposal)
+    why = ""
+    if record.is_open and (not record.needs or request.agrees_to(name)):
+        record = manager.approve(record.proposal_id, person=request.person, reason=request.reason)
+        if record.state == "validated":
+            (step,) = await manager.advance_async(record.proposal_id)
+            record, why = manager.ledger.proposals[record.proposal_id], step.why
+    identity = record.proposal_id
+    if record.state == "active":
+        outcome: Outcome = "replaced" if proposal.base else "added"
+        return ImportedTool(name=name, outcome=outcome, why=moved, proposal_id=identity)
+    why = why or manager.standing(identity).why
+    why = f"{why}; {moved}" if moved else why
+    return ImportedTool(
+        name=name, outcome="held", why=why, failed=record.failed, proposal_id=identity
+    )
+
+
+def _proposal(
+    definition: ToolDefinition, manager: ToolManager, request: ImportRequest
+) -> tuple[Proposal, str]:
+    """What is proposed of a definition, and to which other children it would be pinned."""
+    held = manager.library.get(definition.name)
+    here = settled(definition, manager.library)
+    moved = moved_pins(definition, here)
+    proposal = Proposal.of(
+        None if held is None else held.definition,
+        # Of a tool that is new, what came is kept; where it lands may have moved on by then.
+        definition if held is None else here,
+        stream="import",
+        author=request.person,
+        reason=f"{request.reason}; {moved}" if moved else request.reason,
+    )
+    known = manager.ledger.proposals.get(proposal.proposal_id)
+    if held is not None or (known is not None and _lost_its_place(known)):
+        # A replacement that was taken back may be tried again, and so may what did not fit.
+        proposal = replace(proposal, proposal_id=f"import-{uuid.uuid4().hex[:20]}")
+    return proposal, moved
+
+
+def _lost_its_place(record: ProposalRecord) -> bool:
+    """Whether it was rejected for what the library was then, not for what it says."""
+    return record.state == "rejected" and record.rejection.facts.get("by") in {"library", "parents"}
+
+
+_TAKEN = "the library has another definition of that name"
+
+
+@dataclass(kw_only=True)
+class _Sorted:
+    """What is to be done with each definition, on one library."""
+
+    outcomes: dict[str, ImportedTool] = field(default_factory=dict)
+    accepted: dict[str, ToolDefinition] = field(default_factory=dict)
+    proposing: dict[str, ToolDefinition] = field(default_factory=dict)
+    overruled: list[str] = field(default_factory=list)
+
+
+class Sorting:
+    """Sorts the definitions of an artifact; anew when another writer was faster.
+
+    Args:
+        library: The definitions.
+        request: Who imports them, and how.
+        tried: By name of a composite: what its worked calls showed.
+    """
+
+    def __init__(
+        self, library: Library, request: ImportRequest, tried: Mapping[str, Tried]
+    ) -> None:
+        self._library = library
+        self._request = request
+        self._tried = tried
+        self._failed: dict[str, tuple[FailedCheck, ...]] = {}  # they do not depend on the library
+        self._now = _Sorted()
+
+    @property
+    def accepted(self) -> Mapping[str, ToolDefinition]:
+        """What comes in at once, by the name that it gets; children before parents."""
+        return self._now.accepted
+
+    @property
+    def proposing(self) -> Mapping[str, ToolDefinition]:
+        """What becomes a proposal, by its name in the artifact; children before parents."""
+        return self._now.proposing
+
+    def report(self, version: int) -> ImportReport:
+        """What came of each definition, in the order of the artifact."""
+        tools = (self._with_trial(self._now.outcomes[name]) for name in self._library.tools)
+        return ImportReport(version=version, tools=tuple(tools))
+
+    def change(self, held: Library, ledger: Ledger, identity: str) -> LibraryChange | None:
+        """What is to be written on the newest library; None for nothing."""
+        self.sort(held, ledger)
+        if not self.accepted:
+            return None
+        return LibraryChange(
+            proposal_id=identity,
+            upserts=tuple(self.accepted.values()),
+            author=self._request.person.name,
+            reason="; ".join((self._request.reason, *self._now.overruled)),
+        )
+
+    def sort(self, held: Library, ledger: Ledger) -> None:
+        """Sort the definitions on a library."""
+        self._now = _Sorted()
+        self._known = {**self._library.tools, **held.tools}
+        plan = plan_import(self._coming(held), held, on_conflict=self._request.on_conflict)
+        self._note_conflicts(plan)
+        waiting = {
+            record.candidate.digest
+            for record in ledger.proposals.values()
+            if record.is_open and record.is_arrival and record.candidate is not None
+        }
+        old_name = {new: old for old, new in plan.renamed}
+        self._look_through(
+            {
+                old_name.get(new, new): definition
+                for new, definition in plan.upserts.items()
+                if new not in plan.replaced and definition.digest not in waiting
+            }
+        )
+        for new, definition in plan.upserts.items():
+            name = old_name.get(new, new)
+            if new in plan.replaced:
+                came = self._library[name].definition
+                self._let_propose(name, came, "replaced", "it would become a proposal")
+            elif definition.digest in waiting:
+                agrees = self._request.agrees_to(name)
+                why = "" if agrees else "the proposal to add it is not decided"
+                self._let_propose(name, definition, "added" if agrees else "held", why)
+            else:
+                self._take(name, definition, held)
+
+    def note(self, came: ImportedTool) -> None:
+        """Note what came of a definition."""
+        self._now.outcomes[came.name] = came
+
+    def _coming(self, held: Library) -> Iterator[ToolDefinition]:
+        """The definitions, children first; what came earlier and was pinned anew is known again."""
+        library = self._library
+        names = list(in_order(list(library.tools), library.dag.children))
+        rest = [name for name in library.tools if name not in set(names)]
+        for name in (*names, *rest):
+            definition = library[name].definition
+            yield settled(definition, held) if name in held else definition
+
+    def _note_conflicts(self, plan: ImportPlan) -> None:
+        for name in self._library.tools:
+            self.note(ImportedTool(name=name, outcome="unchanged"))
+        for name in plan.skipped:
+            self.note(ImportedTool(name=name, outcome="skipped", why=_TAKEN))
+        for name in plan.refused:
+            self.note(ImportedTool(name=name, outcome="refused", why=_TAKEN))
+
+    def _look_through(self, new: Mapping[str, ToolDefinition]) -> None:
+        """Read the texts of new tools, by their names in the artifact; those of a tool once."""
+        unread = {name: one for name, one in new.items() if name not in self._failed}
+        self._failed.update(zip(unread, text_faults_of_all(tuple(unread.values())), strict=True))
+
+    def _take(self, name: str, definition: ToolDefinition, held: Library) -> None:
+        """A new tool: in, or held with the reason."""
+        failed = self._failed[name]
+        if failed and name not in self._request.overruled:
+            self._let_propose(name, definition, "held", failed=failed)
+            return
+        if needs_person(definition, self._known) and not self._request.agrees_to(name):
+            why = "a person must agree to it: it may do harm, or reach outside"
+            self._let_propose(name, definition, "held", why)
+            return
+        if definition.is_composite and not self._fits(name, definition, held):
+            return
+        self._now.accepted[definition.name] = definition
+        if failed:
+            codes = ", ".join(dict.fromkeys(check.code for check in failed))
+            self._now.overruled.append(f"overruled of {name!r}: {codes}")
+        if definition.name == name:
+            self.note(ImportedTool(name=name, outcome="added"))
+        else:
+            self.note(ImportedTool(name=name, outcome="renamed", why=definition.name))
+
+    def _fits(self, name: str, definition: ToolDefinition, held: Library) -> bool:
+        """Whether a composite is made of what is here, and does what it says; else it waits."""
+        here = held.with_tools(self._now.accepted.values())
+        moved = moved_pins(definition, settled(definition, here))
+        if moved:
+            agrees = self._request.agrees_to(name)
+            self._let_propose(name, definition, "added" if agrees else "held", moved)
+            return False
+        unfit = place_faults(definition, here) or broken_calls(name, self._tried[name])
+        if unfit:
+            self._let_propose(name, definition, "held", failed=unfit)
+        return not unfit
+
+    def _let_propose(
+        self,
+        name: str,
+        definition: ToolDefinition,
+        outcome: Outcome,
+        why: str = "",
+        *,
+        failed: Iterable[FailedCheck] = (),
+    ) -> None:
+        """Let a definition become a proposal."""
+        checks = tuple(failed)
+        self._now.proposing[name] = definition
+        self.note(ImportedTool(name=name, outcome=outcome, why=why or told(checks), failed=checks))
+
+    def _with_trial(self, came: ImportedTool) -> ImportedTool:
+        tried = self._tried.get(came.name)
+        is_in = came.outcome in {"added", "renamed", "replaced", "held"}
+        return replace(came, untried=tried.unknown) if tried is not None and is_in else came

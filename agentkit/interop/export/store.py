@@ -1,0 +1,237 @@
+"""``ArtifactStore``: an artifact opened as a store that nobody can write to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from agentkit.episodes import Episode
+from agentkit.errors import (
+    ArtifactError,
+    ReadOnlyStoreError,
+    StoreError,
+    StoreLookupError,
+    UsageError,
+)
+from agentkit.evolution.lifecycle.arriving import text_faults
+from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.interop.export.artifact import Artifact, ArtifactChange
+from agentkit.interop.export.file import read_artifact
+from agentkit.library.abilities import AppliedChange
+from agentkit.library.changes import check_filter, no_such_version
+from agentkit.library.copying.writing import copy_library
+from agentkit.library.events import LibraryEvent
+from agentkit.library.library import Library
+from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.tools.definition import ToolDefinition
+
+SCHEME = "artifact"
+"""Of its URL: ``artifact:tools.json`` for a file here, ``artifact:/data/tools.json`` elsewhere."""
+
+
+class ArtifactStore:
+    """A library with its history, read from an artifact. It holds no episodes.
+
+    Args:
+        artifact: What it shows.
+
+    Example:
+        >>> from agentkit.interop.export.artifact import artifact_of
+        >>> from agentkit.testing import sample_library
+        >>> store = ArtifactStore(artifact_of(sample_library()))
+        >>> store.load() == store.load(store.versions()[-1]), len(store.history("weather_now"))
+        (True, 1)
+    """
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.artifact = artifact
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"ArtifactStore({self.artifact.library!r})"
+
+    def load(self, version: int | None = None) -> Library:
+        """The snapshot at ``version``; see ``ToolStore.load``."""
+        self._check_open()
+        library = self.artifact.library
+        if version is None or version == self._newest:
+            return library
+        if version not in self.versions() and not (version == 0 and self.artifact.has_history):
+            raise no_such_version(version, self.versions())
+        tools: dict[str, ToolDefinition] = {}
+        for change in self.artifact.changes:
+            if change.version <= version:
+                for name in change.removals:
+                    tools.pop(name, None)
+                tools |= {definition.name: definition for definition in change.upserts}
+        return Library(tools.values(), version=version)
+
+    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
+        """Refused: an artifact is never changed.
+
+        Raises:
+            ReadOnlyStoreError: Always.
+        """
+        raise ReadOnlyStoreError(
+            "an artifact can not be written to; 'agentkit import' brings it into a library that can"
+        )
+
+    def versions(self) -> Sequence[int]:
+        """The versions that the artifact tells of, ascending."""
+        self._check_open()
+        return tuple(change.version for change in self.artifact.changes)
+
+    def history(self, tool_name: str) -> Sequence[ToolRevision]:
+        """All revisions of one tool in ascending order."""
+        self._check_open()
+        found = (_revision(tool_name, change) for change in self.artifact.changes)
+        return tuple(revision for revision in found if revision is not None)
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes that made the versions behind ``after``, ascending."""
+        self._check_open()
+        return (_applied(change) for change in self.artifact.changes if change.version > after)
+
+    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
+        """The events behind ``after``, ascending."""
+        self._check_open()
+        return self.artifact.events[max(after, 0) :]
+
+    def append(self, episode: Episode) -> None:
+        """Refused: an artifact is never changed.
+
+        Raises:
+            StoreError: Always.
+        """
+        raise StoreError(
+            f"an artifact keeps no episodes, so {episode.episode_id!r} has no place in it; give "
+            "the agent a store of its own for them"
+        )
+
+    def get(self, episode_id: str) -> Episode | None:
+        """None: an artifact holds no episodes."""
+        self._check_open()
+        return None
+
+    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
+        """None: an artifact holds no episodes."""
+        check_filter(matching)
+        self._check_open()
+        return iter(())
+
+    def close(self) -> None:
+        """Refuse further use. A second call does nothing."""
+        self._closed = True
+
+    @property
+    def _newest(self) -> int:
+        changes = self.artifact.changes
+        return changes[-1].version if changes else self.artifact.library.version
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("this artifact is closed; open it again")
+
+
+def open_artifact(url: str) -> ArtifactStore:
+    """The store of an artifact's URL: ``artifact:PATH``.
+
+    Raises:
+        UsageError: The URL names no file.
+        StoreError: The file can not be read.
+        ArtifactError: The file is no artifact, or was changed.
+    """
+    scheme, colon, rest = url.partition(":")
+    path = rest.removeprefix("//")
+    if scheme.lower() != SCHEME or not colon or not path:
+        raise UsageError(f"{url!r} is not the URL of an artifact; write {SCHEME}:tools.json")
+    try:
+        return ArtifactStore(read_artifact(Path(path).expanduser()))
+    except FileNotFoundError as error:
+        raise StoreLookupError(f"there is no artifact {path}: no such file") from error
+    except OSError as error:
+        raise StoreError(f"the artifact {path} can not be read: {error.strerror}") from error
+
+
+def _applied(change: ArtifactChange) -> AppliedChange:
+    """A change as stores tell it; one whose id nobody wrote down gets one."""
+    return AppliedChange(
+        version=change.version,
+        change=LibraryChange(
+            proposal_id=change.proposal_id or f"restored-{change.version}",
+            upserts=change.upserts,
+            removals=change.removals,
+            author=change.author,
+            reason=change.reason,
+            evidence=change.evidence,
+            created_at=change.created_at,
+        ),
+    )
+
+
+def _revision(tool_name: str, change: ArtifactChange) -> ToolRevision | None:
+    upserted = next((one for one in change.upserts if one.name == tool_name), None)
+    if upserted is None and tool_name not in change.removals:
+        return None
+    return ToolRevision(
+        version=change.version,
+        definition=upserted,
+        proposal_id=change.proposal_id,
+        author=change.author,
+        reason=change.reason,
+        evidence=change.evidence,
+        created_at=change.created_at,
+    )
+
+
+def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool = False) -> int:
+    """Make a store what the artifact's store was: every version, every event, as it was.
+
+    Versions have their numbers, changes their ids, authors, reasons and times, and events their
+    hashes and signatures, so that ``agentkit log --verify`` holds.
+
+    Nothing is validated but the texts of the definitions, which must pass the same checks as on
+    import: a history can not be taken in by parts.
+
+    Args:
+        artifact: One that has its history.
+        store: An empty store.
+        trusted: Leave the texts alone, because the signature was checked.
+
+    Returns:
+        The library version.
+
+    Raises:
+        UsageError: The store is not empty, or the artifact has no history.
+        ArtifactError: A text is suspicious.
+        StoreError: The store failed; what was restored before stays, and the store must be made
+            anew.
+    """
+    if not artifact.has_history:
+        raise UsageError(
+            "the artifact has no history to restore; import it ('agentkit import'), or export it "
+            "with its history"
+        )
+    if store.versions() or store.events():
+        raise UsageError("a history is restored into an empty store, and this one holds something")
+    if not trusted:
+        _check_texts(artifact)
+    version = artifact.changes[-1].version
+    copy_library(ArtifactStore(artifact), store, artifact.events, after=0, until=version)
+    return version
+
+
+def _check_texts(artifact: Artifact) -> None:
+    seen: set[str] = set()
+    for change in artifact.changes:
+        for definition in change.upserts:
+            if definition.digest in seen:
+                continue
+            seen.add(definition.digest)
+            failed = text_faults(definition)
+            if failed:
+                raise ArtifactError(
+                    f"{definition.name!r} of version {change.version}: {failed[0]}; check who "
+                    "made the artifact (its signature), or import what is not suspicious",
+                    place=f"changes ({definition.name!r})",
+                )

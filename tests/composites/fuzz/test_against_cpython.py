@@ -1,0 +1,206 @@
+"""Random programs do in our interpreter what CPython does with the same text.
+
+Each batch of programs is written into a file and imported as a real module; the children there are
+plain Python functions. Results (with their types), failures and the children's calls are compared.
+Where the language stops by design (its limits, lists updated in place, ``%`` on text, complex
+numbers) Python is not asked; these stops are counted and must be rare.
+
+``pytest tests/composites/fuzz --programs 20000 --first-seed 100000`` compares more.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+import pytest
+
+from agentkit.composites import ir
+from agentkit.composites.codec import program_digest, program_from_json, program_to_json
+from agentkit.composites.interpreter import Composite
+from agentkit.composites.language import BUILTINS, METHODS
+from agentkit.composites.parser import parse
+from agentkit.composites.render import render
+from agentkit.testing.random_programs import (
+    CHILDREN,
+    GUARDS,
+    ChildrenInUse,
+    Outcome,
+    RandomProgram,
+    difference,
+    random_program,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::SyntaxWarning"),  # such as None[0], a mistake on purpose
+    pytest.mark.timeout(0),
+]
+
+OutcomeOf = Callable[..., Outcome]
+CHILD_NAMES = {child.spelling for child in CHILDREN}
+SHOWN = 3
+MOST_GUARDED = 0.05
+FIRST = 300
+SHARE_ROUND_TRIPS = 2
+SHARE_DIGESTS = 25
+SHARE_ASYNC = 4
+"""Every fourth program also runs with children that are awaited."""
+
+
+def fail_with(found: Sequence[str]) -> None:
+    """Show the first differences with their programs."""
+    shown = "\n\n".join(found[:SHOWN])
+    assert not found, f"{len(found)} differences\n\n{shown}"
+
+
+def report(program: RandomProgram, case: Mapping[str, Any], message: str) -> str:
+    """One difference, to be reproduced by its seed."""
+    return f"seed {program.seed}: {message}\narguments {dict(case)!r}\n{program.source}"
+
+
+def test_programs_do_what_cpython_does(
+    batch: Sequence[RandomProgram],
+    parsed: Sequence[ir.Program],
+    as_module: Callable[[Mapping[str, Any], Sequence[str]], Any],
+    outcome_of: OutcomeOf,
+    counts: Counter[str],
+) -> None:
+    """Value, failure and calls of children are those of the same function in CPython."""
+    ours, theirs = ChildrenInUse(), ChildrenInUse()
+    module = as_module(theirs.namespace, [program.source for program in batch])
+    found, guarded, runs = [], 0, 0
+    for program, body in zip(batch, parsed, strict=True):
+        composite = Composite(body, ours.by_name, name=program.name)
+        function = getattr(module, program.name)
+        for case in program.cases:
+            actual = outcome_of(ours, composite.run, case)
+            runs += 1
+            counts[f"run: {actual.code or 'returned'}"] += 1
+            counts["children called"] += len(actual.log)
+            if actual.code in GUARDS:
+                guarded += 1
+                continue
+            expected = outcome_of(theirs, function, **case)
+            if message := difference(expected, actual):
+                found.append(report(program, case, message))
+    counts["programs"] += len(batch)
+    fail_with(found)
+    assert guarded <= MOST_GUARDED * runs
+
+
+async def test_awaited_children_change_nothing(
+    batch: Sequence[RandomProgram],
+    parsed: Sequence[ir.Program],
+    outcome_of: OutcomeOf,
+    outcome_of_awaiting: Callable[..., Awaitable[Outcome]],
+    counts: Counter[str],
+) -> None:
+    """With async children the result and the order of effects stay those of sync children."""
+    plain, awaited = ChildrenInUse(), ChildrenInUse(asynchronous=True)
+    found = []
+    for program, body in zip(batch[::SHARE_ASYNC], parsed[::SHARE_ASYNC], strict=True):
+        composite = Composite(body, plain.by_name, name=program.name)
+        concurrent = Composite(body, awaited.by_name, name=program.name)
+        for case in program.cases:
+            expected = outcome_of(plain, composite.run, case)
+            if expected.code in GUARDS:
+                continue
+            actual = await outcome_of_awaiting(awaited, concurrent.run_async, case)
+            counts["async run"] += 1
+            if message := difference(expected, actual, order="concurrent"):
+                found.append(report(program, case, message))
+    fail_with(found)
+
+
+def test_programs_come_back_from_text_and_data(
+    batch: Sequence[RandomProgram], parsed: Sequence[ir.Program], counts: Counter[str]
+) -> None:
+    """Rendered text and JSON give the equal program back, with the same digest."""
+    tools = ChildrenInUse().by_name
+    found = []
+    chosen = zip(batch[::SHARE_ROUND_TRIPS], parsed[::SHARE_ROUND_TRIPS], strict=True)
+    for number, (random, program) in enumerate(chosen):
+        read = program_from_json(json.loads(json.dumps(program_to_json(program))))
+        text = render(program, name=random.name)
+        again = parse(text, tools).program
+        counts["round trip"] += 1
+        written = repr(program)  # which tells 1, 1.0 and True apart
+        if repr(read) != written or repr(again) != written:
+            found.append(report(random, {}, f"JSON or text give another program:\n{text}"))
+        if not number % SHARE_DIGESTS:
+            assert program_digest(read) == program_digest(program)
+    fail_with(found)
+
+
+class _Awaiting(ast.NodeTransformer):
+    """Writes ``await`` in front of every call of a child."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        return ast.Await(value=node) if ast.unparse(node.func) in CHILD_NAMES else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AsyncFunctionDef:
+        self.generic_visit(node)
+        return ast.AsyncFunctionDef(**{name: getattr(node, name) for name in node._fields})
+
+
+def test_async_text_is_the_same_program(
+    batch: Sequence[RandomProgram], parsed: Sequence[ir.Program]
+) -> None:
+    """``async def`` with every child awaited reads as the program without it."""
+    tools = ChildrenInUse().tools
+    found = []
+    for random, program in zip(batch[::SHARE_ASYNC], parsed[::SHARE_ASYNC], strict=True):
+        tree = _Awaiting().visit(ast.parse(random.source))
+        try:
+            text = ast.unparse(ast.fix_missing_locations(tree))
+        except ValueError:  # quotes in an f-string that ``ast`` can not write
+            continue
+        if repr(parse(text, tools).program) != repr(program):
+            found.append(report(random, {}, f"another program:\n{text}"))
+    fail_with(found)
+
+
+def words_of(program: ir.Program) -> Iterator[str]:
+    """What of the language a program uses."""
+    for node in ir.walk(program):
+        yield type(node).__name__
+        match node:
+            case ir.Builtin(function=function, keywords=keywords):
+                yield function
+                yield from (f"{function}({keyword.name}=)" for keyword in keywords)
+            case ir.Method(method=method):
+                yield f".{method}"
+            case ir.Unary(operator=operator) | ir.Binary(operator=operator):
+                yield f"{type(node).__name__} {operator}"
+            case ir.Update(operator=operator) | ir.Boolean(operator=operator):
+                yield f"{type(node).__name__} {operator}"
+            case ir.Compare(operators=operators):
+                yield from operators
+            case ir.Comprehension(kind=kind):
+                yield kind
+
+
+WORDS = {
+    *(kind.__name__ for kind in (*ir.EXPRESSIONS, *ir.STATEMENTS, ir.Parameter)),
+    *BUILTINS,
+    *(f"{name}({keyword}=)" for name, arity in BUILTINS.items() for keyword in arity.keywords),
+    *(f".{method}" for method in METHODS),
+    *(f"Unary {operator}" for operator in get_args(ir.UnaryOperator)),
+    *(f"Binary {operator}" for operator in get_args(ir.BinaryOperator)),
+    *(f"Update {operator}" for operator in get_args(ir.BinaryOperator)),
+    *(f"Boolean {operator}" for operator in get_args(ir.BooleanOperator)),
+    *get_args(ir.CompareOperator),
+    *get_args(ir.ComprehensionKind),
+}
+
+
+def test_the_programs_use_the_whole_language() -> None:
+    """Every node, operator, builtin, keyword and method occurs in the first programs."""
+    tools = ChildrenInUse().tools
+    sources = (random_program(seed).source for seed in range(FIRST))
+    used = {word for source in sources for word in words_of(parse(source, tools).program)}
+    assert used >= WORDS, WORDS - used

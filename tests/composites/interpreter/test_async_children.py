@@ -1,0 +1,276 @@
+"""Children that have to be waited for overlap as far as the program allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agentkit.composites.interpreter import Composite
+from agentkit.composites.limits import CompositeLimits
+from agentkit.errors import CompositeRunError
+
+Compile = Callable[..., Composite]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let others run until something is the case."""
+    for _ in range(1_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it did not happen")
+
+
+async def run_gated(
+    composite: Composite, world: Any, *gated: str, started: list[str], **arguments: Any
+) -> Any:
+    """Run until exactly these reads have started, then let them all go on."""
+    for key in gated:
+        world.gates[key] = asyncio.Event()
+    running = asyncio.create_task(composite.run_async(arguments))
+    await until(lambda: len(world.log) >= len(started))
+    for _ in range(50):  # nothing else may start
+        await asyncio.sleep(0)
+    assert sorted(world.log) == sorted(f"start {key}" for key in started)
+    for gate in world.gates.values():
+        gate.set()
+    return await running
+
+
+async def test_independent_statements_overlap(compiled: Compile, world: Any) -> None:
+    """A later statement starts while an earlier one waits; one that needs its value does not."""
+    text = """
+    def f():
+        x = read('a')
+        y = read(x + 'b')
+        z = read('c')
+        return [x, y, z]
+    """
+    composite = compiled(text, *world.tools)
+    result = await run_gated(composite, world, "a", "c", started=["a", "c"])
+    assert result == ["a", "ab", "c"]
+
+
+async def test_operands_overlap(compiled: Compile, world: Any) -> None:
+    """Arguments, items and operands of one expression are independent of each other."""
+    text = "def f():\n    return [read('a') + read('b'), {'k': read('c')}, f\"{read('d')}\"]"
+    composite = compiled(text, *world.tools)
+    result = await run_gated(composite, world, *"abcd", started=list("abcd"))
+    assert result == ["ab", {"k": "c"}, "d"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [
+        ("[read(k) for k in keys]", ["a", "b", "c"]),
+        ("{k: read(k) for k in keys}", {"a": "a", "b": "b", "c": "c"}),
+        ("sum(len(read(k)) for k in keys)", 3),
+        ("'-'.join(read(k) for k in keys)", "a-b-c"),
+        ("max(read(k) for k in keys)", "c"),
+        ("sorted((read(k) for k in keys), reverse=True)", ["c", "b", "a"]),
+        ("min((read(k) for k in keys), default='z')", "a"),
+        ("[k for k in keys if read(k) != 'b']", ["a", "c"]),
+    ],
+)
+async def test_items_overlap(compiled: Compile, world: Any, expression: str, result: Any) -> None:
+    """The items of a comprehension are worked out side by side and stand in their order."""
+    composite = compiled(f"def f(keys):\n    return {expression}", *world.tools)
+    keys = list("abc")
+    assert await run_gated(composite, world, *keys, started=keys, keys=keys) == result
+
+
+async def test_turns_of_a_loop_overlap(compiled: Compile, world: Any) -> None:
+    """What a turn does not need from the one before it starts at once; the sum stays in order."""
+    text = """
+    def f(keys):
+        out = ''
+        for key in keys:
+            value = read(key)
+            out = out + value
+        return out
+    """
+    composite = compiled(text, *world.tools)
+    keys = list("abc")
+    assert await run_gated(composite, world, *keys, started=keys, keys=keys) == "abc"
+
+
+async def test_a_loop_and_what_follows_it_overlap(compiled: Compile, world: Any) -> None:
+    """A loop that only reads floats as a whole, and so does a branch."""
+    text = """
+    def f(keys):
+        out = ''
+        for key in keys:
+            out += read(key)
+        if read('test'):
+            more = read('then')
+        else:
+            more = 'otherwise'
+        last = read('last')
+        return [out, more, last]
+    """
+    composite = compiled(text, *world.tools)
+    started = ["a", "b", "test", "last"]
+    gated = [*started, "then"]
+    result = await run_gated(composite, world, *gated, started=started, keys=["a", "b"])
+    assert result == ["ab", "then", "last"]
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("return read('') and read('b')", [""]),
+        ("return read('a') or read('b')", ["a"]),
+        ("return read('b') if read('') else read('c')", ["", "c"]),
+        ("return 'b' < read('a') < read('c')", ["a"]),
+        ("return any(read(k) == 'a' for k in 'xab')", ["x", "a"]),
+        ("return all(read(k) == 'a' for k in 'aba')", ["a", "b"]),
+        ("for k in 'abc':\n    if read(k) == 'b':\n        break\nreturn k_of", ["a", "b"]),
+        ("for k in 'abc':\n    if read(k) == 'b':\n        return k\nreturn ''", ["a", "b"]),
+        (
+            "for i, v in enumerate(read(k) for k in 'abc'):\n    if v == 'b':\n        return i\nreturn 0",
+            ["a", "b"],
+        ),
+        ("if read('a') == 'b':\n    return read('c')\nreturn read('d')", ["a", "d"]),
+        ("return 5 if 1 > len(read('a')) else 6", ["a"]),
+        ("return len(list(enumerate(read(k) for k in 'ab')))", ["a", "b"]),
+        ("return [].get(read('a'))", []),
+        ("return {}.get(read('a'), read('b'))", ["a", "b"]),
+    ],
+)
+async def test_nothing_is_called_that_python_would_not_call(
+    compiled: Compile, world: Any, text: str, calls: list[str]
+) -> None:
+    """Short circuits, branches and ends of loops decide before anything inside starts."""
+    text = text.replace("return k_of", "return 0")
+    lines = "".join(f"    {line}\n" for line in text.split("\n"))
+    composite = compiled(f"def f():\n{lines}", *world.tools)
+    try:
+        await composite.run_async({})
+    except CompositeRunError as error:
+        assert error.code == "type_error"  # noqa: PT017 - some texts fail on purpose
+    assert [entry.removeprefix("start ") for entry in world.log if "start" in entry] == calls
+
+
+async def test_concurrency_is_bounded(compiled: Compile, world: Any) -> None:
+    """No more children run at the same time than the limits allow, wherever they stand."""
+    composite = compiled(
+        "def f(n):\n    x = [read(i) for i in range(n)]\n    y = [read(i) for i in range(n)]\n"
+        "    return x == y",
+        *world.tools,
+        limits=CompositeLimits(concurrency=3),
+    )
+    assert await composite.run_async({"n": 100}) is True
+    assert world.most == 3
+
+
+async def test_long_chains_do_not_pile_up(compiled: Compile, world: Any) -> None:
+    """Turns that wait for each other hold a bounded number of tasks."""
+    world.gates["slow"] = asyncio.Event()
+    text = (
+        "def f(n):\n    x = read('slow')\n    for i in range(n):\n        x = x + 'y'\n    return x"
+    )
+    composite = compiled(text, *world.tools, limits=CompositeLimits(concurrency=2))
+    running = asyncio.create_task(composite.run_async({"n": 500}))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(asyncio.all_tasks()) < 12
+    world.gates["slow"].set()
+    assert await running == "slow" + 500 * "y"
+
+
+async def test_the_first_error_of_the_program_surfaces(compiled: Compile, world: Any) -> None:
+    """Not the first in time: a slow failure comes before a quick one that is written later."""
+    world.gates["bad slow"] = asyncio.Event()
+    text = "def f():\n    x = read('bad slow')\n    y = read('bad quick')\n    return [x, y]"
+    running = asyncio.create_task(compiled(text, *world.tools).run_async({}))
+    await until(lambda: "end bad quick" in world.log)
+    world.gates["bad slow"].set()
+    with pytest.raises(CompositeRunError, match="no bad slow") as failed:
+        await running
+    assert failed.value.expression == 'read(key="bad slow")'
+
+
+async def test_a_failure_ends_everything_before_it_surfaces(compiled: Compile, world: Any) -> None:
+    """What still runs is cancelled and awaited: no task outlives the run."""
+    world.gates["never"] = asyncio.Event()
+    text = (
+        "def f():\n    x = read('bad')\n    y = [read('never') for i in [1, 2]]\n    return [x, y]"
+    )
+    with pytest.raises(CompositeRunError, match="no bad"):
+        await compiled(text, *world.tools).run_async({})
+    assert world.running == 0
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_an_operation_fails_in_its_place(compiled: Compile, world: Any) -> None:
+    """An error of plain code is first when what is before it succeeds, and not otherwise."""
+    text = "def f(key):\n    x = read(key)\n    y = 1 / 0 ** len(key)\n    return [x, y]"
+    composite = compiled(text, *world.tools)
+    for key, code in (("good", "zero_division"), ("bad", "child_failed")):
+        with pytest.raises(CompositeRunError) as failed:
+            await composite.run_async({"key": key})
+        assert failed.value.code == code
+
+
+async def test_places_of_the_trace_sort_into_program_order(compiled: Compile, world: Any) -> None:
+    """However calls overlap, their places tell the order in which Python would start them."""
+    world.gates["a"] = asyncio.Event()
+    text = """
+    def f():
+        x = [read(each) for each in 'ab']
+        for k in 'cd':
+            y = read(k) + read(k + k)
+            x = x + [y]
+        return x + [read('e')]
+    """
+    calls: list[Any] = []
+    running = asyncio.create_task(compiled(text, *world.tools).run_async({}, trace=calls.append))
+    await until(lambda: "end e" in world.log)
+    world.gates["a"].set()
+    await running
+    told = [call.arguments["key"] for call in calls]
+    in_order = [call.arguments["key"] for call in sorted(calls, key=lambda call: call.sequence)]
+    assert in_order == ["a", "b", "c", "cc", "d", "dd", "e"]
+    assert told != in_order
+
+
+async def test_a_variable_keeps_the_value_of_its_time(compiled: Compile, world: Any) -> None:
+    """A statement that waits is not reached by later assignments to what it reads."""
+    text = """
+    def f():
+        k = 'a'
+        x = read(k, after=read('first'))
+        k = 'b'
+        y = read(k)
+        k = y + 'c'
+        return [x, y, k]
+    """
+    world.gates["first"] = asyncio.Event()
+    running = asyncio.create_task(compiled(text, *world.tools).run_async({}))
+    await until(lambda: "end b" in world.log)
+    world.gates["first"].set()
+    assert await running == ["a", "b", "bc"]
+
+
+async def test_a_generator_waits_for_what_the_loop_assigns(compiled: Compile, world: Any) -> None:
+    """A lazy source reads variables late, when they may be promises."""
+    text = """
+    def f():
+        k = 'x'
+        seen = []
+        for i, v in enumerate(c + k for c in 'abc'):
+            k = read(v)
+            seen = seen + [v, k]
+        return seen
+    """
+    assert await compiled(text, *world.tools).run_async({}) == [
+        "ax",
+        "ax",
+        "bax",
+        "bax",
+        "cbax",
+        "cbax",
+    ]

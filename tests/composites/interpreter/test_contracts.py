@@ -1,0 +1,286 @@
+"""Pre- and postconditions are checked when they are asked for, and never true by accident."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agentkit.composites.contracts import check_post, check_pre
+from agentkit.composites.interpreter import Composite
+from agentkit.composites.limits import CONTRACT_LIMITS, CompositeLimits
+from agentkit.composites.problems import ContractMode
+from agentkit.errors import CompositeRunError, ContractViolation
+from agentkit.tools.decorator import tool
+from agentkit.tools.definition import Signature, Specification, ToolDefinition
+from agentkit.tools.tool import Tool
+
+Compile = Callable[..., Composite]
+
+
+@pytest.fixture
+def root() -> Tool:
+    """A square root with conditions, one of which its result breaks for 16."""
+
+    @tool(pre=["x >= 0", "digits < 10"], post=["is_close(result * result, x)", "result != 4"])
+    def root(x: float, digits: int = 5) -> float:
+        """A square root."""
+        return x**0.5
+
+    return root
+
+
+def test_conditions_that_hold_say_nothing(root: Tool) -> None:
+    """A parameter that is left out has the default of its schema."""
+    assert check_pre(root.definition, {"x": 4.0}) is None
+    assert check_post(root.definition, {"x": 4.0}, 2.0) is None
+
+
+def test_a_violation_explains_itself(root: Tool) -> None:
+    """Tool, condition, the values that it speaks of, and a sentence with them."""
+    violation = check_pre(root.definition, {"x": -1, "digits": 2})
+    assert isinstance(violation, ContractViolation)
+    assert (violation.code, violation.tool_name) == ("precondition", "root")
+    assert (violation.condition, violation.values) == ("x >= 0", {"x": -1})
+    assert str(violation) == "root: the precondition `x >= 0` does not hold for x = -1"
+    after = check_post(root.definition, {"x": 4.0}, 3.0)
+    assert after is not None
+    assert (after.code, after.values) == ("postcondition", {"x": 4.0, "result": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("x >=", "can not be read"),
+        ("y > 0", "can not be read"),
+        ("open(x)", "can not be read"),
+        ("x + 'a'", "can not be evaluated"),
+        ("1 / x", "can not be evaluated"),
+        ("[x] * 999999 == 1", "can not be evaluated"),
+        ("missing > 0", "can not be evaluated"),
+        ("x", "does not hold for x = 0"),
+        ("[]", "does not hold"),
+    ],
+)
+def test_what_can_not_be_checked_is_violated(condition: str, reason: str) -> None:
+    """An unreadable condition is a failure of its own, with the reason."""
+    schema = {"type": "object", "properties": {"x": {}, "missing": {}}}
+    definition = ToolDefinition.from_schema("f", "", schema)
+    for kind in ("pre", "post"):
+        checked = ToolDefinition(
+            name="f",
+            signature=definition.signature,
+            specification=Specification(**{kind: (condition,)}),
+        )
+        found = (
+            check_pre(checked, {"x": 0}) if kind == "pre" else check_post(checked, {"x": 0}, None)
+        )
+        assert found is not None
+        assert (found.code, found.condition) == (f"{kind}condition", condition)
+        assert reason in str(found)
+
+
+def test_schemas_that_are_true_or_false_have_no_default() -> None:
+    """JSON Schema allows them for a parameter of which nothing is known."""
+    signature = Signature(parameters={"properties": {"x": True}})
+    definition = ToolDefinition(
+        name="f", signature=signature, specification=Specification(pre=("x > 0",))
+    )
+    assert check_pre(definition, {"x": 1}) is None
+
+
+def test_conditions_in_words_never_gate() -> None:
+    """``text`` is for people and rankers."""
+    definition = ToolDefinition(name="f", specification=Specification(text=("x is nice", "False")))
+    assert check_pre(definition, {}) is None
+    assert check_post(definition, {}, None) is None
+
+
+CHECKED: dict[ContractMode, tuple[bool, bool]] = {
+    "off": (False, False),
+    "dry_run": (False, True),
+    "always": (True, True),
+}
+"""Whether contracts are checked in a normal and in a dry run."""
+
+
+@pytest.mark.parametrize("mode", CHECKED)
+def test_the_mode_says_when(compiled: Compile, root: Tool, mode: ContractMode) -> None:
+    """Off means never, dry_run means validation runs only, always means every run."""
+    composite = compiled("def f(x):\n    return root(x) + 1", root, contracts=mode)
+    for dry_run, checks in zip((False, True), CHECKED[mode], strict=True):
+        assert composite.run({"x": 4.0}, dry_run=dry_run) == 3.0
+        if not checks:
+            assert composite.run({"x": 16.0}, dry_run=dry_run) == 5.0
+            continue
+        with pytest.raises(ContractViolation) as violated:
+            composite.run({"x": 16.0}, dry_run=dry_run)
+        assert violated.value.path == ("f", "root")
+        assert "f → root: the postcondition `result != 4`" in str(violated.value)
+
+
+def test_a_precondition_keeps_the_child_from_running(compiled: Compile) -> None:
+    """Nothing is called with what it declares to refuse; the trace has the refusal."""
+    calls: list[Any] = []
+
+    @tool(pre=["x > 0"])
+    def work(x: int) -> int:
+        """Work."""
+        calls.append(x)
+        return x
+
+    told: list[Any] = []
+    composite = compiled("def f(x):\n    return work(x)", work, contracts="always")
+    with pytest.raises(ContractViolation):
+        composite.run({"x": 0}, trace=told.append)
+    assert calls == []
+    assert [type(call.error) for call in told] == [ContractViolation]
+
+
+def test_checked_runs_validate_all_arguments(compiled: Compile, root: Tool) -> None:
+    """In a run that checks contracts, every child is protected from wrong arguments."""
+    composite = compiled("def f(x):\n    return root(x)", root, contracts="dry_run")
+    with pytest.raises(CompositeRunError) as unchecked:
+        composite.run({"x": "a"})
+    with pytest.raises(CompositeRunError, match="must be a number") as checked:
+        composite.run({"x": "a"}, dry_run=True)
+    assert [e.value.code for e in (unchecked, checked)] == ["child_failed", "invalid_arguments"]
+
+
+def own_conditions(text: str, *conditions: str) -> ToolDefinition:
+    """The definition of a composite over ``x``, with conditions."""
+    schema = {"type": "object", "properties": {"x": {"type": "number"}}}
+    plain = ToolDefinition.from_schema("f", "", schema)
+    return ToolDefinition(
+        name="f", signature=plain.signature, specification=Specification(**{text: conditions})
+    )
+
+
+@pytest.mark.parametrize("kind", ["pre", "post"])
+def test_the_composite_keeps_its_own_conditions(compiled: Compile, root: Tool, kind: str) -> None:
+    """They are checked around the whole program."""
+    definition = own_conditions(kind, "x < 100")
+    composite = compiled(
+        "def f(x):\n    return root(x)", root, contracts="always", definition=definition
+    )
+    assert composite.run({"x": 9.0}) == 3.0
+    with pytest.raises(ContractViolation) as violated:
+        composite.run({"x": 400.0})
+    assert (violated.value.path, violated.value.code) == (("f",), f"{kind}condition")
+
+
+def test_checking_reaches_into_nested_composites(compiled: Compile, root: Tool) -> None:
+    """A composite that is called by a checked one is checked inside as well, once."""
+    inner = compiled("def inner(x):\n    return root(x)", root)
+    definition = ToolDefinition(
+        name="inner",
+        signature=own_conditions("pre").signature,
+        specification=Specification(pre=("x != 25",)),
+    )
+    outer = compiled(
+        "def outer(x):\n    return inner(x)",
+        Tool(definition=definition, function=inner),
+        contracts="always",
+    )
+    assert outer.run({"x": 9.0}) == 3.0
+    paths = []
+    for x in (25.0, 16.0):
+        with pytest.raises(ContractViolation) as violated:
+            outer.run({"x": x})
+        paths.append(violated.value.path)
+    assert paths == [("outer", "inner"), ("outer", "inner", "root")]
+
+
+async def test_waiting_children_are_checked_too(compiled: Compile, world: Any) -> None:
+    """Both engines check the same."""
+    read = world.tools[0]
+    definition = ToolDefinition(
+        name="read",
+        signature=read.definition.signature,
+        specification=Specification(pre=("key != 'secret'",), post=("result == key",)),
+    )
+    composite = compiled(
+        "def f(key):\n    return read(key)", read.with_definition(definition), contracts="always"
+    )
+    assert await composite.run_async({"key": "a"}) == "a"
+    with pytest.raises(ContractViolation, match="f → read: the precondition"):
+        await composite.run_async({"key": "secret"})
+    assert world.log == ["start a", "end a"]
+
+
+def sums(post: str) -> ToolDefinition:
+    """A tool over a list with one postcondition."""
+
+    @tool(pre=["len(xs) > 0"], post=[post])
+    def total(xs: list[float]) -> float:
+        """The sum."""
+        return sum(xs)
+
+    return total.definition
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "all(x >= 0 for x in xs)",
+        "result == sum(xs)",
+        "sorted(xs) == xs",
+        "len([x for x in xs if x < 20000 and x + 1 > x]) == 20000",
+        "len({x: x for x in xs}) == len(xs)",
+    ],
+)
+def test_conditions_look_at_large_tables(condition: str) -> None:
+    """They have more fuel than a run, and may build larger collections."""
+    xs = list(range(20_000))
+    assert check_post(sums(condition), {"xs": xs}, sum(xs)) is None
+
+
+def test_a_condition_that_takes_too_long_is_violated() -> None:
+    """The limits of conditions are finite, and given ones replace them."""
+    xs = [1.0] * 90_000
+    definition = sums("all(x > 0 and x < 2 and x + 1 > 0 for x in xs)")
+    violation = check_post(definition, {"xs": xs}, 1.0)
+    assert violation is not None
+    assert f"{CONTRACT_LIMITS.fuel} units of work" in str(violation)
+    assert check_post(definition, {"xs": xs}, 1.0, limits=CompositeLimits(fuel=10**7)) is None
+
+
+def test_conditions_do_not_use_the_limits_of_the_run(compiled: Compile) -> None:
+    """A run that is nearly out of fuel still checks the conditions of its children."""
+
+    @tool(pre=["all(x > 0 for x in xs)"])
+    def count(xs: list[float]) -> int:
+        """How many."""
+        return len(xs)
+
+    composite = compiled(
+        "def f(xs):\n    return count(xs)",
+        count,
+        contracts="always",
+        limits=CompositeLimits(fuel=2_000),
+    )
+    assert composite.run({"xs": [1.0] * 9_000}) == 9_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        10**6_000,
+        [10**6_000],
+        [[[[[[7] * 9] * 9] * 9] * 9] * 9] * 9,
+        {str(place): "y" * 99 for place in range(999)},
+        "x" * 9_999,
+    ],
+    ids=["integer", "integer in a list", "shared lists", "dict", "text"],
+)
+def test_a_violation_shows_little_of_large_values(value: Any) -> None:
+    """The message stays readable, whatever the value is."""
+
+    @tool(pre=["x is None"])
+    def nothing(x: Any) -> None:
+        """Takes nothing."""
+
+    violation = check_pre(nothing.definition, {"x": value})
+    assert violation is not None
+    assert len(str(violation)) < 250

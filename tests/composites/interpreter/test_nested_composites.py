@@ -1,0 +1,168 @@
+"""Composites in composites: one meter, one path, one trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from agentkit.composites.interpreter import Composite
+from agentkit.composites.limits import CompositeLimits
+from agentkit.errors import CompositeRunError, ModelRetry
+from agentkit.tools.decorator import tool
+from agentkit.tools.definition import Effects, Signature, ToolDefinition
+from agentkit.tools.tool import Tool
+
+Compile = Callable[..., Composite]
+
+
+def as_tool(composite: Composite) -> Tool:
+    """A composite as a tool that is known to change nothing."""
+    names = [parameter.name for parameter in composite.program.parameters]
+    schema = {"type": "object", "properties": {name: {} for name in names}, "required": names}
+    signature = Signature(parameters=schema, effects=Effects(reads=False, writes=False))
+    return Tool(
+        definition=ToolDefinition(name=composite.name, signature=signature),
+        function=composite,
+        is_async=composite.needs_event_loop,
+    )
+
+
+@pytest.fixture
+def ratio(compiled: Compile, calculator: Mapping[str, Tool]) -> Tool:
+    """A composite over ``div``."""
+    return as_tool(compiled("def ratio(a, b):\n    return div(a, b)", calculator["div"]))
+
+
+def test_the_path_goes_all_the_way_down(compiled: Compile, ratio: Tool) -> None:
+    """A failure is told once, with every tool that led to it."""
+    percent = as_tool(compiled("def percent(a, b):\n    return 100 * ratio(a, b)", ratio))
+    table = compiled("def table(rows):\n    return [percent(x, y) for x, y in rows]", percent)
+    assert table.run({"rows": [[1, 2], [3, 4]]}) == [50, 75]
+    with pytest.raises(CompositeRunError) as failed:
+        table.run({"rows": [[1, 0]]})
+    error = failed.value
+    assert error.path == ("table", "percent", "ratio", "div")
+    assert str(error).startswith("table → percent → ratio → div: ZeroDivisionError: ")
+    assert (error.code, type(error.__cause__)) == ("child_failed", ZeroDivisionError)
+
+
+def test_errors_of_an_inner_program_keep_their_code(compiled: Compile) -> None:
+    """What the inner composite's own operation raises is not a failure of a child."""
+    inner = as_tool(compiled("def inner(x):\n    return x[0]"))
+    outer = compiled("def outer(x):\n    return inner(x)", inner)
+    with pytest.raises(CompositeRunError) as failed:
+        outer.run({"x": []})
+    assert (failed.value.code, failed.value.path) == ("index_error", ("outer", "inner"))
+    assert failed.value.expression == "x[0]"
+
+
+def test_signals_from_deep_inside_are_repeated_once(compiled: Compile) -> None:
+    """The model reads one path, not one for each level."""
+
+    @tool
+    def book(day: str) -> str:
+        """Book."""
+        raise ModelRetry("closed")
+
+    inner = as_tool(compiled("def inner(day):\n    return book(day)", book))
+    outer = compiled("def outer(day):\n    return inner(day)", inner)
+    with pytest.raises(ModelRetry, match=r"^outer → inner → book: closed$"):
+        outer.run({"day": "Sunday"})
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        (CompositeLimits(fuel=150), "fuel"),
+        (CompositeLimits(child_calls=15), "child_calls"),
+        (CompositeLimits(nesting=1), "nesting"),
+    ],
+)
+def test_one_meter_for_all(
+    compiled: Compile, ratio: Tool, limits: CompositeLimits, code: str
+) -> None:
+    """What the inner runs use is missing in the outer one, whatever they allow themselves."""
+    text = "def f(n):\n    return [ratio(x, 2) for x in range(n)]"
+    assert compiled(text, ratio).run({"n": 20})[-1] == 9.5
+    with pytest.raises(CompositeRunError) as stopped:
+        compiled(text, ratio, limits=limits).run({"n": 20})
+    assert (stopped.value.code, stopped.value.path[0]) == (code, "f")
+
+
+def test_inner_programs_obey_the_outer_limits(compiled: Compile) -> None:
+    """Sizes are those that the outermost run allows."""
+    inner = as_tool(compiled("def inner(x):\n    return 'a' * x"))
+    outer = compiled(
+        "def outer(x):\n    return inner(x)", inner, limits=CompositeLimits(string_chars=10)
+    )
+    assert inner(x=20) == "a" * 20
+    with pytest.raises(CompositeRunError, match="at most 10"):
+        outer.run({"x": 20})
+
+
+def test_the_trace_shows_every_level(compiled: Compile, ratio: Tool) -> None:
+    """Calls are told when they end; sorted by their place, they stand as they began."""
+    calls: list[Any] = []
+    outer = compiled("def f(a):\n    return ratio(a, 2) + ratio(a, 4)", ratio)
+    assert outer.run({"a": 4}, trace=calls.append) == 3
+    assert [call.path[1:] for call in calls] == 2 * [("ratio", "div"), ("ratio",)]
+    assert [call.depth for call in calls] == [2, 1, 2, 1]
+    in_order = sorted(calls, key=lambda call: call.sequence)
+    assert [call.name for call in in_order] == ["ratio", "div", "ratio", "div"]
+    assert len({call.sequence for call in calls}) == 4
+
+
+def test_wrong_arguments_of_an_inner_composite_name_it(compiled: Compile, ratio: Tool) -> None:
+    """A call that does not fit the inner parameters fails at the inner composite."""
+    loose = Tool(
+        definition=ToolDefinition(
+            name="ratio", signature=Signature(parameters={"properties": {"a": {}, "c": {}}})
+        ),
+        function=ratio.function,
+    )
+    outer = compiled("def f(x):\n    return ratio(x, c=1)", loose)
+    with pytest.raises(CompositeRunError, match="no parameter 'c'") as refused:
+        outer.run({"x": 1})
+    assert (refused.value.code, refused.value.path) == ("invalid_arguments", ("f", "ratio"))
+
+
+def test_many_levels_run_and_too_many_are_refused(compiled: Compile) -> None:
+    """Composites may be nested as deep as the limit allows."""
+    level = as_tool(compiled("def level_0(x):\n    return x + 1"))
+    for number in range(1, 24):
+        level = as_tool(
+            compiled(f"def level_{number}(x):\n    return level_{number - 1}(x) + 1", level)
+        )
+    assert level(x=0) == 24
+    top = compiled("def top(x):\n    return level_23(x)", level)
+    with pytest.raises(CompositeRunError, match="24 levels") as refused:
+        top.run({"x": 0})
+    assert (refused.value.code, len(refused.value.path)) == ("nesting", 25)
+
+
+async def test_nesting_and_waiting(compiled: Compile, world: Any) -> None:
+    """Inner composites of a waiting one share its meter, path and concurrency."""
+    read = world.tools[0]
+    inner = as_tool(compiled("def inner(key):\n    return read(key) + '!'", read))
+    assert inner.is_async
+    outer = compiled(
+        "def outer(keys):\n    return [inner(key) for key in keys]",
+        inner,
+        limits=CompositeLimits(concurrency=3),
+    )
+    keys = list("abcdefgh")
+    assert await outer.run_async({"keys": keys}) == [f"{key}!" for key in keys]
+    assert world.most == 3
+    with pytest.raises(CompositeRunError) as failed:
+        await outer.run_async({"keys": ["a", "bad", "c"]})
+    assert failed.value.path == ("outer", "inner", "read")
+    few = compiled(
+        "def outer(keys):\n    return [inner(key) for key in keys]",
+        inner,
+        limits=CompositeLimits(child_calls=5),
+    )
+    with pytest.raises(CompositeRunError) as stopped:
+        await few.run_async({"keys": keys})
+    assert stopped.value.code == "child_calls"

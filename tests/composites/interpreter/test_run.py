@@ -1,0 +1,186 @@
+"""A program does what the same Python function does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from agentkit.composites import ir
+from agentkit.composites.interpreter import Composite
+from agentkit.errors import CompositeError, CompositeRunError, UsageError
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
+
+Compile = Callable[..., Composite]
+Body = Callable[..., Any]
+
+
+def test_children_are_called_with_named_arguments(
+    compiled: Compile, calculator: Mapping[str, Tool]
+) -> None:
+    """Results flow from call to call and through operators."""
+    add, div, _ = calculator.values()
+    mean = compiled("def mean(x, y):\n    total = add(x, y)\n    return div(total, b=2)", add, div)
+    assert mean.run({"x": 1, "y": 4}) == 2.5
+    assert mean(x=1, y=4) == 2.5
+
+
+def test_defaults_fill_what_the_caller_leaves_out(compiled: Compile) -> None:
+    """A parameter with a default may be missing, also when the default is None."""
+    composite = compiled("def f(a, b=2, c=None):\n    return [a, b, c]")
+    assert composite.run({"a": 1}) == [1, 2, None]
+    assert composite.run({"a": 1, "c": 3}) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"b": 1}, {"a": 1, "z": 2}])
+def test_wrong_arguments_are_refused(compiled: Compile, arguments: Mapping[str, Any]) -> None:
+    """A missing or unknown argument is named."""
+    composite = compiled("def f(a, b=2):\n    return a")
+    with pytest.raises(CompositeRunError, match=r"f: .*its parameters are: a, b") as refused:
+        composite.run(arguments)
+    assert refused.value.code == "invalid_arguments"
+
+
+def test_runs_do_not_share_variables(compiled: Compile) -> None:
+    """A composite holds nothing of a run, not even a default."""
+    composite = compiled("def f(a, b=1):\n    b += a\n    return b")
+    assert [composite.run({"a": 1}), composite.run({"a": 1})] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("x = 1\nfor i in range(5):\n    if i == 3:\n        break\n    x += i\nreturn x", 4),
+        ("x = 0\nfor i in range(5):\n    if i % 2:\n        continue\n    x += i\nreturn x", 6),
+        ("for i, c in enumerate('ab', 1):\n    if c == 'b':\n        return i\nreturn 0", 2),
+        (
+            "for i in a:\n    for j in a:\n        if i < j:\n            return [i, j]\nreturn 0",
+            [1, 2],
+        ),
+        ("x, y = a\nreturn {y: x}", {2: 1}),
+        ("if a == 1:\n    x = 1\nelif a == [1, 2]:\n    x = 2\nelse:\n    x = 3\nreturn x", 2),
+        ("x = 2\nx **= 10\nx -= 24\nx //= 7\nx %= 100\nreturn x", 42),
+        ("for k in {'x': 1}:\n    y = k\n    return y\nreturn ''", "x"),
+    ],
+)
+def test_statements(body: Body, text: str, result: Any) -> None:
+    """Assignments, branches and loops have Python's meaning."""
+    assert body(text, [1, 2]) == result
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 < a[0] + 1 <= 2 < 3",
+        "a[0] and a[1] or b",
+        "b or a",
+        "not a == [1, 2]",
+        "a[1] if len(a) > 1 else a[0]",
+        "[x * y for x, y in zip(a, range(3)) if x if y >= 0]",
+        "{k: v for k, v in {'p': 1, 'q': 2}.items() if v > 1}",
+        "sum(x for x in a) + max(a) - min(x * 2 for x in a)",
+        "f'{a[0]}{{}}:{a} {b}'",
+        "(a[0], 2)[::-1]",
+        "'a,b'.split(',')[-1].upper() + '-'.join(str(x) for x in a)",
+        "sorted(a, reverse=True)",
+        "[any(x > 1 for x in a), all([]), any([0, 3])]",
+        "round(2.675, 2), round(2.5), -7 // 2, 7 % -3, 2 ** -1, True + True",
+        "'%' + str(None) + str(1e16) + str([1.0, 'é', (1,)])",
+        "a == [1, 2] and a is not None and 2 in a and 3 not in a",
+        "max([], default=0), min(3, 1, 2), max('ab', 'b')",
+        "sum([[1], [2]], []), list('ab'), list({'x': 1}), len(range(0, 10, 3))",
+        "{'x': 1}.get('y', 2), [3, 4].index(4), (1, 1).count(1), 'abcb'.find('b')",
+        "int(' 12 '), int(-2.5), float('1e3'), bool([]), abs(-2)",
+        "isfinite(1), is_close(0.1 + 0.2, 0.3), is_close(100, 101, tolerance=0.1)",
+    ],
+)
+def test_expressions_equal_those_of_python(body: Body, text: str) -> None:
+    """Values and their types are CPython's own."""
+    import math
+
+    names = {
+        "isfinite": math.isfinite,
+        "is_close": lambda a, b, tolerance=1e-9: math.isclose(
+            a, b, rel_tol=tolerance, abs_tol=tolerance
+        ),
+    }
+    expected = eval(text, {**names, "a": [1, 2], "b": None})  # the test's own text
+    assert repr(body(f"return {text}", [1, 2])) == repr(expected)
+
+
+def test_a_generator_reads_variables_when_it_goes_on(body: Body) -> None:
+    """As in Python, a generator in a loop's source sees what the loop's body assigns."""
+    text = """
+    k = 1
+    seen = []
+    for i, v in enumerate(n * k for n in a):
+        seen = seen + [v]
+        k = 10
+    return seen
+    """
+    assert body(text, [1, 2, 3]) == [1, 20, 30]
+
+
+def test_a_generator_calls_children_only_as_far_as_it_is_consumed(
+    compiled: Compile, calculator: Mapping[str, Tool]
+) -> None:
+    """``any`` stops at the first true item, a loop at its ``break``."""
+    calls: list[str] = []
+    composite = compiled(
+        """
+        def f(a):
+            found = any(echo(each) > 1 for each in a)
+            for i, x in enumerate(echo(each) for each in a):
+                if x == 2:
+                    return i
+            return found
+        """,
+        calculator["echo"],
+    )
+    traced = composite.run({"a": [1, 2, 3, 4]}, trace=lambda call: calls.append(call.name))
+    assert (traced, len(calls)) == (1, 4)
+
+
+def test_a_child_that_is_not_there_is_refused_at_once() -> None:
+    """A composite can not be made without its children, or with one that has no function."""
+    call = ir.Call(child="gone")
+    program = ir.Program(parameters=(), body=(ir.Return(value=call),))
+    with pytest.raises(CompositeError) as missing:
+        Composite(program, {}, name="f")
+    unbound = Tool(definition=ToolDefinition(name="gone"))
+    with pytest.raises(CompositeError) as without:
+        Composite(program, {"gone": unbound}, name="f")
+    codes = [error.value.problems[0].code for error in (missing, without)]
+    assert codes == ["missing_child", "unbound_child"]
+
+
+async def test_a_composite_that_waits_for_nothing_runs_either_way(compiled: Compile) -> None:
+    """``run_async`` of a composite without slow children gives the result of ``run``."""
+    composite = compiled("def f(a):\n    return a + 1")
+    assert not composite.needs_event_loop
+    assert await composite.run_async({"a": 1}) == composite.run({"a": 1}) == 2
+
+
+def test_a_composite_that_has_to_wait_says_so(compiled: Compile, world: Any) -> None:
+    """``run`` names the children that need an event loop."""
+    composite = compiled("def f(a):\n    return read(a)", *world.tools)
+    assert composite.needs_event_loop
+    with pytest.raises(UsageError, match=r"'read'.*run_async"):
+        composite.run({"a": 1})
+
+
+def test_what_the_trace_tells(compiled: Compile, calculator: Mapping[str, Tool]) -> None:
+    """Each call is told when it is over: path, arguments, result or error, place in the program."""
+    calls: list[Any] = []
+    composite = compiled(
+        "def f(a):\n    return div(add(a, 1), 0)", calculator["add"], calculator["div"]
+    )
+    with pytest.raises(CompositeRunError):
+        composite.run({"a": 1}, trace=calls.append)
+    first, second = calls
+    assert (first.name, first.path, first.depth) == ("add", ("f", "add"), 1)
+    assert (first.arguments, first.result, first.error) == ({"a": 1, "b": 1}, 2, None)
+    assert (second.result, second.error.code) == (None, "child_failed")
+    assert first.sequence < second.sequence

@@ -1,0 +1,215 @@
+"""Annotations in a text give the schemas that Python's own resolution of them gives."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Optional, Union
+
+import pytest
+
+from agentkit.composites.annotations import read_annotation
+from agentkit.composites.expr import Expr
+from agentkit.composites.faults import Fault
+from agentkit.composites.source import compose
+from agentkit.errors import CompositeError, UsageError
+from agentkit.tools.decorator import tool
+from agentkit.tools.sources import definition_from_function
+from agentkit.tools.tool import Tool
+
+
+@tool
+def echo(value: Any) -> Any:
+    """The value."""
+    return value
+
+
+TOOLS: Mapping[str, Tool] = {"echo": echo}
+ANNOTATIONS: dict[str, Any] = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+    "None": None,
+    "Any": Any,
+    "object": object,
+    "list": list,
+    "List": list,
+    "dict": dict,
+    "tuple": tuple,
+    "list[int]": list[int],
+    "List[List[str]]": list[list[str]],
+    "list[Any]": list[Any],
+    "dict[str, float]": dict[str, float],
+    "Dict[str, list[int]]": dict[str, list[int]],
+    "dict[str, Any]": dict[str, Any],
+    "tuple[int, str]": tuple[int, str],
+    "Tuple[float, ...]": tuple[float, ...],
+    "Sequence[int]": Sequence[int],
+    "Mapping[str, bool]": Mapping[str, bool],
+    "Optional[int]": Optional[int],  # noqa: UP045 - old spellings are still written
+    "int | None": int | None,
+    "int | str | None": int | str | None,
+    "Union[int, list[str]]": Union[int, list[str]],  # noqa: UP007 - the same
+    "Optional[Union[int, str]]": int | str | None,  # Optional[...] would keep no order
+    "Literal['a', 'b']": Literal["a", "b"],
+    "Literal[1, -1, None]": Literal[1, -1, None],  # noqa: PYI061 - the same
+    "Literal['a'] | None": Literal["a"] | None,
+    "Annotated[int, 'how many']": Annotated[int, "how many"],
+    "Annotated[list[str], 'names'] ": Annotated[list[str], "names"],
+    "Annotated[str, Expr('row -> bool')]": Annotated[str, Expr("row -> bool")],
+    "Annotated[str, 'a filter', Expr('row -> bool')]": Annotated[
+        str, "a filter", Expr("row -> bool")
+    ],
+    "Expr['row, total -> float']": Expr["row, total -> float"],
+    "typing.List[int]": list[int],
+    "typing.Optional[str]": Optional[str],  # noqa: UP045 - the same
+    "t.Literal['a']": Literal["a"],
+    "'int'": int,
+    "'list[int] | None'": list[int] | None,
+    "list['int']": list[int],
+}
+
+
+def real_function(annotation: Any, *default: Any) -> Any:
+    """A function with one parameter and that result, as Python would define it."""
+
+    def f(value):
+        """Do it.
+
+        Args:
+            value: The value.
+
+        Returns:
+            The same.
+        """
+
+    f.__annotations__ = {"value": annotation, "return": annotation}
+    f.__defaults__ = default or None
+    return f
+
+
+def read(text: str) -> Any:
+    """The type that a text names."""
+    return read_annotation(ast.parse(text, mode="eval").body, place="it")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "text"),
+    [
+        ("str | int | None", "int | str | None"),
+        ("Optional[Union[str, int]]", "Optional[Union[int, str]]"),
+        ("Union[list[str | int], None]", "Union[list[int | str], None]"),
+    ],
+)
+def test_the_order_of_a_union_is_the_one_written(earlier: str, text: str) -> None:
+    """What was read before has no part in it, though Python takes both for equal."""
+    assert str(read(earlier)) != str(read(text))
+    assert str(read(text)).index("int") < str(read(text)).index("str")
+
+
+@pytest.mark.parametrize("text", ANNOTATIONS)
+def test_a_text_means_what_python_means(text: str) -> None:
+    """Parameters, result and words are those of a real function with the same head."""
+    composed = compose(
+        f'''
+def f(value: {text}) -> {text}:
+    """Do it.
+
+    Args:
+        value: The value.
+
+    Returns:
+        The same.
+    """
+    return echo(value)
+''',
+        TOOLS,
+    )
+    real = definition_from_function(real_function(ANNOTATIONS[text]))
+    assert composed.signature.parameters == real.signature.parameters
+    assert list(composed.signature.properties["value"]) == list(real.signature.properties["value"])
+    assert composed.signature.result == real.signature.result
+    assert composed.description == real.description
+
+
+@pytest.mark.parametrize(
+    ("text", "default"),
+    [("int", 3), ("float", -0.5), ("str", ""), ("bool", True), ("int | None", None), ("str", None)],
+)
+def test_defaults_stand_in_the_schema(text: str, default: Any) -> None:
+    """A default is written down as it is for a real function, and the parameter is optional."""
+    composed = compose(f"def f(value: {text} = {default!r}):\n    return echo(value)\n", TOOLS)
+    real = definition_from_function(real_function(ANNOTATIONS[text], default))
+    assert composed.signature.parameters == real.signature.parameters
+
+
+@pytest.mark.parametrize(
+    ("annotation", "column", "why"),
+    [
+        ("set[int]", 10, "no JSON type"),
+        ("bytes", 10, "no JSON type"),
+        ("pandas.DataFrame", 10, "no JSON type"),
+        ("list[bytes]", 15, "no JSON type"),
+        ("dict[int, str]", 15, "keys of a JSON object are text"),
+        ("dict[str]", 10, "a type of key and a type of value"),
+        ("list[int, str]", 10, "one type of item"),
+        ("Optional[int, str]", 10, "takes one type"),
+        ("Literal[()]", 10, "at least one value"),
+        ("Literal[1.5]", 18, "text, integers"),
+        ("Literal[b'x']", 18, "text, integers"),
+        ("Annotated[int]", 10, "a type and a text"),
+        ("Annotated[int, 3]", 25, "neither a text nor an Expr"),
+        ("Annotated[int, Field(ge=0)]", 25, "neither a text nor an Expr"),
+        ("Expr['row']", 10, "does not say what goes in and out"),
+        ("Expr[int]", 10, "takes one text"),
+        ("'list['", 10, "is no annotation"),
+        ("'\\x00'", 10, "is no annotation"),
+        ("'set[int]'", 10, "no JSON type"),
+        ("__import__('os').system", 10, "no JSON type"),
+        ("3", 10, "no JSON type"),
+        ("int and str", 10, "no JSON type"),
+        ("list[" * 12 + "int" + "]" * 12, 65, "nest at most"),
+        ("|".join(["int"] * 60), 10, "at most 50 branches"),
+    ],
+)
+def test_what_has_no_schema_is_a_problem_with_its_place(
+    annotation: str, column: int, why: str
+) -> None:
+    """A type outside the table is refused where it stands, with the types that there are."""
+    with pytest.raises(CompositeError) as caught:
+        compose(f"def f(row: {annotation}):\n    return echo(row)\n", TOOLS)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line) == ("annotation", 1)
+    assert problem.column == column + 2
+    assert why in problem.message
+    assert "Write int, float" in problem.advice
+
+
+def test_every_bad_annotation_is_reported() -> None:
+    """Parameters and result are all looked at, so that one round of repair is enough."""
+    with pytest.raises(CompositeError) as caught:
+        compose("def f(a: bytes, b: int, c: set) -> object | bytes:\n    return echo(a)\n", TOOLS)
+    assert [problem.code for problem in caught.value.problems] == ["annotation"] * 3
+
+
+def test_an_annotation_is_never_evaluated() -> None:
+    """Reading an annotation looks names up in a table, not in Python."""
+    node = ast.parse("list[breakpoint()]", mode="eval").body
+    assert isinstance(read_annotation(node, place="it"), Fault)
+
+
+@pytest.mark.parametrize("form", ["", "row", "-> bool", "row -> frame", "1 -> bool", "a b -> bool"])
+def test_an_expression_type_says_what_goes_in_and_out(form: str) -> None:
+    """Names, an arrow and a JSON type; anything else is a mistake of the author."""
+    with pytest.raises(UsageError, match="does not say what goes in and out"):
+        Expr(form)
+
+
+def test_expression_types_are_values() -> None:
+    """Two of the same form are equal, and show how they are written."""
+    assert Expr("row->bool") == Expr(" row -> bool ")
+    assert hash(Expr("row->bool")) == hash(Expr("row -> bool"))
+    assert Expr("row -> bool") != Expr("row -> Any")
+    assert repr(Expr("a,b -> float")) == 'Expr("a, b -> float")'
+    assert "result" not in Expr("row -> Any").schema["x-expression"]

@@ -1,0 +1,235 @@
+"""A stored composite runs with the children that it was made with, and with no others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Agent, Library, ModelRetry, tool
+from agentkit.agent.types import Approval
+from agentkit.composites.binding import composite_tool
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.source import compose
+from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, DefinitionError
+from agentkit.messages import ToolCall
+from agentkit.testing import ScriptedModel
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
+
+
+@tool(pre=["b != 0"])
+def divide(a: float, b: float) -> float:
+    """A quotient."""
+    return a / b
+
+
+@tool
+def add(a: float, b: float) -> float:
+    """A sum."""
+    return a + b
+
+
+@tool(effects=("reads",))
+async def look_up(name: str) -> float:
+    """A price."""
+    await asyncio.sleep(0)
+    return float(len(name))
+
+
+@tool(effects=("destructive",))
+def delete(name: str) -> str:
+    """Delete something."""
+    return f"deleted {name}"
+
+
+@tool
+def book(day: str) -> str:
+    """Book a day."""
+    if day == "Sunday":
+        raise ModelRetry("we are closed on Sunday")
+    return f"booked {day}"
+
+
+TOOLS: Mapping[str, Tool] = {entry.name: entry for entry in (divide, add, look_up, delete, book)}
+MEAN = "def mean(a: float, b: float, n: float = 2.0) -> float:\n    return divide(add(a, b), n)\n"
+
+
+def stored(source: str) -> ToolDefinition:
+    """A definition as a store gives it back."""
+    return ToolDefinition.from_json(compose(source, TOOLS).to_json())
+
+
+def call(tool_name: str, **arguments: object) -> ToolCall:
+    """A call of a scripted model."""
+    return ToolCall(call_id="1", name=tool_name, arguments=arguments)
+
+
+def test_a_stored_composite_runs() -> None:
+    """What was written as text, kept as JSON and bound again computes what the text says."""
+    mean = composite_tool(stored(MEAN), TOOLS)
+    assert mean(a=1, b=2) == 1.5
+    assert (mean.is_bound, mean.is_async, mean.needs_approval) == (True, False, False)
+
+
+def test_composites_are_children_of_composites() -> None:
+    """A bound composite is a tool like any other, so another one may call it."""
+    mean = composite_tool(stored(MEAN), TOOLS)
+    tools = {**TOOLS, "mean": mean}
+    outer = compose("def twice_mean(a: float):\n    return mean(mean(a, 3), 5)\n", tools)
+    assert composite_tool(outer, tools)(a=1) == 3.5
+
+
+async def test_an_async_child_makes_an_async_composite() -> None:
+    """The tool says that it has to be awaited."""
+    price = composite_tool(stored("def f(name: str):\n    return add(look_up(name), 1)\n"), TOOLS)
+    assert price.is_async
+    assert await price(name="abc") == 4.0
+
+
+def test_a_missing_child_is_named() -> None:
+    """Without a pinned child there is nothing to run."""
+    with pytest.raises(
+        CompositeError, match="calls 'divide', which is not in the library"
+    ) as caught:
+        composite_tool(stored(MEAN), {"add": add})
+    assert [problem.code for problem in caught.value.problems] == ["missing_child"]
+    assert caught.value.tool_name == "mean"
+
+
+def test_a_changed_child_is_named_with_both_digests() -> None:
+    """A child of another digest may do something else; validate again."""
+    changed = replace(add, definition=replace(add.definition, examples=()))
+    other = changed.with_definition(
+        ToolDefinition.from_schema("add", "Another sum.", dict(add.definition.parameters_schema))
+    )
+    with pytest.raises(CompositeError) as caught:
+        composite_tool(stored(MEAN), {**TOOLS, "add": other})
+    (problem,) = caught.value.problems
+    assert problem.code == "changed_child"
+    assert add.definition.digest[:12] in problem.message
+    assert other.definition.digest[:12] in problem.message
+    assert "again" in problem.advice
+
+
+def test_all_unfit_children_are_told_at_once() -> None:
+    """One error names every pin that does not hold."""
+    with pytest.raises(CompositeError) as caught:
+        composite_tool(stored(MEAN), {})
+    assert len(caught.value.problems) == 2
+
+
+def test_an_unbound_child_makes_an_unbound_composite() -> None:
+    """Where a child runs elsewhere, so does the composite: it can be offered and is deferred."""
+    elsewhere = {**TOOLS, "add": replace(add, function=None)}
+    mean = composite_tool(stored(MEAN), elsewhere)
+    assert not mean.is_bound
+    assert mean.definition.is_composite
+
+
+def test_a_primitive_is_not_bound() -> None:
+    """A definition without a body has code of its own."""
+    with pytest.raises(DefinitionError, match="'add' is a primitive"):
+        composite_tool(add.definition, TOOLS)
+
+
+def test_a_body_that_calls_more_than_its_pins_is_refused() -> None:
+    """Pins are checked against the program, not believed."""
+    definition = stored(MEAN)
+    lying = replace(
+        definition,
+        signature=replace(definition.signature, children=definition.signature.children[:1]),
+    )
+    with pytest.raises(CompositeError):
+        composite_tool(lying, TOOLS)
+
+
+def test_a_broken_body_is_refused() -> None:
+    """Data that is no program is told apart from a program that fails."""
+    with pytest.raises(CompositeError) as caught:
+        composite_tool(replace(stored(MEAN), body={"format": 1, "kind": "Evil"}), TOOLS)
+    assert caught.value.problems[0].code == "malformed_program"
+
+
+def test_limits_hold_for_each_run() -> None:
+    """Caps that are given at binding bound the run."""
+    sum_up = stored("def f(xs: list):\n    return [add(x, 1) for x in xs]\n")
+    bound = composite_tool(sum_up, TOOLS, limits=CompositeLimits(child_calls=2))
+    assert bound(xs=[1, 2]) == [2, 3]
+    with pytest.raises(CompositeRunError) as caught:
+        bound(xs=[1, 2, 3])
+    assert caught.value.code == "child_calls"
+
+
+def test_contracts_are_checked_when_asked_for() -> None:
+    """With ``always``, a child's precondition stops the run before the child does."""
+    with pytest.raises(ContractViolation, match="b != 0"):
+        composite_tool(stored(MEAN), TOOLS, contracts="always")(a=1, b=2, n=0)
+    with pytest.raises(CompositeRunError) as caught:
+        composite_tool(stored(MEAN), TOOLS)(a=1, b=2, n=0)
+    assert caught.value.code == "child_failed"
+
+
+def test_a_composite_needs_the_approval_that_a_child_needs() -> None:
+    """What a person has to allow alone, a person has to allow inside a composite."""
+    destructive = composite_tool(stored("def f(n: str):\n    return delete(n)\n"), TOOLS)
+    assert destructive.needs_approval
+    allowed = {**TOOLS, "delete": replace(delete, requires_approval=False)}
+    assert not composite_tool(destructive.definition, allowed).needs_approval
+    asked = {**TOOLS, "add": replace(add, requires_approval=True)}
+    assert composite_tool(stored(MEAN), asked).needs_approval
+
+
+def test_an_agent_runs_a_composite() -> None:
+    """The model calls a composite as it calls any tool."""
+    mean = composite_tool(stored(MEAN), TOOLS)
+    model = ScriptedModel([[call("mean", a=1, b=2)], "It is 1.5."])
+    result = Agent(model, tools=Library([mean, divide, add])).run_sync("The mean of 1 and 2?")
+    assert [outcome.value for outcome in result.episode.results] == [1.5]
+
+
+def test_an_agent_waits_for_an_async_composite() -> None:
+    """An async child is awaited under the agent's executor."""
+    price = composite_tool(stored("def f(name: str):\n    return add(look_up(name), 1)\n"), TOOLS)
+    result = Agent(ScriptedModel([[call("f", name="ab")], "3"]), tools=[price]).run_sync("Price?")
+    assert [outcome.value for outcome in result.episode.results] == [3.0]
+
+
+def test_the_model_reads_where_a_child_failed() -> None:
+    """A failure inside comes back as a value with the path of calls."""
+    mean = composite_tool(stored(MEAN), TOOLS)
+    model = ScriptedModel([[call("mean", a=1, b=2, n=0)], "It can not be."])
+    (outcome,) = Agent(model, tools=[mean]).run_sync("Divide by zero").episode.results
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "tool_error"
+    assert "mean → divide" in outcome.text
+    assert "ZeroDivisionError" in outcome.text
+
+
+def test_a_retry_asked_for_by_a_child_reaches_the_model() -> None:
+    """``ModelRetry`` keeps its meaning through a composite, and says which child speaks."""
+    week = composite_tool(stored("def book_day(day: str):\n    return book(day)\n"), TOOLS)
+    model = ScriptedModel(
+        [[call("book_day", day="Sunday")], [call("book_day", day="Monday")], "Booked."]
+    )
+    results = Agent(model, tools=[week]).run_sync("Book me a day").episode.results
+    assert [outcome.status for outcome in results] == ["failed", "ok"]
+    assert results[0].failure is not None
+    assert results[0].failure.kind == "retry_requested"
+    assert "book_day → book: we are closed on Sunday" in results[0].text
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_person_is_asked_before_a_destructive_composite(*, approved: bool) -> None:
+    """Without approval the run is deferred; with it the answer decides."""
+    clean = composite_tool(stored("def clean(name: str):\n    return delete(name)\n"), TOOLS)
+    script = [[call("clean", name="x")], "Done."]
+    waiting = Agent(ScriptedModel(script), tools=[clean]).run_sync("Clean up")
+    assert waiting.stop_reason == "deferred"
+    decided = Agent(
+        ScriptedModel(script), tools=[clean], approve=lambda *_: Approval(approved=approved)
+    ).run_sync("Clean up")
+    (outcome,) = decided.episode.results
+    assert outcome.status == ("ok" if approved else "denied")

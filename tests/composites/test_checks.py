@@ -1,0 +1,198 @@
+"""Static rules on programs: scope, flow, tests, dead calls, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from agentkit.composites import ir
+from agentkit.composites.checks import check_program
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.parser import parse
+from agentkit.errors import SourceProblem
+from agentkit.tools.tool import Tool
+
+Problems = Callable[[str], tuple[SourceProblem, ...]]
+Found = list[tuple[int, str]]
+
+
+def found(problems: tuple[SourceProblem, ...]) -> Found:
+    """Lines and codes."""
+    return [(problem.line, problem.code) for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        # definite assignment
+        ("if x:\n  y = 1\nreturn y", [(4, "possibly_unbound")]),
+        ("if x:\n  y = 1\nelse:\n  y = 2\nreturn y", []),
+        ("if x:\n  y = 1\nelse:\n  return 2\nreturn y", []),
+        ("for y in x:\n  pass\nreturn y", [(4, "possibly_unbound")]),
+        ("for y in x:\n  z = y\nreturn z", [(4, "possibly_unbound")]),
+        ("z = 0\nfor y in x:\n  z = y\nreturn z", []),
+        ("for y in x:\n  if y:\n    z = 1\n  else:\n    continue\n  z += 1\nreturn x", []),
+        ("for y in x:\n  if y:\n    z = 1\n  z += 1\nreturn x", [(5, "possibly_unbound")]),
+        ("y += 1\ny = x\nreturn y", [(2, "possibly_unbound")]),
+        ("y += 1\nreturn x", [(2, "possibly_unbound")]),
+        ("y, z = x\nreturn y + z", []),
+        ("return y", [(2, "unknown_name")]),
+        ("y = [k for k in x]\nreturn k", [(3, "unknown_name")]),
+        ("return [k for k in k]", [(2, "unknown_name")]),
+        # returns and what cannot be reached
+        ("y = x", [(2, "missing_return")]),
+        ("if x:\n  return 1", [(2, "missing_return")]),
+        ("if x:\n  return 1\nelse:\n  return 2", []),
+        ("for y in x:\n  return y", [(2, "missing_return")]),
+        ("return 1\ny = 2\nz = 3", [(3, "unreachable_code")]),
+        ("if x:\n  return 1\nelse:\n  return 2\nreturn 3", [(6, "unreachable_code")]),
+        ("for y in x:\n  break\n  z = 1\nreturn 1", [(4, "unreachable_code")]),
+        ("for y in x:\n  if y:\n    break\n  else:\n    continue\n  z = 1\nreturn 1", [(7, "unreachable_code")]),
+        # constant conditions
+        ("if True:\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if not 1 > 2:\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if x or 1:\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if x and '':\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if 'a' in 'abc':\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if [x]:\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if {}:\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if f'a{x}':\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if 2 + 3 * 4 - 14:\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if None is None:\n  return 1\nreturn 2", [(2, "constant_condition")]),
+        ("if (1 if 2 else x):\n  return 1\nreturn 2", [(2, "constant_condition"), (2, "constant_condition")]),
+        ("if 1 / 0:\n  return 1\nreturn 2", []),
+        ("if x or 0:\n  return 1\nreturn 2", []),
+        ("if f'{x}':\n  return 1\nreturn 2", []),
+        ("return x or 1", []),
+        # names
+        ("send = send(x)\nreturn send", [(2, "name_shadowing")]),
+        ("add = x\nreturn add", []),
+        ("for _ in x:\n  pass\nreturn 1", [(2, "underscore_name")]),
+        ("sum = 1\nsum = 2\nreturn sum", [(2, "name_shadowing")]),
+        ("f = 1\nreturn f", [(2, "name_shadowing")]),
+        # dead calls of tools that change nothing
+        ("measure(x)\nreturn 1", [(2, "dead_call")]),
+        ("y = measure(x)\nreturn 1", [(2, "dead_call")]),
+        ("y = measure(x)\nz = y + 1\nreturn 1", [(2, "dead_call")]),
+        ("y = measure(x)\ny = 2\nreturn y", [(2, "dead_call")]),
+        ("y = measure(x)\nif y:\n  y = 2\nreturn y", []),
+        ("y = measure(x)\nif x:\n  y = 2\nreturn y", []),
+        ("y = measure(x)\nif x:\n  return y\nreturn 1", []),
+        ("y = 0\nfor i in x:\n  y += measure(i)\nreturn y", []),
+        ("y = 0\nfor i in x:\n  y += measure(i)\nreturn 1", [(4, "dead_call")]),
+        ("a = 0\nb = 0\nfor i in x:\n  a = b\n  b = measure(i)\nreturn a", []),
+        ("a = 0\nb = 0\nfor i in x:\n  a = b\n  b = measure(i)\nreturn 1", [(6, "dead_call")]),
+        ("y = measure(x)\nsend(text=y)\nreturn 1", []),
+        ("y = send(text=measure(x))\nreturn 1", []),
+        ("add(x, 1)\nreturn 1", []),
+        ("measure(send(text=x))\nreturn 1", [(2, "dead_call")]),
+        ("for i in measure(x):\n  send(text=i)\nreturn 1", []),
+        ("y, z = measure(x)\nreturn z", []),
+        ("for i in x:\n  y = measure(i)\n  if y:\n    break\n  y = measure(2)\nreturn 1", [(6, "dead_call")]),
+        ("k = 0\nfor i, v in enumerate(c + k for c in x):\n  k = measure(v)\nreturn 1", []),
+        ("k = 0\nfor i, v in enumerate([c + k for c in x]):\n  k = measure(v)\nreturn 1", [(4, "dead_call")]),
+        ("k = 0\nfor i, v in enumerate(c for c in x):\n  k = measure(v)\nreturn 1", [(4, "dead_call")]),
+        # iterators where they are consumed
+        ("return [list(range(3)), sum(x.values()), max(enumerate(x)), dict_of(x)]", [(2, "unknown_tool")]),
+        ("return [len(range(3)), len(x.keys()), ','.join(k for k in x), any(k for k in x)]", []),
+        ("return [(i, a) for i, (a) in enumerate(zip(x, range(3)), 1)]", []),
+        ("return sorted((k for k in x), reverse=True)", []),
+        ("for k, v in x.items():\n  pass\nreturn 1", []),
+        ("y = x.items()\nreturn 1", [(2, "iterator_escapes")]),
+        ("for k in (j for j in x):\n  pass\nreturn 1", [(2, "iterator_escapes")]),
+        ("return max(range(3), range(4))", [(2, "iterator_escapes"), (2, "iterator_escapes")]),
+    ],
+)  # fmt: skip
+def test_rules_of_a_body(body: str, expected: Found, problems_of: Problems) -> None:
+    """Each rule finds what breaks it, on its line, and nothing else."""
+    indented = body.replace("\n", "\n  ")
+    assert found(problems_of(f"def f(x):\n  {indented}\n")) == expected
+
+
+def test_data_is_held_to_the_rules_of_a_text(tools: Mapping[str, Tool]) -> None:
+    """The same program breaks the same rules, on the lines that render writes."""
+    text = "def f(x):\n    y = measure(x=x)\n    if True:\n        z = 1\n    return z\n"
+    call = ir.Call(child="measure", arguments=(ir.Argument(name="x", value=ir.Name(name="x")),))
+    program = ir.Program(
+        parameters=(ir.Parameter(name="x"),),
+        body=(
+            ir.Assign(targets=("y",), value=call),
+            ir.If(
+                test=ir.Constant(value=True),
+                then=(ir.Assign(targets=("z",), value=ir.Constant(value=1)),),
+            ),
+            ir.Return(value=ir.Name(name="z")),
+        ),
+    )
+    expected = [(2, "dead_call"), (3, "constant_condition"), (5, "possibly_unbound")]
+    assert found(check_program(program, tools)) == expected
+    assert found(check_program(program, None)) == expected[1:]  # effects are not known
+    with pytest.raises(Exception, match="3 problems"):
+        parse(text, tools)
+
+
+def returning(value: ir.Expression) -> ir.Program:
+    """A program of one line."""
+    return ir.Program(parameters=(), body=(ir.Return(value=value),))
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (ir.Builtin(function="eval", arguments=(ir.Constant(value="1"),)), "unknown_name"),
+        (ir.Method(receiver=ir.Constant(value="a"), method="__class__"), "unknown_method"),
+        (ir.Method(receiver=ir.Constant(value="a"), method="format"), "unknown_method"),
+        (ir.Call(child="absent"), "missing_child"),
+        (ir.Call(child="own name"), "recursive_call"),
+        (ir.Call(child="measure"), "missing_argument"),
+        (ir.Builtin(function="len"), "wrong_arity"),
+        (ir.Name(name="nowhere"), "unknown_name"),
+    ],
+)
+def test_calls_of_data(value: ir.Expression, code: str, tools: Mapping[str, Tool]) -> None:
+    """What a text can not even say is found in data."""
+    problems = check_program(returning(value), tools, name="own name")
+    assert found(problems) == [(2, code)]
+
+
+def test_f_strings_that_python_3_11_can_not_write_are_refused() -> None:
+    """Such a program has no text, on no version of Python."""
+    inner = ir.Index(value=ir.Constant(value="a"), index=ir.Constant(value="\n"))
+    problems = check_program(returning(ir.Format(parts=(inner,))))
+    assert found(problems) == [(2, "format_specification")]
+
+
+def test_nodes_used_twice_count_twice() -> None:
+    """A small graph of nodes that is a huge tree stops early."""
+    node: ir.Expression = ir.Constant(value=1)
+    for _ in range(20):
+        node = ir.Binary(operator="+", left=node, right=node)
+    assert found(check_program(returning(node))) == [(1, "too_large")]
+
+
+def test_depth_is_found_without_recursion() -> None:
+    """A tree deeper than the process could walk is refused."""
+    node: ir.Expression = ir.Constant(value=1)
+    for _ in range(50_000):
+        node = ir.Unary(operator="-", operand=node)
+    wide = CompositeLimits(nodes=10**6)
+    assert found(check_program(returning(node), limits=wide)) == [(1, "too_large")]
+
+
+def test_loops_in_loops_take_no_more_passes_than_names() -> None:
+    """Liveness in nested loops is worked out once for the whole program, not loop by loop."""
+    depth = 20
+    lines = [f"{' ' * level}for i{level} in x:" for level in range(1, depth)]
+    lines += [f"{' ' * depth}a{number} = a{number + 1}" for number in range(10)]
+    start = "".join(f" a{number} = 0\n" for number in range(11))
+    text = f"def f(x):\n{start}" + "\n".join(lines) + "\n return a0"
+    assert parse(text, {}).program.parameters[0].name == "x"
+
+
+def test_hints_take_no_time_in_large_libraries(tools: Mapping[str, Tool]) -> None:
+    """Similar names are looked for a few times only, however many names are wrong."""
+    missing = [ir.Call(child=f"measur_{place}") for place in range(9)]
+    problems = check_program(returning(ir.ListLiteral(items=tuple(missing))), tools)
+    assert [problem.code for problem in problems] == ["missing_child"] * 9
+    assert sum("Did you mean" in problem.advice for problem in problems) == 3

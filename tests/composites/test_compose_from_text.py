@@ -1,0 +1,464 @@
+"""A text becomes a definition: four levels, a program, and pins."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import Library, ToolDefinition, tool
+from agentkit.composites.binding import composite_tool
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.source import compose
+from agentkit.errors import CompositeError
+from agentkit.testing.primitives import primitive_library
+from agentkit.tools.definition import Effects, Example
+from agentkit.tools.fit import fits
+from agentkit.tools.sources import definition_from_function
+from agentkit.tools.tool import Tool
+
+
+@tool
+def add(a: float, b: float) -> float:
+    """A sum."""
+    return a + b
+
+
+@tool(name="times")
+def multiply(a: float, b: float) -> float:
+    """A product."""
+    return a * b
+
+
+@tool
+def power(x: float, n: int) -> float:
+    """A power."""
+    return float(x**n)
+
+
+@tool(effects=("reads",))
+def look_up(key: str) -> float:
+    """A number."""
+    return float(len(key))
+
+
+@tool(effects=("writes",))
+def store(key: str, value: float) -> None:
+    """Keep a number."""
+
+
+TOOLS: Mapping[str, Tool] = {
+    "add": add, "mul": multiply, "pow_int": power, "look_up": look_up, "store": store,
+}  # fmt: skip
+QUADRATIC = '''
+from agentkit import composite
+
+@composite(
+    pre=["isfinite(x)"],
+    post=["is_close(result, a * x**2 + b * x + c)"],
+    text=["Coefficients are finite."],
+    complexity="O(1)",
+    tags=["algebra", "polynomial"],
+    usage_rules=["Only for real numbers."],
+    examples=[{"arguments": {"a": 2, "b": 0, "c": -1, "x": 3}, "result": 17.0, "query": "2x²-1 at 3"}],
+)
+def quadratic_expr(a: float, b: float, c: float, x: float) -> float:
+    """Evaluate the quadratic a*x^2 + b*x + c at x.
+
+    Args:
+        x: Where to evaluate.
+
+    Returns:
+        The value.
+
+    Raises:
+        OverflowError: The value is too large.
+
+    >>> quadratic_expr(1, -3, 2, 2)
+    0.0
+    >>> quadratic_expr(0, 1, 0, x=5)
+    5.0
+    """
+    return add(add(mul(a, pow_int(x, 2)), mul(b, x)), c)
+'''
+
+
+def problems_of(source: str, tools: Mapping[str, Tool] = TOOLS) -> list[tuple[str, int, int]]:
+    """Code, line and column of what is wrong with a text."""
+    with pytest.raises(CompositeError) as caught:
+        compose(source, tools)
+    return [(problem.code, problem.line, problem.column) for problem in caught.value.problems]
+
+
+def test_the_record_of_the_paper() -> None:
+    """The composite of CoCoDA's appendix F.2 has all four levels, a program and its pins."""
+    definition = compose(QUADRATIC, TOOLS, reference="quadratic.py")
+    assert definition.name == "quadratic_expr"
+    assert definition.signature.required == ("a", "b", "c", "x")
+    assert definition.signature.result == {"type": "number", "description": "The value."}
+    assert [child.name for child in definition.signature.children] == ["add", "times", "power"]
+    assert definition.description.summary == "Evaluate the quadratic a*x^2 + b*x + c at x."
+    assert definition.description.tags == ("algebra", "polynomial")
+    assert definition.description.usage_rules == ("Only for real numbers.",)
+    assert definition.specification.pre == ("isfinite(x)",)
+    assert definition.specification.post == ("is_close(result, a * x**2 + b * x + c)",)
+    assert definition.specification.text == (
+        "Coefficients are finite.",
+        "Raises OverflowError: The value is too large.",
+    )
+    assert definition.specification.complexity == "O(1)"
+    assert [(e.arguments["x"], e.result) for e in definition.examples] == [
+        (3, 17.0), (2, 0.0), (5, 5.0),
+    ]  # fmt: skip
+    assert definition.examples[0].query == "2x²-1 at 3"
+    assert (definition.origin.kind, definition.origin.reference) == ("composite", "quadratic.py")
+    assert ToolDefinition.from_json(definition.to_json()) == definition
+
+
+def test_the_examples_of_the_paper_hold() -> None:
+    """The bound composite gives what its worked calls say."""
+    definition = compose(QUADRATIC, TOOLS)
+    bound = composite_tool(definition, {tool.name: tool for tool in TOOLS.values()})
+    assert [bound(**e.arguments) for e in definition.examples] == [17.0, 0.0, 5.0]
+
+
+def test_pins_stand_in_the_order_of_first_call() -> None:
+    """Each child is pinned once, by library name and digest."""
+    definition = compose("def f(x):\n    return mul(add(x, 1), add(x, mul(x, 2)))\n", TOOLS)
+    assert [(pin.name, pin.digest) for pin in definition.signature.children] == [
+        ("times", multiply.definition.digest),
+        ("add", add.definition.digest),
+    ]
+
+
+def test_tools_come_as_a_list_a_library_or_by_name() -> None:
+    """All three give the same definition, and a tool that does the same."""
+    text = "def cube(x: float) -> float:\n    return times(times(x, x), x)"
+    shapes = ([multiply, add], Library([multiply]), {"times": multiply})
+    definitions = {compose(text, shape) for shape in shapes}
+    assert len(definitions) == 1
+    assert [composite_tool(definitions.copy().pop(), shape)(3) for shape in shapes] == [27] * 3
+
+
+def test_effects_are_joined() -> None:
+    """A composite reads and writes when its children do; what is not declared stays so."""
+    text = "def f(key: str):\n    store(key, look_up(key))\n    return 1\n"
+    assert compose(text, TOOLS).signature.effects == Effects(reads=True, writes=True)
+
+
+def test_the_digest_depends_on_the_children() -> None:
+    """A composite over another revision of a child is another composite."""
+    text = "def f(x):\n    return add(x, 1)\n"
+    other = add.with_definition(
+        ToolDefinition.from_schema("add", "Other words.", dict(add.definition.parameters_schema))
+    )
+    assert compose(text, TOOLS).digest == compose(text, TOOLS).digest
+    assert compose(text, TOOLS).digest != compose(text, {"add": other}).digest
+
+
+def test_a_docstring_is_read_as_that_of_a_function() -> None:
+    """All styles of docstring give what ``@tool`` makes of them."""
+
+    def real(a: float, b: float = 1.0) -> float:
+        """Add two numbers.
+
+        Longer words.
+
+        Parameters
+        ----------
+        a
+            The first.
+        b
+            The second.
+        """
+        return a + b
+
+    text = f"def real(a: float, b: float = 1.0) -> float:\n    '''{real.__doc__}'''\n"
+    composed = compose(f"{text}    return add(a, b)\n", TOOLS)
+    expected = definition_from_function(real)
+    assert composed.description == expected.description
+    assert composed.signature.parameters == expected.signature.parameters
+    assert composed.signature.result == expected.signature.result
+
+
+def _anything() -> Tool:
+    @tool
+    def anything() -> Any:
+        """Anything."""
+
+    return anything
+
+
+def heads_of_primitives() -> list[str]:
+    """The ``def`` and docstring of each primitive whose types a text can name."""
+    known = {"Any", "Annotated", "Literal", "bool", "dict", "float", "int", "list", "str"}
+    heads = []
+    for primitive in primitive_library():
+        assert primitive.function is not None
+        function = ast.parse(textwrap.dedent(inspect.getsource(primitive.function))).body[0]
+        assert isinstance(function, ast.FunctionDef)
+        function.decorator_list, function.body = [], function.body[:1]
+        function.name = primitive.name
+        every = [*function.args.args, *function.args.kwonlyargs]
+        types = [a.annotation for a in every if a.annotation] + [function.returns or ast.Tuple()]
+        if {n.id for kind in types for n in ast.walk(kind) if isinstance(n, ast.Name)} <= known:
+            heads.append(ast.unparse(function))
+    return heads
+
+
+@pytest.mark.parametrize("head", heads_of_primitives(), ids=lambda head: head[4:16])
+def test_heads_of_real_functions_mean_the_same(head: str) -> None:
+    """The head and docstring of each primitive, as a text, give that primitive's own record."""
+    composed = compose(f"{head}\n    return anything()\n", {"anything": _anything()})
+    expected = primitive_library()[composed.name].definition
+    assert composed.signature.parameters == expected.signature.parameters
+    assert composed.signature.result == expected.signature.result
+    assert composed.description.summary == expected.description.summary
+    assert composed.description.parameters == expected.description.parameters
+
+
+@pytest.mark.parametrize(
+    ("text", "schemas"),
+    [
+        ("def f(a, b):\n    return add(a, pow_int(2, b))\n", [{"type": "number"}, {"type": "integer"}]),
+        ("def f(a):\n    return add(a, pow_int(2, a))\n", [{"type": "integer"}]),
+        ("def f(a=1):\n    return add(a, 1)\n", [{"type": "number", "default": 1}]),
+        ("def f(a=None):\n    return add(a, 1)\n", [{"default": None}]),
+        ("def f(a):\n    return add(a + 1, 1)\n", [{}]),
+        ("def f(a):\n    a = abs(a)\n    return add(a, 1)\n", [{}]),
+        ("def f(a, b):\n    return add(a, 1) if b else 0\n", [{}, {}]),
+        ("def f(a, b):\n    if b:\n        return 0\n    return add(a, 1)\n", [{}, {}]),
+        ("def f(a):\n    return [add(a, x) for x in range(3)]\n", [{}]),
+        ("def f(a, b):\n    return b and add(a, 1)\n", [{}, {}]),
+        ("def f(a):\n    return look_up(a) if look_up(a) else 0\n", [{"type": "string"}]),
+        ("def f(a):\n    return look_up(a) + add(a, 1)\n", [{}]),
+        ("def f(a: int):\n    return add(a, 1)\n", [{"type": "integer"}]),
+        ("def f(a: object):\n    return add(a, 1)\n", [{}]),
+    ],
+)  # fmt: skip
+def test_undeclared_parameters_take_the_types_of_their_children(
+    text: str, schemas: list[dict[str, Any]]
+) -> None:
+    """A parameter that always flows straight into a child has that child's schema."""
+    assert list(compose(text, TOOLS).signature.properties.values()) == schemas
+
+
+def test_friendly_imports_may_stand_above() -> None:
+    """Files that a type checker reads import what they need; lines keep their numbers."""
+    head = (
+        "from __future__ import annotations\nimport typing as t\nfrom agentkit import (\n"
+        "    composite,\n    tool,\n)\n\n"
+    )
+    text = "@composite\ndef f(a: t.List[float]):\n    return add(a[0], 1)\n"
+    assert compose(head + text, TOOLS) == compose(text, TOOLS)
+    assert problems_of(f"{head}def f(a: set):\n    return add(a, 1)\n") == [("annotation", 8, 10)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\ndef f(a):\n    return add(a, 1)\n",
+        "from agentkit_evil import x\ndef f(a):\n    return add(a, 1)\n",
+        "from . import x\ndef f(a):\n    return add(a, 1)\n",
+        "x = 1\ndef f(a):\n    return add(a, 1)\n",
+        "def f(a):\n    return add(a, 1)\ndef g(a):\n    return add(a, 1)\n",
+        "from typing import Any\n",
+        "",
+    ],
+)
+def test_one_function_and_nothing_else(text: str) -> None:
+    """Whatever else stands in a file would have to be run, so it is refused."""
+    assert problems_of(text)[0][0] in {"not_one_function", "unknown_construct"}
+
+
+@pytest.mark.parametrize(
+    ("decorator", "column"),
+    [
+        ("@tool", 2),
+        ("@functools.cache", 2),
+        ("@composite\n@composite", 2),
+        ("@composite([add])", 2),
+        ("@composite(colour='red')", 19),
+        ("@composite(**options)", 14),
+        ("@composite(pre='a > 0')", 16),
+        ("@composite(pre=[1])", 16),
+        ("@composite(pre=CONDITIONS)", 16),
+        ("@composite(pre=[open('x')])", 17),
+        ("@composite(complexity=['O(1)'])", 23),
+        ("@composite(examples={})", 21),
+        ("@composite(examples=[{'result': 1}])", 21),
+        ("@composite(examples=[{'arguments': {}, 'more': 1}])", 21),
+        ("@composite(examples=[{'arguments': {1: 2}}])", 37),
+        ("@composite(examples=[{'arguments': {'a': {1, 2}}}])", 42),
+        ("@composite(tags=[f'{a}'])", 18),
+    ],
+)
+def test_a_decorator_holds_constants_only(decorator: str, column: int) -> None:
+    """What is not written out is refused where it stands; nothing in a text is evaluated."""
+    ((code, _, found),) = problems_of(f"{decorator}\ndef f(a: float):\n    return add(a, 1)\n")
+    assert (code, found) == ("decorator", column)
+
+
+def test_options_of_the_tool_are_not_part_of_the_definition() -> None:
+    """``limits``, ``tools`` and the like say how a tool runs; a text may hold them."""
+    text = "def f(a: float):\n    return add(a, 1)\n"
+    head = "@agentkit.composite(tools=[add], limits=CompositeLimits(fuel=9), contracts='always')\n"
+    assert compose(head + text, TOOLS) == compose(text, TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("condition", "code", "column"),
+    [
+        ("a >", "syntax", None),
+        ("c > 0", "unknown_name", 18),
+        ("a > 0 and result > 0", "unknown_name", 28),
+        ("add(a, 1) > 0", "unknown_tool", 18),
+        ("a.real", "unknown_construct", None),
+        ("__import__('os')", None, None),
+        ("[x for x in [y for y in a]]", "nested_comprehension", None),
+        ("", "syntax", None),
+    ],
+)
+def test_a_condition_is_read_when_it_is_composed(
+    condition: str, code: str | None, column: int | None
+) -> None:
+    """A precondition outside the language is a problem at its own place."""
+    text = f'@composite(pre=["{condition}"])\ndef f(a: float):\n    return add(a, 1)\n'
+    found = problems_of(text)
+    assert found[0][1] == 1
+    assert code is None or found[0][0] == code
+    assert column is None or found[0][2] == column
+
+
+@pytest.mark.parametrize("name", ["self", "cls"])
+def test_a_composite_is_no_method(name: str) -> None:
+    """A model can not give an instance; an annotated parameter of that name is one like others."""
+    text = f"def f({name}, a: float):\n    return add(a, 1)\n"
+    assert problems_of(text) == [("parameter", 1, 7)]
+    assert compose(text.replace(",", ": str,", 1), TOOLS).signature.required == (name, "a")
+
+
+def test_a_postcondition_knows_the_result() -> None:
+    """``result`` is a name in postconditions, so no parameter may be called so beside one."""
+    text = "@composite(post=['result > 0'])\ndef f({name}: float):\n    return add({name}, 1)\n"
+    assert compose(text.format(name="a"), TOOLS).specification.post == ("result > 0",)
+    assert problems_of(text.format(name="result"))[0][0] == "parameter"
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    """Body, annotations, decorator and conditions are all looked at, in the order of the text."""
+    text = (
+        "@composite(pre=['b >'], tags='x')\n"
+        "def f(a: bytes):\n"
+        "    while a:\n"
+        "        pass\n"
+        "    return unknown(a)\n"
+    )
+    codes = [code for code, _, _ in problems_of(text)]
+    assert codes[0] == "syntax"
+    assert {"decorator", "annotation", "unknown_construct", "unknown_tool"} <= set(codes)
+
+
+def test_columns_count_characters() -> None:
+    """Letters of several bytes before a problem do not move its column."""
+    text = "def f(größe: float, maß: bytes):\n    return add(größe, 1)\n"
+    assert problems_of(text) == [("annotation", 1, 26)]
+
+
+def test_limits_hold_for_the_text() -> None:
+    """A text beyond the limit is refused before it is read."""
+    with pytest.raises(CompositeError) as caught:
+        compose("from typing import Any\n" * 400, TOOLS)
+    assert caught.value.problems[0].code == "too_large"
+    with pytest.raises(CompositeError) as caught:
+        compose("def f(a):\n    return add(a, 1)\n", TOOLS, limits=CompositeLimits(nodes=2))
+    assert caught.value.problems[0].code == "too_large"
+
+
+BODY = "    return add(a, 1)\n"
+HOSTILE = {
+    "a chain of types": f"def f(a: {'int|' * 1500}int):\n{BODY}",
+    "deep types": f"def f(a: {'Optional[' * 100}int{']' * 100}):\n{BODY}",
+    "deep quotes": f"def f(a: '{'(' * 5000}'):\n{BODY}",
+    "a sum as type": f"def f(a: {'1+' * 900}1):\n{BODY}",
+    "many keywords": f"@composite({','.join(f'k{i}=1' for i in range(500))})\ndef f(a):\n{BODY}",
+    "deep examples": f"@composite(examples={'[' * 150}{']' * 150})\ndef f(a):\n{BODY}",
+    "a long condition": f"@composite(pre=['{'1+' * 3000}1'])\ndef f(a):\n{BODY}",
+    "a deep worked call": f"def f(a):\n    '>>> f({'[' * 5000})'\n{BODY}",
+    "a deep worked result": f"def f(a):\n    '''>>> f(1)\n    {'-' * 5000}1\n    '''\n{BODY}",
+    "a chain of names": f"@{'a.' * 3000}b\ndef f(a):\n{BODY}",
+    "half a character in words": f"def f(a):\n    'D \\ud800'\n{BODY}",
+    "half a character in tags": f"@composite(tags=['\\ud800'])\ndef f(a):\n{BODY}",
+    "half a character in a type": f"def f(a: '\\ud800'):\n{BODY}",
+    "a null in a condition": f"@composite(pre=['\\0'])\ndef f(a):\n{BODY}",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_texts_are_refused(text: str) -> None:
+    """Depth, length and half characters end as problems, whatever part of the text holds them."""
+    assert problems_of(text)
+
+
+def test_a_docstring_may_hold_backslashes() -> None:
+    """What Python warns of is no problem of a text."""
+    text = "import typing\ndef f(a):\n    'Matches \\d.'\n    return add(a, 1)\n"
+    assert compose(text, TOOLS).text == r"Matches \d."
+
+
+VALUES = st.sampled_from(["None", "True", "3", "-1", "2.5", "'a'", "''"])
+TYPES = st.sampled_from(
+    ["int", "float", "str", "bool", "Any", "list[int]", "dict[str, float]", "int | None",
+     "Optional[str]", "Literal['a', 3]", "tuple[int, ...]", "'float'"]
+)  # fmt: skip
+PARAMETERS = st.lists(
+    st.tuples(st.sampled_from("abcdegh"), TYPES, st.none() | VALUES), max_size=5,
+    unique_by=lambda parameter: parameter[0],
+)  # fmt: skip
+
+
+@given(PARAMETERS, TYPES)
+def test_any_head_means_what_python_means(
+    parameters: list[tuple[str, str, str | None]], returns: str
+) -> None:
+    """The schema of a text is the schema of the function that Python makes of it."""
+    ordered = sorted(parameters, key=lambda parameter: parameter[2] is not None)
+    head = ", ".join(
+        f"{name}: {kind}" + ("" if default is None else f" = {default}")
+        for name, kind, default in ordered
+    )
+    source = f"def f({head}) -> {returns}:\n    '''Do it.'''\n    return anything()\n"
+    namespace: dict[str, Any] = dict(vars(typing))
+    exec(source, namespace)
+    expected = definition_from_function(namespace["f"])
+    composed = compose(source, {"anything": _anything()})
+    assert composed.signature.parameters == expected.signature.parameters
+    assert composed.signature.result == expected.signature.result
+    assert composed.description == expected.description
+
+
+@given(st.text(max_size=60))
+def test_any_text_gives_a_definition_or_problems(text: str) -> None:
+    """Nothing that is not understood leaves as another exception."""
+    for source in (text, f"def f(a):\n    {text!r}\n    return add(a, 1)\n"):
+        try:
+            definition = compose(source, TOOLS)
+        except CompositeError as error:
+            assert error.problems  # noqa: PT017 - either outcome is right
+        else:
+            assert definition.is_composite
+
+
+def test_worked_calls_fit_the_schema() -> None:
+    """An example that the composite kept satisfies its own L1."""
+    definition = compose(QUADRATIC, TOOLS)
+    for example in definition.examples:
+        assert isinstance(example, Example)
+        assert fits(dict(example.arguments), definition.signature.parameters) is True

@@ -1,0 +1,402 @@
+"""``@composite``: a function in a file becomes a tool whose body is data."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+from agentkit import Tool, tool
+from agentkit.composites.decorator import composite
+from agentkit.composites.expr import Expr
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.source import compose
+from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
+from agentkit.tools.definition import Example
+
+
+@tool
+def add(a: float, b: float) -> float:
+    """A sum."""
+    return a + b
+
+
+@tool(name="times")
+def multiply(a: float, b: float) -> float:
+    """A product."""
+    return a * b
+
+
+@tool
+def divide(a: float, b: float) -> float:
+    """A quotient."""
+    return a / b
+
+
+@tool
+async def fetch(name: str) -> float:
+    """A price."""
+    return float(len(name))
+
+
+plus = add
+comp = composite
+shop = types.ModuleType("shop")
+shop.total = add  # type: ignore[attr-defined]  # a module made for this test
+
+
+@composite
+def twice(x: float, y: float = 1.0) -> float:
+    """Twice a number, and one.
+
+    Args:
+        x: The number.
+        y: What is added.
+
+    >>> twice(2, y=0)
+    4
+    """
+    return plus(multiply(x, 2), y)
+
+
+def test_the_tool_runs_the_program() -> None:
+    """Calling it gives what the text says."""
+    assert isinstance(twice, Tool)
+    assert twice(x=2) == 5
+    assert twice.definition.is_composite
+
+
+def test_children_are_found_under_the_names_of_the_file() -> None:
+    """Aliases and tools with another name are pinned by their name in the library."""
+    assert [child.name for child in twice.definition.signature.children] == ["add", "times"]
+
+
+def test_the_record_is_read_from_head_and_docstring() -> None:
+    """L1 from annotations, L2 and L4 from the docstring, the origin from the module."""
+    definition = twice.definition
+    assert definition.name == "twice"
+    assert definition.text == "Twice a number, and one."
+    assert definition.description.parameters == {"x": "The number.", "y": "What is added."}
+    assert definition.examples == (Example(arguments={"x": 2, "y": 0}, result=4),)
+    assert definition.origin.kind == "composite"
+    assert definition.origin.reference.endswith(".twice")
+
+
+def test_the_decorator_and_the_text_agree() -> None:
+    """The same function as a text has the same definition."""
+    text = '''
+def twice(x: float, y: float = 1.0) -> float:
+    """Twice a number, and one.
+
+    Args:
+        x: The number.
+        y: What is added.
+
+    >>> twice(2, y=0)
+    4
+    """
+    return plus(multiply(x, 2), y)
+'''
+    composed = compose(text, {"plus": add, "multiply": multiply})
+    assert composed == twice.definition
+    assert composed.digest == twice.definition.digest
+
+
+def test_the_function_itself_is_never_called() -> None:
+    """The name of a child may mean something else by then; the program keeps its child."""
+    calls: list[str] = []
+
+    @tool
+    def note(text: str) -> str:
+        """Note something."""
+        calls.append(text)
+        return text
+
+    @composite
+    def note_twice(text: str) -> list:
+        """Note it twice."""
+        return [note(text), note(text)]
+
+    note = None  # type: ignore[assignment]  # noqa: F811 - the closure now holds no tool
+    assert note_twice(text="a") == ["a", "a"]
+    assert calls == ["a", "a"]
+
+
+def test_keywords_become_the_record() -> None:
+    """What the decorator says is L2, L3 and L4, computed values included."""
+    lowest = -10
+
+    @composite(
+        description="A ratio.",
+        tags=("arithmetic",),
+        usage_rules=["Only for numbers."],
+        pre=[f"a > {lowest}", "b != 0"],
+        post=["is_close(result * b, a)"],
+        text=["Both are finite."],
+        complexity="O(1)",
+        examples=[Example(arguments={"a": 1, "b": 2}, result=0.5), {"arguments": {"a": 0, "b": 1}}],
+    )
+    def ratio(a: float, b: float) -> float:
+        return divide(a, b)
+
+    definition = ratio.definition
+    assert definition.text == "A ratio.\nOnly for numbers."
+    assert definition.description.tags == ("arithmetic",)
+    assert definition.specification.pre == ("a > -10", "b != 0")
+    assert definition.specification.post == ("is_close(result * b, a)",)
+    assert definition.specification.text == ("Both are finite.",)
+    assert definition.specification.complexity == "O(1)"
+    assert [example.result for example in definition.examples] == [0.5, None]
+
+
+def test_contracts_and_limits_are_those_of_the_decorator() -> None:
+    """They say how the tool runs, and are no part of its definition."""
+
+    @composite(pre=["b != 0"], contracts="always", limits=CompositeLimits(child_calls=1))
+    def ratio(a: float, b: float) -> float:
+        """A ratio."""
+        return divide(a, b)
+
+    assert ratio(a=1, b=2) == 0.5
+    with pytest.raises(ContractViolation, match="b != 0"):
+        ratio(a=1, b=0)
+
+
+def test_options_of_the_tool_are_kept() -> None:
+    """Timeout, retries and approval are those of any tool."""
+
+    @composite(timeout_seconds=2.5, max_retries=0, requires_approval=True)
+    def more(a: float) -> float:
+        """One more."""
+        return add(a, 1)
+
+    assert (more.timeout_seconds, more.max_retries, more.needs_approval) == (2.5, 0, True)
+
+
+async def test_an_async_def_is_a_composite_too() -> None:
+    """``await`` before a child is accepted; whether the tool is async depends on the children."""
+
+    @composite
+    async def price(name: str) -> float:
+        """A price with tax."""
+        return multiply(await fetch(name), 1.5)
+
+    @composite
+    async def sum_of(a: float) -> float:
+        """No child waits for anything."""
+        return add(a, 1)
+
+    assert (price.is_async, sum_of.is_async) == (True, False)
+    assert await price(name="ab") == 3.0
+    assert sum_of(a=1) == 2
+
+
+class Toolbox:
+    """A class that holds composites."""
+
+    @staticmethod
+    @composite
+    def above(a: float) -> float:
+        """Decorators above ours come later."""
+        return add(a, 1)
+
+    @composite
+    @staticmethod
+    def below(a: float) -> str:
+        """A static method is a function, too.
+
+        Its text has lines that lean to the left:
+        """
+        return (
+            f"{add(a, 1)}"
+            """
+left
+"""
+        )
+
+
+def test_a_class_may_hold_composites() -> None:
+    """Indented source and ``staticmethod`` on either side work; texts keep their lines."""
+    assert Toolbox.above(a=1) == 2
+    assert Toolbox.below(a=1) == "2\nleft\n"
+
+
+def test_it_is_called_like_the_function() -> None:
+    """Arguments may stand by position, by name, or both; a wrong number is told with the names."""
+    assert twice(2) == twice(2, 1) == twice(2, y=1) == 5
+    with pytest.raises(CompositeRunError, match="takes 2 arguments by position, got 3; its param"):
+        twice(1, 2, 3)
+    with pytest.raises(CompositeRunError, match="'x' is given by position and by name"):
+        twice(1, x=2)
+
+
+def test_tools_can_be_given() -> None:
+    """A list of tools or a mapping; what is given comes before what the file holds."""
+    named = {"add": multiply}
+
+    @composite(tools=named)
+    def product(a: float, b: float) -> float:
+        """A product, by the name that was given."""
+        return add(a, b)
+
+    @composite(tools=[multiply])
+    def square(a: float) -> float:
+        """A square."""
+        return times(a, a)  # type: ignore[name-defined]  # noqa: F821 - the name of a given tool
+
+    assert product(a=3, b=4) == 12
+    assert square(a=3) == 9
+
+
+def test_tools_of_a_module_are_found() -> None:
+    """``shop.total`` is the tool of that name in an imported module."""
+
+    @composite
+    def bill(a: float) -> float:
+        """A bill."""
+        return shop.total(a, 1)  # type: ignore[no-any-return]  # a module made for this test
+
+    assert bill(a=1) == 2
+
+
+def test_problems_have_lines_of_the_file() -> None:
+    """An editor can jump to what is wrong."""
+    with pytest.raises(CompositeError) as caught:
+
+        @composite(pre=["a >"])
+        def bad(a: bytes) -> float:
+            """It is wrong in several ways."""
+            while a:
+                pass
+            return add(a, 1)
+
+    here = Path(__file__).read_text(encoding="utf-8").splitlines()
+    problems = caught.value.problems
+    assert {problem.code for problem in problems} >= {"annotation", "syntax", "unknown_construct"}
+    found = {problem.code: here[problem.line - 1][problem.column - 1 :] for problem in problems}
+    assert found["annotation"].startswith("bytes")
+    assert found["unknown_construct"].startswith("while")
+    assert Path(__file__).name in str(caught.value)
+
+
+def test_a_child_that_is_defined_later_is_unknown() -> None:
+    """Children are pinned when the composite is made, so they have to be there."""
+    with pytest.raises(CompositeError) as caught:
+
+        @composite
+        def early(a: float) -> float:
+            """Too early."""
+            return late(a)
+
+    @tool
+    def late(a: float) -> float:
+        """Too late."""
+        return a
+
+    assert [problem.code for problem in caught.value.problems] == ["unknown_tool"]
+
+
+def test_other_decorators_below_are_refused() -> None:
+    """What another decorator makes of the function is not in its text."""
+
+    def shouting(function: Any) -> Any:
+        return function
+
+    with pytest.raises(CompositeError) as caught:
+
+        @composite
+        @shouting
+        def loud(a: float) -> float:
+            """Loud."""
+            return add(a, 1)
+
+    assert [problem.code for problem in caught.value.problems] == ["decorator"]
+
+
+def test_the_decorator_may_have_another_name() -> None:
+    """``from agentkit import composite as comp`` is understood."""
+
+    @comp(tags=["alias"])
+    def more(a: float) -> float:
+        """One more."""
+        return add(a, 1)
+
+    assert more.definition.description.tags == ("alias",)
+    assert more(a=1) == 2
+
+
+def test_a_function_without_text_is_explained() -> None:
+    """In a plain prompt Python keeps no text; the message says what to do instead."""
+    namespace: dict[str, Any] = {"add": add}
+    exec("def f(a):\n    return add(a, 1)\n", namespace)
+    with pytest.raises(UsageError, match="can not find the text of 'f'"):
+        composite(namespace["f"])
+
+
+@pytest.mark.parametrize("wrong", [3, len, add, lambda a: add(a, 1), object()])
+def test_what_is_no_function_is_refused(wrong: Any) -> None:
+    """Only a ``def`` has a text to read."""
+    with pytest.raises(UsageError, match="written with def"):
+        composite(wrong)
+
+
+@pytest.mark.parametrize("option", ["tags", "usage_rules", "pre", "post", "text"])
+def test_one_string_is_not_a_collection(option: str) -> None:
+    """A forgotten bracket would make one condition of each letter."""
+    with pytest.raises(UsageError, match=rf"write {option}=\['a'\]"):
+        composite(**{option: "a"})  # type: ignore[call-overload]  # the mistake is the point
+
+
+def test_an_example_has_arguments() -> None:
+    """A worked call without arguments is a mistake of the author."""
+    with pytest.raises(UsageError, match="an example has arguments"):
+        composite(examples=[{"result": 3}])
+
+
+def test_a_failure_says_where() -> None:
+    """The error of a run carries the path from the composite to the child."""
+
+    @composite
+    def ratio(a: float, b: float) -> float:
+        """A ratio."""
+        return divide(a, b)
+
+    with pytest.raises(CompositeRunError) as caught:
+        ratio(a=1, b=0)
+    assert caught.value.path == ("ratio", "divide")
+
+
+def test_expressions_are_typed_in_files() -> None:
+    """``Annotated[str, Expr(...)]`` is a text for Python and an expression for the model."""
+
+    @tool
+    def count(rows: list, keep: Annotated[str, Expr("row -> bool")]) -> int:
+        """Count rows."""
+        return len(rows)
+
+    @composite
+    def count_all(
+        rows: list[dict[str, Any]], keep: Annotated[str, Expr("row -> bool")] = "True"
+    ) -> int:
+        """Count the rows that are kept."""
+        return count(rows, keep)
+
+    schema = count_all.definition.signature.properties["keep"]
+    assert schema["format"] == "expression"
+    assert schema["x-expression"] == {"names": ["row"], "result": "boolean"}
+    assert schema["default"] == "True"
+
+
+def test_importing_tool_alone_loads_no_composite_code() -> None:
+    """Those who use ``@tool`` only do not pay for this."""
+    code = (
+        "from agentkit import Agent, Library, tool\nimport sys\n"
+        "print([m for m in sys.modules if m.startswith('agentkit.composites.')])"
+    )
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,162 @@
+"""Worked calls in docstrings and decorators become L4, and are checked when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from agentkit import tool
+from agentkit.composites.source import compose
+from agentkit.errors import CompositeError
+from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.sources import definition_from_function
+from agentkit.tools.tool import Tool
+
+
+@tool
+def add(a: float, b: float) -> float:
+    """A sum."""
+    return a + b
+
+
+TOOLS: Mapping[str, Tool] = {"add": add}
+
+
+def composed(docstring: str, decorator: str = "") -> ToolDefinition:
+    """A composite with that docstring."""
+    lines = "\n".join(f"    {line}" if line else "" for line in docstring.splitlines())
+    return compose(
+        f'{decorator}def f(a: float, b: float = 0.0) -> float:\n    """{lines.lstrip()}\n    """\n'
+        "    return add(a, b)\n",
+        TOOLS,
+    )
+
+
+@pytest.mark.parametrize(
+    ("shown", "arguments", "result"),
+    [
+        (">>> f(1)\n1.0", {"a": 1}, 1.0),
+        (">>> f(1, 2)\n3", {"a": 1, "b": 2}, 3),
+        (">>> f(b=-2, a=1.5)\n-0.5", {"a": 1.5, "b": -2}, -0.5),
+        (">>> f(\n...     1,\n...     b=2,\n... )\n3.0", {"a": 1, "b": 2}, 3.0),
+        (">>> f(1)", {"a": 1}, None),
+    ],
+)
+def test_a_worked_call_is_an_example(
+    shown: str, arguments: Mapping[str, object], result: object
+) -> None:
+    """Positional arguments get their names; the value below is the result."""
+    definition = composed(f"Add.\n\n{shown}\n")
+    assert definition.examples == (Example(arguments=arguments, result=result),)
+    assert definition.text == "Add."
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Add.\n\nExamples:\n    >>> f(1, 2)\n    3.0\n\n    >>> f(2)\n    2.0\n",
+        "Add.\n\n>>> f(1, 2)\n3.0\n>>> f(2)\n2.0\n\nArgs:\n    a: The first.\n",
+        "Add.\n\nExamples\n--------\n>>> f(1, 2)\n3.0\n\n>>> f(2)\n2.0\n",
+    ],
+)
+def test_worked_calls_do_not_stay_in_the_words(docstring: str) -> None:
+    """Examples are L4; the summary that a model reads is without them, as for a function."""
+    definition = composed(docstring)
+    assert [example.result for example in definition.examples] == [3.0, 2.0]
+    assert definition.description.summary == "Add."
+
+    def f(a: float, b: float = 0.0) -> float:
+        return a + b
+
+    f.__doc__ = docstring
+    real = definition_from_function(f)
+    assert (real.examples, real.description) == (definition.examples, definition.description)
+
+
+@pytest.mark.parametrize(
+    ("shown", "line", "why"),
+    [
+        (">>> f(1)\nabout one", 4, "'about one' is no literal"),
+        (">>> f(1)\nTraceback (most recent call last):\nValueError", 4, "is no literal"),
+        (">>> g(1)\n1", 4, "it calls 'g', not 'f'"),
+        (">>> f(x)\n1", 4, "'x' is no literal"),
+        (">>> f(1, 2, 3)\n1", 4, "it gives 3 values for 2 parameters"),
+        (">>> f(1, a=2)\n1", 4, "'a' does not name one more parameter"),
+        (">>> f(c=2)\n1", 4, "'c' does not name one more parameter"),
+        (">>> f(**{})\n1", 4, "'**' does not name one more parameter"),
+        (">>> x = f(1)", 4, "is no expression"),
+        (">>> f(1) + 1\n2", 4, "is not a plain call"),
+        (">>> import os", 4, "is no expression"),
+        (">>> f(1)\n{1, 2}", 4, "set is not JSON"),
+        (">>> f(b'x')\n1", 4, "bytes is not JSON"),
+        (">>> f(1e999)\n1", 4, "a number that JSON can not write"),
+        (">>> f('one')\n1", 4, "break the declared types"),
+        (">>> f(b=1)\n1", 4, "break the declared types"),
+        (">>> f(1)\n'one'", 4, "the result 'one' of a worked call breaks the declared type"),
+        (">>> f(1)\n1.0\n>>> f()\n2", 6, "break the declared types"),
+    ],
+)
+def test_a_worked_call_that_is_none_is_a_problem(shown: str, line: int, why: str) -> None:
+    """An example that can not be read or does not fit is told at its prompt."""
+    with pytest.raises(CompositeError) as caught:
+        composed(f"Add.\n\n{shown}\n")
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line, problem.column) == ("example", line, 5)
+    assert why in problem.message
+
+
+def test_a_call_on_the_first_line_has_its_column() -> None:
+    """Behind the quotes the prompt stands further right."""
+    text = "def f(a: float):\n    '''>>> f('x')\n    1'''\n    return add(a, 1)\n"
+    with pytest.raises(CompositeError) as caught:
+        compose(text, TOOLS)
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.column) == (2, 8)
+
+
+def test_examples_of_the_decorator_come_first_and_each_counts_once() -> None:
+    """The same call in both places is one example."""
+    decorator = (
+        "@composite(examples=[{'arguments': {'a': 2}, 'result': 2.0},"
+        " {'arguments': {'a': 1}, 'result': 1.0}])\n"
+    )
+    definition = composed("Add.\n\n>>> f(1)\n1.0\n>>> f(3)\n3.0\n", decorator)
+    assert [example.arguments["a"] for example in definition.examples] == [2, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("example", "why"),
+    [
+        ("{'arguments': {'a': 'x'}}", "break the declared types"),
+        ("{'arguments': {}}", "break the declared types"),
+        ("{'arguments': {'a': 1, 'c': 1}}", "break the declared types"),
+        ("{'arguments': {'a': 1}, 'result': 'x'}", "breaks the declared type"),
+    ],
+)
+def test_an_example_of_the_decorator_is_checked(example: str, why: str) -> None:
+    """The problem points at the example in the decorator."""
+    with pytest.raises(CompositeError) as caught:
+        composed("Add.", f"@composite(examples=[{example}])\n")
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line, problem.column) == ("example", 1, 22)
+    assert why in problem.message
+
+
+def test_an_example_may_leave_the_result_open() -> None:
+    """Without a value below the prompt the result is not known, which is no misfit."""
+    assert composed("Add.\n\n>>> f(1)\n").examples[0].result is None
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "D.\n\n::\n    : x\n@return\nNote:\nYields:\n===\n    1",
+        "D.\n\nArgs:\n  : foo\n  (x): y\nReturns:\nRaises:\n    : x",
+        "D.\n\nParameters\n----------\n: int\na, b : int, optional",
+        ":param:\n:raises:\n:returns",
+    ],
+)
+def test_an_unusual_docstring_is_still_text(docstring: str) -> None:
+    """Words that look like sections and are none never stop a composite."""
+    assert composed(docstring).name == "f"

@@ -1,0 +1,281 @@
+"""What the parser reads, and that only the meaning of a text reaches its program."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from agentkit.composites import ir
+from agentkit.composites.checks import check_program
+from agentkit.composites.codec import program_digest
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.nearest import nearest
+from agentkit.composites.parser import parse, parse_expression
+from agentkit.composites.render import render
+from agentkit.errors import CompositeError
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
+
+WIDE = CompositeLimits(nodes=5_000, nesting=60, source_bytes=100_000)
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def body_of(text: str, tools: Mapping[str, Tool]) -> ir.Block:
+    """The statements of a function over x."""
+    return parse(f"def f(x):\n  {text}\n  return x", tools).program.body[:-1]
+
+
+def test_a_text_and_what_is_around_its_program(tools: Mapping[str, Tool]) -> None:
+    """Name, docstring, syntax and places come with the program."""
+    source = '@decorated(pre=["x > 0"])\ndef over(x: int, *, y=-2) -> int:\n    """Adds.\n\n    Twice.\n    """\n    return add(x, b=y)\n'
+    parsed = parse(source, tools)
+    x, y = (
+        ir.Argument(name="a", value=ir.Name(name="x")),
+        ir.Argument(name="b", value=ir.Name(name="y")),
+    )
+    assert parsed.program == ir.Program(
+        parameters=(ir.Parameter(name="x"), ir.Parameter(name="y", default=ir.Constant(value=-2))),
+        body=(ir.Return(value=ir.Call(child="add", arguments=(x, y))),),
+    )
+    assert (parsed.name, parsed.docstring) == ("over", "Adds.\n\n    Twice.\n    ")
+    assert ast.unparse(parsed.function.decorator_list[0]) == "decorated(pre=['x > 0'])"
+    assert isinstance(parsed.function.returns, ast.Name)
+    (call,) = ir.calls(parsed.program)
+    places = parsed.positions
+    assert places[id(call)] == (7, 12)
+    assert places[id(call.arguments[0])] == (7, 16)
+    assert places[id(call.arguments[1])] == (7, 19)
+    assert places[id(call.arguments[1].value)] == (7, 21)
+    assert places[id(parsed.program.parameters[1])] == (2, 21)
+    assert places[id(parsed.program.body[0])] == (7, 5)
+    assert set(places) >= {id(node) for node in ir.walk(parsed.program)} - {id(parsed.program)}
+    assert len(list(places)) == len(places)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments"),
+    [
+        ("add(1, 2)", "add", "a b"),
+        ("add(1, b=2)", "add", "a b"),
+        ("add(b=1, a=2)", "add", "b a"),
+        ("await add(1, 2)", "add", "a b"),
+        ("look_up(1)", "look_up", "key"),
+        ("weather.now(1)", "weather.now", "city"),
+        ("weather_now(1)", "weather.now", "city"),
+        ("get_user(1)", "get user", "user-id"),
+        ("get_user(user_id=1, from_=2)", "get user", "user-id from"),
+    ],
+)
+def test_children_are_found_by_what_the_text_calls_them(
+    text: str, name: str, arguments: str, tools: Mapping[str, Tool]
+) -> None:
+    """The program has the name in the library, and every argument's name."""
+    (call,) = ir.calls(parse(f"async def f(): return {text}", tools).program)
+    assert call.child == name
+    assert [argument.name for argument in call.arguments] == arguments.split()
+
+
+def test_the_key_may_differ_from_the_name_in_the_library(tools: Mapping[str, Tool]) -> None:
+    """The text speaks of keys, the program of names."""
+    (call,) = ir.calls(parse("def f(): return plus(1, 2)", {"plus": tools["add"]}).program)
+    assert call.child == "add"
+
+
+def test_names_that_mean_two_tools_are_refused(tools: Mapping[str, Tool]) -> None:
+    """Nothing is guessed; an exact name wins."""
+    both = {"get-user": tools["get user"], "get user": tools["get user"]}
+    with pytest.raises(CompositeError, match="can be any of the tools 'get-user', 'get user'"):
+        parse("def f(): return get_user(1)", both)
+    exact = {**both, "get_user": tools["measure"]}
+    (call,) = ir.calls(parse("def f(): return get_user(1)", exact).program)
+    assert call.child == "measure"
+
+
+@pytest.mark.parametrize("name", ["sum", "class", "3d", "ﬁnd", "a b.c", "名前 1", "x.1"])
+def test_any_library_name_can_be_written(name: str) -> None:
+    """Functions of the language, keywords, digits and odd letters all have a spelling."""
+    tool = Tool(definition=ToolDefinition(name=name))
+    program = ir.Program(parameters=(), body=(ir.Return(value=ir.Call(child=name)),))
+    assert parse(render(program), {name: tool}).program == program
+
+
+def test_a_variable_hides_no_tool_that_is_not_called(tools: Mapping[str, Tool]) -> None:
+    """A text stays right when a tool with the name of its variable joins the library."""
+    hiding = parse("def f(add, measure):\n  send = add\n  return send", tools).program
+    method = parse("def f(weather):\n  return weather.get('now')", tools).program
+
+    assert ir.calls(hiding) == ir.calls(method) == ()
+
+
+def test_a_tool_is_looked_up_and_the_tools_are_not_walked(tools: Mapping[str, Tool]) -> None:
+    """A library of any size costs the same when the names are right."""
+
+    class OnlyLookUps(Mapping[str, Tool]):
+        def __getitem__(self, key: str) -> Tool:
+            return tools[key]
+
+        def __iter__(self) -> Iterator[str]:
+            raise AssertionError
+
+        def __len__(self) -> int:
+            raise AssertionError
+
+    text = "def f(x): return [add(x, 1), weather.now(x), x.lower(), len(x)]"
+    assert len(ir.calls(parse(text, OnlyLookUps()).program)) == 2
+
+
+def test_statements(tools: Mapping[str, Tool]) -> None:
+    """Each statement becomes its node."""
+    one, x = ir.Constant(value=1), ir.Name(name="x")
+    assert body_of("y, z = x", tools) == (ir.Assign(targets=("y", "z"), value=x),)
+    assert body_of("[y, z] = x", tools) == body_of("y, z = x", tools)
+    assert body_of("y: int = 1", tools) == (ir.Assign(targets=("y",), value=one),)
+    assert body_of("x **= 1", tools) == (ir.Update(target="x", operator="**", value=one),)
+    assert body_of("pass", tools) == ()
+    assert body_of("send(text=1)", tools) == (
+        ir.Do(call=ir.Call(child="send", arguments=(ir.Argument(name="text", value=one),))),
+    )
+    assert body_of("for i, j in x: continue", tools) == (
+        ir.For(targets=("i", "j"), source=x, body=(ir.Continue(),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("f'{a}'", (ir.Name(name="a"),)),
+        ("f'x{a}{{}}' 'y'", (ir.Constant(value="x"), ir.Name(name="a"), ir.Constant(value="{}y"))),
+        ("f'{1}{a}{None} {\"b\"}'", (ir.Constant(value="1"), ir.Name(name="a"), ir.Constant(value="None b"))),
+    ],
+)  # fmt: skip
+def test_f_strings_are_joined(text: str, parts: tuple[ir.Expression, ...]) -> None:
+    """Texts side by side are one, and literals in braces are text."""
+    assert parse_expression(text, "a") == ir.Format(parts=parts)
+
+
+@pytest.mark.parametrize("text", ["f''", "f'' ''", "f'{\"\"}'"])
+def test_f_strings_without_values_are_texts(text: str) -> None:
+    """They are the same as the text that they make."""
+    assert parse_expression(text, "") == ir.Constant(value="")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("a + absent", "unknown_name"),
+        ("look_up(a)", "unknown_tool"),
+        ("a = 1", "syntax"),
+        ("a\nb", "syntax"),
+        ("", "syntax"),
+        ("a +", "syntax"),
+        ("[k for k in a if (k for k in b)]", "nested_comprehension"),
+        ("lambda: a", "unknown_construct"),
+        ("a" * 9_000, "too_large"),
+        ("-" * 30 + "a", "too_large"),
+    ],
+)
+def test_conditions_are_expressions_over_the_given_names(text: str, code: str) -> None:
+    """A condition calls no tool and knows no other name."""
+    with pytest.raises(CompositeError) as caught:
+        parse_expression(text, ["a", "b", "result"])
+    assert code in {problem.code for problem in caught.value.problems}
+    assert parse_expression("result >= max(a, b)", ["a", "b", "result"])
+
+
+# --- the same meaning, the same program -----------------------------------------------------------
+
+PLAIN = """def f(x, y=1):
+    a = add(a=x, b=y)
+    if a > 1 and x:
+        b = "it's"
+    elif a < 0:
+        b = [a, {"k": a}][0]
+    else:
+        b = f"{a} and {x['k']}"
+    send(text=b)
+    return (b, -a)
+"""
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        PLAIN.replace("def f(", "async def g("),
+        PLAIN.replace("    send", "    await send"),
+        PLAIN.replace("    a = add", "    '''Words.'''\n\n    # why\n    a = add"),
+        PLAIN.replace("add(a=x, b=y)", "add(\n        x,\n        (y),\n    )"),
+        PLAIN.replace("a > 1 and x", "((a) > (1)) and (x)"),
+        PLAIN.replace("    ", "\t"),
+        PLAIN.replace("\n", "\r\n"),
+        PLAIN.replace('"it\'s"', "'it\\'s'").replace('{"k": a}', "{'''k''': a,}"),
+        PLAIN.replace('"it\'s"', "'it' \"'s\""),
+        PLAIN.replace("f\"{a} and {x['k']}\"", "f'{a}' ' and ' f'{x[\"k\"]}'"),
+        PLAIN.replace("    return (b, -a)", "    pass\n    return b, (-a)"),
+        PLAIN.replace("x, y=1", "x: int, y: 'str | None' = 1, *,").replace(", *,)", ")"),
+        PLAIN.replace("b = [a", "b: list = [a"),
+        PLAIN.replace(
+            "    elif a < 0:\n        b = [a, {\"k\": a}][0]\n    else:\n        b = f\"{a} and {x['k']}\"",
+            '    else:\n        if a < 0:\n            b = [a, {"k": a}][0]\n        else:\n'
+            "            b = f\"{a} and {x['k']}\"",
+        ),
+    ],
+)  # fmt: skip
+def test_the_digest_is_of_the_meaning(changed: str, tools: Mapping[str, Tool]) -> None:
+    """Layout, comments, words, quotes, parentheses, await and elif leave no trace."""
+    assert changed != PLAIN
+    one, two = parse(PLAIN, tools).program, parse(changed, tools).program
+    assert program_digest(two) == program_digest(one)
+    assert two == one
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("a > 1", "a >= 1"), ("y=1", "y=1.0"), ("y=1", "y=True"), ("a=x, b=y", "b=y, a=x"), ("-a", "+a"),
+     ("a > 1 and x", "x and a > 1"), ("(b, -a)", "[b, -a]")],
+)  # fmt: skip
+def test_another_meaning_is_another_digest(old: str, new: str, tools: Mapping[str, Tool]) -> None:
+    """Operators, kinds of numbers and the order of evaluation count."""
+    one, two = parse(PLAIN, tools).program, parse(PLAIN.replace(old, new), tools).program
+    assert program_digest(two) != program_digest(one)
+
+
+@given(data=st.data())
+@settings(max_examples=20, suppress_health_check=SLOW)
+def test_no_layout_changes_a_digest(
+    data: st.DataObject, programs: SearchStrategy[ir.Program], tools: Mapping[str, Tool]
+) -> None:
+    """Python's own way to write a program has the digest of ours."""
+    program = data.draw(programs)
+    assume(not check_program(program, tools, limits=WIDE))
+    tree = ast.parse(render(program, "f"))
+    (function,) = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    function.body.insert(0, ast.Expr(value=ast.Constant(value="Words.")))
+    text = ast.unparse(ast.fix_missing_locations(tree)).replace("\n", "  # a comment\n")
+    again = parse(text, tools, limits=WIDE).program
+    assert program_digest(again) == program_digest(program)
+
+
+# --- names that look alike ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("get_wether", "get_weather"),
+        ("GetWeather", "get_weather"),
+        ("weather_get", "get_weather"),
+        ("send_mial", "send_mail"),
+        ("zzz", ""),
+        ("", ""),
+    ],
+)
+def test_similar_names(name: str, expected: str) -> None:
+    """The nearest name comes first, and none when none is near."""
+    known = ["get_weather", "send_mail", "list_mails", "add"]
+    assert next(iter(nearest(name, known)), "") == expected

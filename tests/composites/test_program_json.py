@@ -1,0 +1,240 @@
+"""Programs as JSON: an exact form, read strictly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from agentkit.composites import ir
+from agentkit.composites.checks import check_program
+from agentkit.composites.codec import program_digest, program_from_json, program_to_json
+from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.parser import parse
+from agentkit.errors import CompositeError
+from agentkit.tools.tool import Tool
+
+WIDE = CompositeLimits(nodes=5_000, nesting=60, source_bytes=100_000)
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+SOURCE = """
+def f(rows, n=-3, word='a'):
+    total = {k: v for k, v in rows.items() if v}
+    for i in range(2 ** 70, n):
+        if i is None:
+            continue
+        elif not (i < 1.0 <= 2):
+            break
+        total[i:], send(text=f"{i}: {word}")
+    return (max([1], default=word.upper()), total[0] if n else None, any(x for x in rows))
+"""
+
+
+def record_of(body: str) -> dict[str, Any]:
+    """The JSON of a program with this body."""
+    tree = parse(f"def f(x):\n  {body}\n  return x", {}).program
+    return json.loads(json.dumps(program_to_json(tree)))
+
+
+def refused(record: Any, **options: Any) -> tuple[str, str]:
+    """Code and message of the one problem."""
+    with pytest.raises(CompositeError) as caught:
+        program_from_json(record, **options)
+    (problem,) = caught.value.problems
+    return problem.code, problem.message
+
+
+@given(data=st.data())
+@settings(max_examples=40, suppress_health_check=SLOW)
+def test_programs_survive_json(data: st.DataObject, programs: SearchStrategy[ir.Program]) -> None:
+    """A program read back from its JSON is the same, with the same digest."""
+    program = data.draw(programs)
+    assume(not check_program(program, limits=WIDE))
+    record = json.loads(json.dumps(program_to_json(program)))
+    again = program_from_json(record, limits=WIDE)
+    assert again == program
+    assert program_digest(again) == program_digest(program)
+
+
+def test_one_and_one_point_nought_and_true_stay_apart() -> None:
+    """Values that compare equal in Python are different programs."""
+    digests = set()
+    for text in ("1", "1.0", "True", "'1'", "0.1", "-0.0", "0", "2 ** 64", str(2**64)):
+        program = parse(f"def f(): return {text}", {}).program
+        again = program_from_json(json.loads(json.dumps(program_to_json(program))))
+        assert program_digest(again) == program_digest(program)
+        digests.add(program_digest(program))
+    assert len(digests) == 9
+
+
+def test_each_node_says_what_it_is(tools: Mapping[str, Tool]) -> None:
+    """Every object has the kind of its node, comprehensions too."""
+    text = SOURCE.replace("total[i:], ", "")
+    record = program_to_json(parse(text, tools).program)
+    kinds = set()
+    waiting: list[Any] = [record]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            kinds.add(value["kind"])
+        if isinstance(value, dict | list):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+    assert "Comprehension" in kinds
+    assert kinds <= {kind.__name__ for kind in (*ir.EXPRESSIONS, *ir.STATEMENTS)} | {
+        "Program", "Parameter", "Argument",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "value", "message"),
+    [
+        ("y = 1", ["format"], 2, "$.format: the program has format 2, this agentkit reads up to 1"),
+        ("y = 1", ["format"], True, "$.format: expected an integer from 1, got True"),
+        ("y = 1", ["format"], 0, "$.format: expected an integer from 1, got 0"),
+        ("y = 1", ["kind"], "Assign", "$: expected an object with `kind` Program"),
+        ("y = 1", ["more"], 1, "$: a Program has the fields ['parameters', 'body']"),
+        ("y = 1", ["body"], {}, "$.body: expected a list"),
+        ("y = 1", ["body", 0], "y = 1", "$.body[0]: expected an object"),
+        ("y = 1", ["body", 0, "kind"], "Exec", "$.body[0]: expected an object with `kind` one of"),
+        ("y = 1", ["body", 0, "kind"], "Constant", "$.body[0]: expected an object with `kind`"),
+        ("y = 1", ["body", 0, "kind"], None, "$.body[0]: expected an object with `kind`"),
+        ("y = 1", ["body", 0, "kind"], ["Assign"], "$.body[0]: expected an object with `kind`"),
+        ("y = 1", ["body", 0, "targets"], [], "$.body[0].targets: expected 1 or more items"),
+        ("y = 1", ["body", 0, "targets"], "y", "$.body[0].targets: expected a list, got 'y'"),
+        ("y = 1", ["body", 0, "targets", 0], "a b", "$.body[0].targets[0]: 'a b' is no name"),
+        ("y = 1", ["body", 0, "targets", 0], "if", "$.body[0].targets[0]: 'if' is no name"),
+        ("y = 1", ["body", 0, "targets", 0], "ﬁ", "$.body[0].targets[0]: 'ﬁ' is no name"),
+        ("y = 1", ["body", 0, "targets", 0], "?", "$.body[0].targets[0]: '?' is no name"),
+        ("y = 1", ["body", 0, "targets", 0], 1, "$.body[0].targets[0]: expected a text, got 1"),
+        ("y = 1", ["body", 0, "value", "value"], 1.5, "$.body[0].value.value: expected null"),
+        ("y = 1", ["body", 0, "value", "value"], 2**53 + 1, "$.body[0].value.value: expected null"),
+        ("y = 1", ["body", 0, "value", "value"], [1], "$.body[0].value.value: expected null"),
+        ("y = 1", ["body", 0, "value", "value"], "\ud800", "$.body[0].value.value: expected a text"),
+        ("y = 1", ["body", 0, "value", "value"], -1, "$.body[0].value: write -1 as Unary"),
+        ("y = 1", ["body", 0, "value", "float"], "1.5", "$.body[0].value: a Constant has one of"),
+        ("y = 1.5", ["body", 0, "value", "float"], "nan", "$.body[0].value.float: expected a finite"),
+        ("y = 1.5", ["body", 0, "value", "float"], "1e999", "$.body[0].value.float: expected a fini"),
+        ("y = 1.5", ["body", 0, "value", "float"], "1.50", "$.body[0].value.float: expected a finite"),
+        ("y = 1.5", ["body", 0, "value", "float"], 1.5, "$.body[0].value.float: expected a text"),
+        ("y = 1.5", ["body", 0, "value", "float"], "-0.0", "$.body[0].value: write -0.0 as Unary"),
+        (f"y = {2**60}", ["body", 0, "value", "integer"], "12", "$.body[0].value.integer: expected"),
+        (f"y = {2**60}", ["body", 0, "value", "integer"], "1e99", "$.body[0].value.integer: expected"),
+        ("y = x + 1", ["body", 0, "value", "operator"], "@", "$.body[0].value.operator: expected one"),
+        ("y = x + 1", ["body", 0, "value", "operator"], ["+"], "$.body[0].value.operator: expected"),
+        ("y = x < 1", ["body", 0, "value", "operators"], ["<", "<"], "$.body[0].value: one operator"),
+        ("y = x or 1", ["body", 0, "value", "operands"], [], "$.body[0].value.operands: expected 2"),
+        ("y = {1: x}", ["body", 0, "value", "values"], [], "$.body[0].value: as many values as keys"),
+        ("y = [k for k in x]", ["body", 0, "value", "makes"], "dict", "$.body[0].value: a dict compr"),
+        ("y = [k for k in x]", ["body", 0, "value", "makes"], "set", "$.body[0].value.makes: expected"),
+        ("y = f'{x}a'", ["body", 0, "value", "parts", 0], {"kind": "Constant", "value": "b"},
+         "$.body[0].value: a Format without a value"),
+        ("y = f'{x}a{x}'", ["body", 0, "value", "parts", 0], {"kind": "Constant", "value": "b"},
+         "$.body[0].value: two texts side by side"),
+        ("y = f'{x}a'", ["body", 0, "value", "parts", 1, "value"], 1, "$.body[0].value: a Constant in"),
+        ("y = x", ["parameters", 0, "default"], {"kind": "Name", "name": "x"},
+         "$.parameters[0].default: expected an object with `kind` Constant, got an object with `kind`"),
+    ],
+)  # fmt: skip
+def test_what_is_no_program(body: str, path: list[Any], value: Any, message: str) -> None:
+    """The one change is named with its path in the JSON."""
+    record: Any = record_of(body)
+    place = record
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    code, text = refused(record)
+    assert code == "malformed_program"
+    assert text.startswith(message)
+
+
+@pytest.mark.parametrize("name", ["body", "parameters", "kind", "format"])
+def test_every_field_is_wanted(name: str) -> None:
+    """A field that is missing is not guessed."""
+    record = record_of("y = 1")
+    del record[name]
+    assert refused(record)[0] == "malformed_program"
+
+
+@pytest.mark.parametrize("value", [None, [], "def f(): ...", 1, {}])
+def test_other_data_is_no_program(value: Any) -> None:
+    """Anything may be given; only a program is taken."""
+    assert refused(value)[0] == "malformed_program"
+
+
+def test_a_newer_form_asks_for_an_upgrade() -> None:
+    """What a newer agentkit wrote is not half understood."""
+    record = record_of("y = 1") | {"format": 2}
+    with pytest.raises(CompositeError, match="Upgrade agentkit-evolve"):
+        program_from_json(record)
+
+
+def test_the_rules_of_the_language_hold_for_data() -> None:
+    """A program that no text could be is refused, with the line that it would have."""
+    record = record_of("y = 1")
+    record["body"][1]["value"]["name"] = "absent"
+    with pytest.raises(CompositeError) as caught:
+        program_from_json(record, name="f")
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line) == ("unknown_name", 3)
+    assert caught.value.tool_name == "f"
+
+
+def test_calls_are_held_against_the_tools_that_are_given(tools: Mapping[str, Tool]) -> None:
+    """With the tools at hand, a call that their signatures refuse is refused with the data."""
+    record = program_to_json(parse("def f(x): return add(a=x, b=1)", tools).program)
+    assert program_from_json(record, tools=tools) == program_from_json(record)
+    del record["body"][0]["value"]["arguments"][1]
+    program_from_json(record)
+    assert refused(record, tools=tools)[0] == "missing_argument"
+    assert refused(record, tools={})[0] == "missing_child"
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """A program with an expression so deep."""
+    value: dict[str, Any] = {"kind": "Constant", "value": 1}
+    for _ in range(depth):
+        value = {"kind": "Unary", "operator": "-", "operand": value}
+    body = [{"kind": "Return", "value": value}]
+    return {"format": 1, "kind": "Program", "parameters": [], "body": body}
+
+
+@pytest.mark.parametrize("depth", [25, 1_000, 100_000])
+def test_deep_data(depth: int) -> None:
+    """Depth is refused before it is walked, under any limits."""
+    assert refused(nested(depth))[0] == "too_large"
+    wide = CompositeLimits(nesting=10**6, nodes=10**6)
+    if depth > 25:
+        assert refused(nested(depth), limits=wide)[0] == "too_large"
+
+
+@pytest.mark.parametrize(("digits", "code"), [(1_300, "literal"), (9_000, "too_large")])
+def test_too_large_integers_in_data(digits: int, code: str) -> None:
+    """An integer beyond the limit is refused before it is worked out."""
+    record = record_of(f"y = {2**60}")
+    record["body"][0]["value"]["integer"] = "9" * digits
+    assert refused(record)[0] == code
+
+
+def test_large_integers_survive() -> None:
+    """An integer beyond all floats is an integer like others; its sign stands before it."""
+    program = parse(f"def f(n=-{10**400}): return -{10**400}", {}).program
+    assert program_from_json(json.loads(json.dumps(program_to_json(program)))) == program
+    record = record_of(f"y = {10**400}")
+    record["body"][0]["value"]["integer"] = str(-(10**400))
+    assert "as Unary" in refused(record)[1]
+
+
+def test_long_data() -> None:
+    """Nodes and texts have the limits that a text would have."""
+    many = record_of("y = 1")
+    many["body"] = [many["body"][0]] * 10_000 + [many["body"][1]]
+    assert refused(many)[0] == "too_large"
+    long = record_of("y = 'a'")
+    long["body"][0]["value"]["value"] = "a" * 10_000
+    assert refused(long)[0] == "too_large"
+    long["body"][0]["targets"][0] = "a" * 10_000
+    assert refused(long)[0] == "too_large"

@@ -1,0 +1,242 @@
+"""Artifacts in files: the same bytes, read back whole, and refused when something is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentkit.errors import ArtifactError
+from agentkit.interop.export import (
+    ArtifactStore,
+    artifact_digest,
+    artifact_of,
+    artifact_text,
+    parse_artifact,
+    read_artifact,
+    signed,
+    write_artifact,
+)
+from agentkit.library import Store
+from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_library import verify_library
+from agentkit.library.signing import HmacKey, read_signer
+
+KEY = HmacKey(secret=b"0123456789abcdef0123456789abcdef")
+
+
+def test_an_artifact_tells_all_of_a_store(store: Store) -> None:
+    """Every version, revision and event of a store is in its artifact, with who and why."""
+    read = ArtifactStore(parse_artifact(artifact_text(artifact_of(store)).encode()))
+
+    assert read.versions() == tuple(store.versions())
+    for version in (0, *store.versions()):
+        assert read.load(version).digest == store.load(version).digest
+    for name in (*store.load().tools, "calendar_cancel_event"):
+        assert read.history(name) == tuple(store.history(name))
+    assert list(read.events()) == list(store.events())
+
+
+def test_the_chain_of_events_holds_in_an_artifact(store: Store) -> None:
+    """What 'agentkit log --verify' asks of a store, an artifact of it answers as well."""
+    read = ArtifactStore(parse_artifact(artifact_text(artifact_of(store)).encode()))
+
+    assert verify_chain(read.events()) == ()
+    assert verify_library(read, read.events()) == ()
+
+
+def test_gate_evidence_stands_beside_the_tools(store: Store) -> None:
+    """Why a revision serves is told without reading the chain."""
+    (evidence,) = artifact_of(store, history=False).evidence
+
+    assert (evidence.tool, evidence.state, evidence.author) == ("add", "active", "small-model")
+    assert [(one.gate, one.decision) for one in evidence.reports] == [("offline", "pass")]
+
+
+def test_an_earlier_version_tells_nothing_later(store: Store) -> None:
+    """An artifact of version 2 is what an artifact of that day was."""
+    artifact = artifact_of(store, version=2)
+
+    assert artifact.library.version == 2
+    assert [change.version for change in artifact.changes] == [1, 2]
+    assert artifact.evidence == ()
+    assert all(event.library_version <= 2 for event in artifact.events)
+    assert parse_artifact(artifact_text(artifact).encode()).library.digest == store.load(2).digest
+
+
+def test_a_part_brings_what_it_calls(store: Store) -> None:
+    """Tools that a wanted composite is made of come along; nothing else does."""
+    artifact = artifact_of(store, only=["order_total"])
+
+    assert set(artifact.library.tools) == {"order_total", "add", "mul"}
+    assert not artifact.has_history
+    assert artifact.dag == {"order_total": {"children": ["add", "mul"], "depth": 1, "flat_size": 2}}
+
+
+def test_equal_content_gives_equal_bytes(store: Store, tmp_path: Path) -> None:
+    """Writing twice, or reading and writing again, changes no byte."""
+    first, second, packed = (tmp_path / name for name in ("a.json", "b.json", "c.json.gz"))
+    write_artifact(artifact_of(store), first)
+    write_artifact(read_artifact(first), second)
+    write_artifact(artifact_of(store), packed)
+
+    assert first.read_bytes() == second.read_bytes() == gzip.decompress(packed.read_bytes())
+    assert artifact_text(read_artifact(packed)) == first.read_text(encoding="utf-8")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json", "c.json.gz"]
+
+
+def test_the_digest_is_the_one_that_was_told(store: Store, tmp_path: Path) -> None:
+    """Whoever knows the digest from elsewhere is sure of the content."""
+    path = tmp_path / "tools.json"
+    told = write_artifact(artifact_of(store), path)
+
+    assert artifact_digest(read_artifact(path, expected=told)) == told
+    with pytest.raises(ArtifactError, match=r"digests\.content"):
+        read_artifact(path, expected="0" * 64)
+
+
+def broken(record: dict[str, Any], path: str, value: Any) -> None:
+    """Put a value where a dotted path leads."""
+    *steps, last = path.split(".")
+    place: Any = record
+    for step in steps:
+        place = place[int(step)] if isinstance(place, list) else place[step]
+    place[int(last) if isinstance(place, list) else last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        ("library.definitions.0.description.summary", "Do harm.", "library.definitions[0]"),
+        ("library.definitions.0.origin.licence", "MIT", "library"),
+        ("library.version", 9, "library"),
+        ("changes.0.author", "somebody else", "changes"),
+        ("changes.2.upserts.0.digest", "0" * 64, "changes"),
+        ("events.1.reason", "another", "events"),
+        ("evidence.0.state", "rejected", "evidence"),
+        ("evidence.0.reports.0.decision", "fail", "evidence"),
+        ("licences", {"MIT": ["add"]}, "licences"),
+        ("dag.order_total.children", ["sub"], "dag"),
+        ("made_with", "9.9", "digests.content"),
+        ("digests.content", "0" * 64, "digests.content"),
+        ("digests.sections.dag", "0" * 64, "dag"),
+        ("digests.tools.add", "0" * 64, "library.definitions"),
+        ("digests.tools.more", "0" * 64, "library.definitions"),
+        ("notes", "not covered by a digest", "notes"),
+        ("signature", 3, "signature"),
+        ("library", [], "library"),
+        ("library.definitions.0", 5, "library.definitions[0]"),
+        ("library.definitions.0.description.summary", 5, "library.definitions[0]"),
+        ("library.definitions.0.signature.parameters", [], "library.definitions[0]"),
+        ("library.definitions.0.examples", [{"arguments": float("nan")}], "library.definitions[0]"),
+        ("library.version", True, "library.version"),
+        ("digests.sections", None, "digests.sections"),
+    ],
+)
+def test_each_changed_part_is_found(store: Store, path: str, value: Any, place: str) -> None:
+    """Whatever is changed in the file is refused, and the error says where."""
+    record = json.loads(artifact_text(artifact_of(store)))
+    broken(record, path, value)
+
+    with pytest.raises(ArtifactError) as caught:
+        parse_artifact(json.dumps(record).encode())
+    assert caught.value.place.startswith(place)
+
+
+def test_a_definition_that_was_taken_out_is_missed(store: Store) -> None:
+    """A shorter list of tools is not the list that was written."""
+    record = json.loads(artifact_text(artifact_of(store)))
+    del record["library"]["definitions"][3]
+
+    with pytest.raises(ArtifactError, match="lacks 'div'"):
+        parse_artifact(json.dumps(record).encode())
+
+
+def test_every_cut_is_told(store: Store) -> None:
+    """A file that ends too early is refused, wherever it ends."""
+    data = artifact_text(artifact_of(store)).encode()
+    packed = gzip.compress(data, mtime=0)
+
+    for cut in (1, 30, 500, len(data) // 2, len(data) - 3):
+        with pytest.raises(ArtifactError, match=r"cut off|no artifact"):
+            parse_artifact(data[:cut])
+    with pytest.raises(ArtifactError, match="cut off"):
+        parse_artifact(packed[: len(packed) // 2])
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no artifact"),
+        (b"[1, 2]", "a JSON list"),
+        (b'{"tools": []}', "has no 'agentkit_artifact'"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b'{"agentkit_artifact": 2}', "has format 2"),
+        (b'{"agentkit_artifact": true}', "no artifact"),
+        (b'{"agentkit_artifact": "1"}', "no artifact"),
+        (b'{"agentkit_artifact": 1}', "library is missing"),
+        (b'{"agentkit_artifact": 1, "agentkit_artifact": 1}', "twice"),
+        (b"[" * 100_000, "no artifact"),
+        (b'{"agentkit_artifact": 1' + b"0" * 5_000 + b"}", "cut off or damaged"),
+        (b'{"agentkit_artifact": NaN}', "no artifact"),
+    ],
+)
+def test_what_is_no_artifact_is_told_so(data: bytes, words: str) -> None:
+    """Files of other kinds, and of a newer format, are refused in words that help."""
+    with pytest.raises(ArtifactError, match=words):
+        parse_artifact(data)
+
+
+def test_a_file_that_is_no_artifact_is_named(store: Store, tmp_path: Path) -> None:
+    """The message tells the file, and the error the place in it."""
+    record = json.loads(artifact_text(artifact_of(store)))
+    record["library"]["version"] = 99
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ArtifactError) as caught:
+        read_artifact(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert caught.value.place
+
+
+def test_a_signature_shows_who_wrote_it(store: Store, tmp_path: Path) -> None:
+    """With the key a signed artifact is read; unsigned and foreign ones are refused."""
+    path = tmp_path / "signed.json"
+    write_artifact(artifact_of(store), path, signer=KEY)
+    other = HmacKey(secret=b"another secret, also of 32 bytes")
+
+    assert read_artifact(path, verifier=KEY).signature.startswith("hmac-sha256:")
+    assert read_artifact(path).library.digest == store.load().digest
+    with pytest.raises(ArtifactError, match="another key"):
+        read_artifact(path, verifier=other)
+    write_artifact(artifact_of(store), path)
+    with pytest.raises(ArtifactError, match="not signed"):
+        read_artifact(path, verifier=KEY)
+
+
+def test_new_digests_do_not_make_a_new_signature(store: Store) -> None:
+    """Who changes the content and all digests still lacks the key."""
+    artifact = signed(artifact_of(store), KEY)
+    other = artifact_of(store, version=3)
+    record = json.loads(artifact_text(other)) | {"signature": artifact.signature}
+
+    parse_artifact(json.dumps(record).encode())
+    with pytest.raises(ArtifactError, match="another content"):
+        parse_artifact(json.dumps(record).encode(), verifier=KEY)
+
+
+def test_ed25519_keys_sign_as_well(store: Store, ed25519_pem: str) -> None:
+    """The keys of the audit trail are the keys of artifacts."""
+    key = read_signer(ed25519_pem)
+    text = artifact_text(signed(artifact_of(store), key))
+
+    assert parse_artifact(text.encode(), verifier=key).signature.startswith("ed25519:")
+
+
+def test_a_small_file_does_not_unpack_to_any_size() -> None:
+    """A compressed bomb is stopped at a bound that depends on its own size."""
+    with pytest.raises(ArtifactError, match="hold more than 16,777,216"):
+        parse_artifact(gzip.compress(b" " * 20_000_000))

@@ -1,0 +1,170 @@
+"""What a reviewer is told of two libraries: contracts, words, composites above, evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentkit import Library, ToolDefinition
+from agentkit.interop.export import artifact_of
+from agentkit.interop.export.diff import (
+    compare_libraries,
+    contract_changes,
+    diff_markdown,
+    headline,
+)
+from agentkit.library import Store
+from agentkit.tools.definition import Description, Effects, Origin, Signature
+
+
+def contract(x: dict[str, Any] | None = None, *, needed: bool = False, **more: Any) -> Signature:
+    """A contract of one parameter ``x``."""
+    parameters: dict[str, Any] = {"type": "object", "properties": {} if x is None else {"x": x}}
+    if needed:
+        parameters["required"] = ["x"]
+    return Signature(parameters=parameters | more)
+
+
+INTEGER = {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "impact", "words"),
+    [
+        (contract(), contract(INTEGER, needed=True), "breaking", "is new and required"),
+        (contract(), contract(INTEGER), "compatible", "is new and optional"),
+        (contract(INTEGER), contract(), "breaking", "parameters.x is gone"),
+        (contract(INTEGER), contract(INTEGER, needed=True), "breaking", "is now required"),
+        (contract(INTEGER, needed=True), contract(INTEGER), "compatible", "is optional now"),
+        (contract(INTEGER), contract({"type": "string"}), "breaking", '"integer" became "string"'),
+        (contract(INTEGER), contract({"type": "number"}), "compatible", '"number"'),
+        (contract({"type": "number"}), contract(INTEGER), "breaking", '"integer"'),
+        (contract(INTEGER), contract({}), "compatible", "(absent)"),
+        (contract({"enum": [1, 2]}), contract({"enum": [1]}), "breaking", "no longer 2"),
+        (contract({"enum": [1]}), contract({"enum": [1, 2]}), "compatible", "also 2"),
+        (contract({}), contract({"enum": [1]}), "breaking", "takes only 1"),
+        (contract({"enum": [1]}), contract({}), "compatible", "other values than 1 too"),
+        (contract({"minimum": 1}), contract({"minimum": 0}), "compatible", "minimum 1 became 0"),
+        (contract({"minimum": 0}), contract({"minimum": 1}), "breaking", "minimum 0 became 1"),
+        (contract({"maxLength": 5}), contract({"maxLength": 4}), "breaking", "maxLength"),
+        (contract({}), contract({"pattern": "a"}), "breaking", 'pattern "a" is new'),
+        (contract({"pattern": "a"}), contract({}), "compatible", 'pattern "a" is gone'),
+        (contract({"anyOf": [{}]}), contract({"anyOf": [{}, {}]}), "compatible", "anyOf"),
+        (contract(INTEGER), contract(INTEGER, additionalProperties=False), "breaking", "fewer"),
+        (
+            contract({"type": "array", "items": INTEGER}),
+            contract({"type": "array", "items": {"type": "string"}}),
+            "breaking",
+            "parameters.x[]",
+        ),
+    ],
+)
+def test_arguments_may_take_more_and_not_less(
+    before: Signature, after: Signature, impact: str, words: str
+) -> None:
+    """Each change of the arguments is told with what it means for callers."""
+    (change,) = contract_changes(before, after)
+
+    assert (change.impact, words in change.words) == (impact, True), change.words
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "impact"),
+    [
+        (None, {"type": "string"}, "compatible"),
+        ({"type": "string"}, None, "breaking"),
+        ({"type": "integer"}, {"type": "number"}, "breaking"),
+        ({"type": "number"}, {"type": "integer"}, "compatible"),
+        ({"enum": ["a"]}, {"enum": ["a", "b"]}, "breaking"),
+        ({"properties": {"a": {}}}, {"properties": {}}, "breaking"),
+        ({"properties": {}}, {"properties": {"a": {}}}, "compatible"),
+        ({"properties": {"a": {}}, "required": ["a"]}, {"properties": {"a": {}}}, "breaking"),
+    ],
+)
+def test_results_may_promise_more_and_not_less(before: Any, after: Any, impact: str) -> None:
+    """Results are judged the other way round."""
+    (change,) = contract_changes(Signature(result=before), Signature(result=after))
+
+    assert change.impact == impact
+
+
+def test_effects_that_grow_are_breaking() -> None:
+    """A tool that begins to write is another tool to those who call it."""
+    reads, writes = Effects(writes=False), Effects(writes=True)
+    (worse,) = contract_changes(Signature(effects=reads), Signature(effects=writes))
+    (better,) = contract_changes(Signature(effects=writes), Signature(effects=reads))
+
+    assert (worse.impact, better.impact) == ("breaking", "compatible")
+
+
+SEVERAL = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@SEVERAL
+@given(data=st.data())
+def test_every_difference_is_told(
+    definitions: st.SearchStrategy[ToolDefinition], data: st.DataObject
+) -> None:
+    """A tool whose digest moved has a change; equal libraries have none."""
+    before = data.draw(definitions)
+    after = replace(data.draw(definitions), name=before.name)
+    diff = compare_libraries(Library([before]), Library([after]))
+
+    same = before.digest == after.digest and before.origin.licence == after.origin.licence
+    assert diff.is_empty is same
+    for change in diff.changed:
+        assert change.contract or change.differences
+    assert compare_libraries(Library([after]), Library([after])).is_empty
+    assert diff_markdown(diff, before="a", after="b").startswith("## Tools")
+
+
+def test_words_programs_and_licences_are_told(store: Store) -> None:
+    """Levels, composites above and evidence stand with the tool that changed."""
+    before, artifact = store.load(2), artifact_of(store)
+    diff = compare_libraries(before, artifact.library, evidence=artifact.evidence)
+    add, total = diff.changed
+
+    assert headline(diff) == "1 tool removed, 2 changed, 53 unchanged"
+    assert [one.name for one in diff.removed] == ["calendar_cancel_event"]
+    assert (add.name, list(add.by_level), add.affected) == ("add", ["words"], ("order_total",))
+    assert [one.proposal_id for one in add.evidence] == [artifact.evidence[0].proposal_id]
+    assert (total.name, total.contract, total.differences) == ("order_total", (), ())
+    assert not add.is_breaking
+    assert diff.is_breaking
+
+    licensed = replace(before["add"].definition, origin=Origin(licence="MIT"))
+    (change,) = compare_libraries(before, before.with_tools([licensed])).changed
+    assert [(one.field, one.after) for one in change.differences] == [("licence", "MIT")]
+
+
+def test_callers_of_what_is_gone_are_named(store: Store) -> None:
+    """A removed tool that a composite calls is told with that composite."""
+    library = store.load()
+    diff = compare_libraries(library, library.without(["mul"]))
+
+    assert diff.broken_by_removal == {"mul": ("order_total",)}
+    page = diff_markdown(diff, before="main", after="branch")
+    assert "**still called by** `order_total`" in page
+    assert diff.to_json()["removed"][0]["callers"] == ["order_total"]
+
+
+def test_foreign_words_stay_words_in_a_review() -> None:
+    """A summary can not ping people, open headings or hide what it says."""
+    before = ToolDefinition(name="f", description=Description(summary="Do it."))
+    after = replace(
+        before, description=Description(summary="Do it.\n# Approved by @lead <b>\u202e ok")
+    )
+    page = diff_markdown(
+        compare_libraries(Library([before]), Library([after])), before="a", after="b"
+    )
+
+    assert "@lead" not in page
+    assert "\n# " not in page
+    assert "<b>" not in page.replace("\\<b\\>", "")
+    assert "\u202e" not in page

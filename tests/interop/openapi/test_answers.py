@@ -1,0 +1,243 @@
+"""What comes back: values, errors in words, retries, redirects, sizes, time."""
+
+import asyncio
+import time
+from email.utils import formatdate
+
+import httpx
+import pytest
+
+from agentkit.errors import ModelRetry, ToolFailed
+from agentkit.interop.openapi import CallPolicy, openapi_tools
+
+
+class Waits(list):
+    """Keeps the seconds that would have been waited."""
+
+    async def __call__(self, seconds):
+        self.append(seconds)
+
+
+@pytest.fixture
+def waits():
+    """How long the caller would have waited."""
+    return Waits()
+
+
+@pytest.fixture
+def ask(api, make, waits):
+    """Calls an operation after which the API answers as planned."""
+
+    async def call(*planned, method="get", security=None, **policy):
+        api.planned = list(planned)
+        given = make.operation(method)
+        return await api.call(given, options={"policy": CallPolicy(sleep=waits, **policy)})
+
+    return call
+
+
+async def test_values_by_media_type(ask, answers):
+    """JSON is decoded, text is text, binary content is described and an empty answer told."""
+    assert await ask(answers.json({"a": [1]})) == {"a": [1]}
+    assert await ask(answers.raw(b'{"a":1}', media_type="application/vnd.x+json")) == {"a": 1}
+    assert await ask(answers.raw(b"a,b", media_type="text/csv")) == "a,b"
+    assert await ask(answers.raw(b"", status_code=204)) == {"status": 204}
+    assert await ask(answers.raw(b"<no json>", media_type="application/json")) == "<no json>"
+    assert await ask(answers.raw(b'{"a": NaN}', media_type="application/json")) == {"a": None}
+    told = await ask(answers.raw(b"\x89PNG", media_type="image/png"))
+    assert told == {
+        "status": 200,
+        "content_type": "image/png",
+        "bytes": 4,
+        "note": "the content is binary and is not shown",
+    }
+    assert (
+        await ask(answers.raw("é".encode("latin-1"), media_type="text/plain; charset=latin-1"))
+        == "é"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "signal", "words"),
+    [
+        (
+            422,
+            {"title": "Invalid", "detail": "name is too long"},
+            ModelRetry,
+            "name is too long; Invalid",
+        ),
+        (400, {"error": {"message": "no such field", "code": 7}}, ModelRetry, "no such field"),
+        (
+            422,
+            {"detail": [{"loc": ["body", "age"], "msg": "must be > 0"}]},
+            ModelRetry,
+            "body.age: must be > 0",
+        ),
+        (
+            400,
+            {"errors": {"name": ["is blank", "is short"]}},
+            ModelRetry,
+            "name: is blank, is short",
+        ),
+        (409, {"message": "taken"}, ModelRetry, "taken"),
+        (404, {"message": "Not Found"}, ModelRetry, "look it up first"),
+        (401, {"message": "Bad credentials"}, ToolFailed, "credentials do not allow"),
+        (403, {}, ToolFailed, "credentials do not allow"),
+        (405, {}, ToolFailed, "answered with 405"),
+        (418, ["odd"], ToolFailed, "418: odd"),
+    ],
+)
+async def test_errors_are_put_into_words(ask, answers, status, body, signal, words):
+    """What the model can mend is a retry with the server's own reason; the rest is final."""
+    with pytest.raises(signal) as caught:
+        await ask(answers.json(body, status))
+    assert words in caught.value.message
+    assert caught.value.message.startswith("GET /x was answered with")
+
+
+async def test_an_html_error_page_is_not_dumped(ask, answers):
+    """A page for people says nothing to a model."""
+    with pytest.raises(ToolFailed, match="403: an HTML page"):
+        await ask(answers.raw("<html>" * 1000, status_code=403, media_type="text/html"))
+
+
+async def test_trouble_is_tried_again(ask, answers, waits):
+    """A request that is safe to repeat is repeated with growing waits."""
+    assert await ask(answers.json({}, 500), answers.json({}, 503), answers.json(1)) == 1
+    assert waits == [0.5, 1.0]
+    with pytest.raises(ToolFailed, match=r"502.*try later"):
+        await ask(*[answers.json({}, 502)] * 3)
+
+
+async def test_retry_after_is_kept_to(ask, answers, waits):
+    """Seconds or a date; a wait beyond the time allowed is told instead of waited."""
+    assert await ask(answers.json({}, 429, retry_after="3"), answers.json(1)) == 1
+    assert waits == [3.0]
+    date = formatdate(time.time() + 5, usegmt=True)
+    assert await ask(answers.json({}, 503, retry_after=date), answers.json(1)) == 1
+    assert 3 < waits[1] <= 5
+    with pytest.raises(ToolFailed, match="asks to wait 3600 s"):
+        await ask(answers.json({}, 429, retry_after="3600"))
+    assert len(waits) == 2
+    assert await ask(answers.json({}, 429, retry_after="soon"), answers.json(1)) == 1
+
+
+async def test_a_post_is_not_repeated_blindly(api, ask, answers, waits):
+    """What may have been done is done again only when the server says that it was not."""
+    with pytest.raises(ToolFailed, match="500"):
+        await ask(answers.json({}, 500), method="post")
+    assert len(api.seen) == 1
+    assert await ask(answers.json({}, 429), answers.json(1), method="post") == 1
+    assert await ask(answers.json({}, 503, retry_after="1"), answers.json(1), method="post") == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * 300 + b"]" * 300, b"[" * 100_000, b"[" + b"[]," * 600_000 + b"[]]"],
+    ids=["deep", "no end", "wide"],
+)
+@pytest.mark.parametrize("status", [200, 422])
+async def test_an_answer_without_end_is_a_failure_in_words(ask, answers, body, status):
+    """Few bytes that stand for many levels or values neither break a walk nor fill memory."""
+    answer = answers.raw(body, media_type="application/json", status_code=status)
+    with pytest.raises((ToolFailed, ModelRetry)) as caught:
+        await ask(answer)
+    assert "nested too deeply" in str(caught.value) or "values" in str(caught.value) or status > 200
+    assert len(str(caught.value)) < 1_000
+
+
+async def test_an_answer_that_is_too_long_is_cut_off(ask, answers):
+    """The model is told to ask for less; nothing is kept of it."""
+    with pytest.raises(ModelRetry, match="longer than the 1,000 bytes"):
+        await ask(answers.text("x" * 1001), max_response_bytes=1000)
+    assert await ask(answers.text("x" * 1000), max_response_bytes=1000) == "x" * 1000
+
+
+async def test_a_server_that_does_not_answer(live, make, bound):
+    """After the time allowed the call fails in words."""
+    live.planned = [1.0, 1.0]
+    policy = CallPolicy(timeout_seconds=0.2)
+    (get,) = bound(make.operation(), server=live.url, policy=policy)
+    with pytest.raises(ToolFailed, match=r"did not answer within 0\.2 seconds$"):
+        await get()
+    (post,) = bound(make.operation("post"), server=live.url, policy=policy)
+    with pytest.raises(ToolFailed, match="it may or may not have been done"):
+        await post()
+
+
+async def test_a_server_that_is_not_there(make, waits, bound):
+    """A refused connection is tried again and then told, without the URL's query."""
+    policy = CallPolicy(sleep=waits)
+    given = make.operation("post", parameters=[make.parameter("q", "query")])
+    (tool,) = bound(given, server="http://127.0.0.1:9", policy=policy)
+    with pytest.raises(ToolFailed, match=r"127\.0\.0\.1:9 could not be reached") as caught:
+        await tool(q="private")
+    assert "private" not in caught.value.message
+    assert len(waits) == 2
+
+
+async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypatch, bound):
+    """On the same host they are followed; elsewhere never with credentials."""
+    given = make.operation(
+        security=[{"key": []}],
+        components={"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+    )
+    from agentkit.interop.openapi import Env
+
+    monkeypatch.setenv("KEY", "tops3cret")
+    host = another.url.removeprefix("http://")
+    auth = {"key": Env("KEY")}
+    (tool,) = bound(given, server=live.url, auth=auth)
+    live.planned = [answers.to("/elsewhere", 302)]
+    assert (await tool())["path"] == "/elsewhere"
+    assert live.seen[-1][2]["authorization"] == "Bearer tops3cret"
+    for target in (f"{another.url}/taken", "http://[bad", "http://a:999999/", "file:///etc/passwd"):
+        live.planned = [answers.raw(b"", 302, headers={"Location": target})]
+        with pytest.raises(ToolFailed, match="leads elsewhere, and that is not followed"):
+            await tool()
+    assert another.seen == []
+    policy = CallPolicy(redirect_hosts=(host,))
+    (tool,) = bound(given, server=live.url, auth=auth, policy=policy)
+    live.planned = [answers.to(f"{another.url}/taken")]
+    assert (await tool())["path"] == "/taken"
+    assert "authorization" not in another.seen[0][2]
+    live.planned = [answers.to("/loop") for _ in range(9)]
+    with pytest.raises(ToolFailed, match="not followed"):
+        await tool()
+
+
+async def test_cookies_are_not_kept(live, make, answers, bound):
+    """What one call is told is not sent with the next, which may be for somebody else."""
+    (tool,) = bound(make.operation(), server=live.url)
+    live.planned = [answers.json(1, set_cookie="session=1")]
+    await tool()
+    await tool()
+    assert "cookie" not in live.seen[1][2]
+
+
+def test_each_event_loop_has_a_client_of_its_own(live, make):
+    """One set of tools serves run_sync after run_sync, and leaves no connection open."""
+    (tool,) = openapi_tools(make.operation(), server=live.url)
+    for _ in range(2):
+        assert asyncio.run(tool())["path"] == "/x"
+
+
+async def test_many_calls_at_once(live, make, bound):
+    """Calls side by side share the client and do not mix."""
+    given = make.operation(parameters=[make.parameter("q", "query")])
+    (tool,) = bound(given, server=live.url)
+    found = await asyncio.gather(*(tool(q=str(at)) for at in range(40)))
+    assert [each["query"] for each in found] == [f"q={at}" for at in range(40)]
+
+
+async def test_a_broken_answer_is_a_failure_in_words(make, bound):
+    """A server that speaks no HTTP does not end the run."""
+    client = httpx.AsyncClient(transport=httpx.MockTransport(_broken))
+    policy = CallPolicy(max_retries=0)
+    (tool,) = bound(make.operation(), client=client, policy=policy)
+    with pytest.raises(ToolFailed, match="broke off"):
+        await tool()
+
+
+def _broken(request):
+    raise httpx.RemoteProtocolError("peer closed connection", request=request)

@@ -1,0 +1,176 @@
+"""Secrets are named, read at the call, and shown nowhere."""
+
+import base64
+import json
+
+import pytest
+
+from agentkit import Agent
+from agentkit.errors import ToolFailed, UsageError
+from agentkit.interop.openapi import BasicEnv, Env, openapi_tools
+from agentkit.messages import ToolCall
+from agentkit.testing import ScriptedModel
+
+SECRET = "s3cr3t/tok+en"
+SCHEMES = {
+    "header": {"type": "apiKey", "in": "header", "name": "X-Key"},
+    "query": {"type": "apiKey", "in": "query", "name": "api_key"},
+    "cookie": {"type": "apiKey", "in": "cookie", "name": "sid"},
+    "bearer": {"type": "http", "scheme": "Bearer"},
+    "basic": {"type": "http", "scheme": "basic"},
+    "oauth": {"type": "oauth2", "flows": {}},
+    "oidc": {"type": "openIdConnect", "openIdConnectUrl": "https://a"},
+    "tls": {"type": "mutualTLS"},
+    "digest": {"type": "http", "scheme": "digest"},
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """The variables that hold secrets."""
+    monkeypatch.setenv("TOKEN", f" {SECRET}\n")
+    monkeypatch.setenv("USER_NAME", "ann")
+    monkeypatch.setenv("PAIR", "ann:pässword")
+    monkeypatch.delenv("UNSET", raising=False)
+
+
+@pytest.fixture
+def secured(make):
+    """A document whose operation wants some of the schemes."""
+    return lambda *security: make.operation(
+        security=list(security), components={"securitySchemes": SCHEMES}
+    )
+
+
+@pytest.mark.parametrize(
+    ("scheme", "credential", "where"),
+    [
+        ("header", Env("TOKEN"), ("x-key", SECRET)),
+        ("bearer", Env("TOKEN"), ("authorization", f"Bearer {SECRET}")),
+        ("oauth", Env("TOKEN"), ("authorization", f"Bearer {SECRET}")),
+        ("oidc", Env("TOKEN"), ("authorization", f"Bearer {SECRET}")),
+        ("cookie", Env("TOKEN"), ("cookie", f"sid={SECRET}")),
+        (
+            "basic",
+            Env("PAIR"),
+            ("authorization", f"Basic {base64.b64encode('ann:pässword'.encode()).decode()}"),
+        ),
+        (
+            "basic",
+            BasicEnv(username=Env("USER_NAME"), password=Env("TOKEN")),
+            ("authorization", f"Basic {base64.b64encode(f'ann:{SECRET}'.encode()).decode()}"),
+        ),
+    ],
+)
+async def test_each_scheme_is_sent_in_its_place(live, secured, scheme, credential, where, bound):
+    """Keys, bearer tokens and basic credentials arrive at the server, and only there."""
+    auth = {scheme: credential}
+    (tool,) = bound(secured({scheme: []}), server=live.url, auth=auth)
+    told = json.dumps(await tool())
+    name, value = where
+    assert live.seen[0][2][name] == value
+    assert SECRET not in told  # the server echoed it; what the model reads is redacted
+    assert "[redacted]" in told
+
+
+async def test_a_key_in_the_query_is_encoded_and_redacted(live, secured, bound):
+    """The key is not part of what a model, an error or a repr shows."""
+    tools = bound(secured({"query": []}), server=live.url, auth={"query": Env("TOKEN")})
+    (tool,) = tools
+    assert (await tool())["query"] == "api_key=[redacted]"
+    assert live.seen[0][1].endswith("?api_key=s3cr3t%2Ftok%2Ben")
+    assert SECRET not in repr((tools, tool, tool.function))
+    assert SECRET not in json.dumps(tool.definition.to_json())
+
+
+async def test_errors_do_not_show_secrets(api, secured, answers):
+    """A server that repeats the key in its complaint does not get it into the episode."""
+    api.planned = [answers.json({"message": f"bad key {SECRET}"}, 401)]
+    with pytest.raises(ToolFailed, match=r"bad key \[redacted\]"):
+        await api.call(secured({"header": []}), options={"auth": {"header": Env("TOKEN")}})
+
+
+async def test_an_episode_holds_no_secret(live, secured, bound):
+    """What is recorded of a run can be shown to anybody."""
+    tools = bound(secured({"header": []}), server=live.url, auth={"header": Env("TOKEN")})
+    call = ToolCall(call_id="1", name="it", arguments={})
+    result = await Agent(ScriptedModel([[call], "Done."]), tools=tools).run("?")
+    assert live.seen[0][2]["x-key"] == SECRET
+    assert SECRET not in json.dumps(result.episode.to_json())
+
+
+async def test_alternatives_and_combinations(live, secured, bound):
+    """All schemes of one alternative are sent; the first alternative whose variables are set wins."""
+    wanted = secured({"header": [], "query": []}, {"bearer": []})
+    auth = {"header": Env("TOKEN"), "query": Env("TOKEN"), "bearer": Env("TOKEN")}
+
+    async def sent(**changes):
+        live.seen.clear()
+        (tool,) = bound(wanted, server=live.url, auth=auth | changes)
+        await tool()
+        _, url, headers = live.seen[0]
+        return "x-key" in headers, "api_key" in url, "authorization" in headers
+
+    assert await sent() == (True, True, False)
+    assert await sent(query=Env("UNSET")) == (False, False, True)
+
+
+async def test_a_missing_variable_is_named(api, secured):
+    """The failure says which variable to set; no request is made."""
+    with pytest.raises(ToolFailed, match="environment variable UNSET is not set"):
+        await api.call(secured({"header": []}), options={"auth": {"header": Env("UNSET")}})
+    assert api.seen == []
+    with pytest.raises(ToolFailed, match="X-Version comes from the environment variable UNSET"):
+        await api.call(secured(), options={"headers": {"X-Version": Env("UNSET")}})
+
+
+async def test_calls_without_credentials(live, api, secured, bound):
+    """Nothing configured is a failure in words, unless the API or the caller's client allow it."""
+    (tool,) = bound(secured({"header": []}, {"tls": []}), server=live.url)
+    with pytest.raises(ToolFailed, match=r"header \(a key in the header X-Key\) or tls"):
+        await tool()
+    for security in ([], [{}], [{"header": []}, {}]):
+        (tool,) = bound(secured(*security), server=live.url)
+        assert (await tool())["path"] == "/x"
+    assert (await api.call(secured({"header": []})))["path"] == "/v1/x"  # a client of the caller's
+
+
+async def test_a_control_character_in_a_secret_is_told(api, secured, monkeypatch):
+    """A key with a line break inside is refused without being shown."""
+    monkeypatch.setenv("TOKEN", "ab\r\ncd")
+    with pytest.raises(ToolFailed, match="TOKEN holds a line break") as caught:
+        await api.call(secured({"header": []}), options={"auth": {"header": Env("TOKEN")}})
+    assert "ab" not in caught.value.message.replace("variable", "")
+
+
+@pytest.mark.parametrize(
+    ("auth", "why"),
+    [
+        ({"nothing": Env("TOKEN")}, "no security scheme 'nothing'; it has: header"),
+        ({"tls": Env("TOKEN")}, "'tls' is not supported"),
+        ({"digest": Env("TOKEN")}, "'digest' is not supported"),
+        ({"header": SECRET}, "is a str; name the environment variable"),
+        ({"header": BasicEnv(username=Env("A"), password=Env("B"))}, "give one Env"),
+    ],
+)
+def test_misuse_is_refused_without_showing_the_secret(secured, auth, why):
+    """A secret given instead of its name is refused, and not repeated."""
+    with pytest.raises(UsageError, match=why) as caught:
+        openapi_tools(secured(), auth=auth)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [SECRET, "", "a b", "sk-123"])
+def test_env_takes_names_only(name):
+    """What is no name of a variable is most likely the secret."""
+    with pytest.raises(UsageError) as caught:
+        Env(name)
+    assert not name or name not in str(caught.value)
+
+
+def test_unsupported_schemes_are_in_the_report(secured):
+    """What needs more than a value is told, with all schemes and what they want."""
+    report = openapi_tools(secured()).report
+    codes = [note.pointer for note in report.notes if note.code == "security_unsupported"]
+    assert codes == ["/components/securitySchemes/tls", "/components/securitySchemes/digest"]
+    assert report.security["query"] == "a key in the query api_key"

@@ -1,0 +1,189 @@
+"""Where a document comes from, and what is refused."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentkit.errors import DefinitionError, MissingExtraError, UsageError
+from agentkit.interop.openapi import is_openapi, openapi_tools, read_document
+
+YAML = """\
+openapi: 3.1.0
+info: {title: Pets, version: 2024-01-01}
+servers:
+  - url: https://pets.example.com
+x-shared: &id
+  name: id
+  in: path
+  required: true
+  schema: {type: integer}
+paths:
+  /pets/{id}:
+    parameters:
+      - <<: *id
+        description: Which.
+    get:
+      operationId: on
+      responses:
+        200:
+          description: A pet.
+          content:
+            application/json:
+              schema: {enum: [yes, 1:30, 012, 2024-01-01, 0x10, 1e3, ~, True]}
+"""
+
+
+def test_yaml_is_read_as_json_would_be(tmp_path):
+    """Keys are text, and what YAML 1.1 takes for dates, times and yes stays text."""
+    path = tmp_path / "pets.yaml"
+    path.write_text(YAML)
+    found = openapi_tools(path)
+    (tool,) = found
+    assert tool.name == "on"
+    assert found.report.version == "2024-01-01"
+    assert found.report.reference == str(path)
+    assert tool.definition.description.parameters == {"id": "Which."}
+    members = tool.definition.signature.result["enum"]
+    assert members == ["yes", "1:30", "012", "2024-01-01", 16, 1000.0, None, True]
+    assert [each.definition for each in openapi_tools(YAML)] == [
+        each.definition for each in openapi_tools(str(path))
+    ]
+
+
+def test_every_way_to_give_a_document_is_the_same(make, tmp_path):
+    """A path, its text, bytes with a byte order mark and decoded data come to the same tools."""
+    given = make.operation(summary="é")
+    path = tmp_path / "api.json"
+    path.write_text(json.dumps(given), encoding="utf-8")
+    ways = [given, json.dumps(given), b"\xef\xbb\xbf" + json.dumps(given).encode(), path, str(path)]
+    assert len({openapi_tools(way)["it"].definition.digest for way in ways}) == 1
+
+
+def laughs(levels):
+    """Aliases of aliases: some lines that stand for ten to the power of ``levels`` values."""
+    lines = ["openapi: 3.0.0", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    more = [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]" for at in range(1, levels)]
+    return "\n".join(lines + more)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (laughs(9), "more than 5,000,000 values once its aliases are written out"),
+        ("openapi: 3.0.0\na: &a [*a]", "holds itself"),
+        ("openapi: 3.0.0\na: !!python/object/apply:os.system [ls]", "neither JSON nor YAML"),
+        ("openapi: 3.0.0\n a: b: c", "neither JSON nor YAML"),
+        ("a: 1\n---\nb: 2", "neither JSON nor YAML"),
+        ('{"openapi": "3.0.0", }x', "is not JSON"),
+        ("[1]\n", "it is a list"),
+        ("{}", "no key 'openapi'"),
+        (b"\xff\xfe\n", "not UTF-8"),
+        ("[" * 100_000, "nested too deeply|not JSON"),
+        ('{"openapi": "3.0.0", "x": ' + "[" * 300 + "]" * 300 + "}", "deeper than 200"),
+        ({"swagger": "2.0", "paths": {}}, "Swagger 2.0, not OpenAPI 3; convert it first"),
+        ({"openapi": "4.0.0"}, "'4.0.0' is not supported"),
+        ({"openapi": 3}, "is not supported"),
+        ({"openapi": "3.0.0", "paths": []}, "its 'paths' is a list"),
+        ([], "it is a list"),
+        ({"info": {}}, "no key 'openapi'"),
+    ],
+)
+def test_what_is_no_description_is_refused(given, why):
+    """The message says what is wrong and, for Swagger, what to do."""
+    with pytest.raises(DefinitionError, match=why):
+        openapi_tools(given)
+
+
+def test_data_that_hold_themselves_are_refused():
+    """A Python object may be a circle; that is told, not walked for ever."""
+    given = {"openapi": "3.0.0", "paths": {}}
+    given["paths"]["/x"] = given
+    with pytest.raises(DefinitionError, match="holds itself"):
+        openapi_tools(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("https://example.com/openapi.json", "is a URL, and nothing is fetched"),
+        ("no/such/file.json", "can not be read"),
+        (Path("/"), "can not be read"),
+        ("a" * 5000, "can not be read"),
+    ],
+)
+def test_what_can_not_be_read_is_refused(given, why):
+    """Files are read, URLs are the caller's to fetch."""
+    with pytest.raises(UsageError, match=why):
+        openapi_tools(given)
+
+
+def test_yaml_without_its_extra_says_what_to_install(monkeypatch, make):
+    """JSON needs nothing; for YAML the error names the pip line."""
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[openapi\]"'):
+        openapi_tools(YAML)
+    assert len(openapi_tools(json.dumps(make.operation()))) == 1
+
+
+def test_odd_data_are_put_right(make):
+    """NaN, half surrogates and keys that are no text do not keep a definition out of a store."""
+    parameter = make.parameter("a", "query", {"enum": ["\ud800", float("nan")], "default": 1.5})
+    given = make.operation(parameters=[parameter], summary="bad \udfff", responses={200: {}})
+    for way in (given, json.dumps(given)):
+        (tool,) = openapi_tools(way)
+        assert len(tool.definition.digest) == 64
+        assert tool.definition.signature.properties["a"]["enum"] == ["?", None]
+
+
+def test_recognising_a_description():
+    """Of any version, so that Swagger is refused by name rather than as a broken catalogue."""
+    assert is_openapi({"openapi": "3.0.0"})
+    assert is_openapi({"swagger": "2.0"})
+    assert not is_openapi({"name": "x"})
+    assert not is_openapi([])
+    assert read_document({"openapi": "3.1.0"}).root == {"openapi": "3.1.0"}
+
+
+BAD_OPERATIONS = {
+    "no object": 7,
+    "no list of parameters": {"parameters": {"a": 1}},
+    "no parameter": {"parameters": [3]},
+    "no name": {"parameters": [{"in": "query"}]},
+    "no place": {"parameters": [{"name": "a", "in": "body"}]},
+    "no style": {"parameters": [{"name": "a", "in": "query", "style": "matrix"}]},
+    "no JSON": {"parameters": [{"name": "a", "in": "query", "content": {"text/csv": {}}}]},
+    "nowhere": {"parameters": [{"$ref": "#/components/parameters/none"}]},
+    "an anchor": {"parameters": [{"name": "a", "in": "query", "schema": {"$ref": "#here"}}]},
+    "no body": {"requestBody": []},
+    "no content": {"requestBody": {"content": {}}},
+    "no security": {"security": {"a": []}},
+    "no requirement": {"security": ["a"]},
+    "no server": {"servers": [{"url": "gopher://x"}]},
+}
+
+
+@pytest.mark.parametrize("kind", BAD_OPERATIONS)
+def test_a_bad_operation_does_not_spoil_the_others(make, kind):
+    """It is in the report with a reason and a place; the good one is a tool."""
+    good = {"operationId": "good"}
+    found = openapi_tools(make.document({"/x": {"post": BAD_OPERATIONS[kind], "get": good}}))
+    assert [tool.name for tool in found] == ["good"]
+    (entry,) = found.report.unusable
+    assert (entry.label, entry.pointer) == ("POST /x", "/paths/~1x/post")
+    assert len(entry.reason) > 10
+
+
+@pytest.mark.parametrize("item", [None, 3, [], {"$ref": "#/nowhere"}, {"$ref": "#/paths/~1x"}])
+def test_a_bad_path_does_not_spoil_the_others(make, item):
+    """A path that is no object, or leads nowhere or in a circle, is one entry of the report."""
+    found = openapi_tools(make.document({"/x": item, "/y": {"get": {"operationId": "good"}}}))
+    assert [tool.name for tool in found] == ["good"]
+    assert [entry.label for entry in found.report.unusable] == ["* /x"]
+
+
+def test_a_placeholder_without_a_parameter(make):
+    """A path can not be filled without knowing with what."""
+    (entry,) = openapi_tools(make.operation(path="/x/{id}")).report.unusable
+    assert "no path parameter is named so" in entry.reason

@@ -1,0 +1,484 @@
+"""Operations become tools: names, words, arguments, effects, results."""
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from agentkit.errors import UsageError
+from agentkit.interop.openapi import openapi_tools
+
+
+def only(found):
+    """The definition of the one tool."""
+    assert [entry.reason for entry in found.report.unusable] == []
+    (tool,) = found.tools
+    Draft202012Validator.check_schema(tool.definition.signature.parameters)
+    return tool.definition
+
+
+def test_words_and_origin_come_from_the_operation(make):
+    """Summary and description are the tool's words, the origin is a JSON pointer."""
+    definition = only(
+        openapi_tools(
+            make.operation(
+                path="/a/{b}",
+                parameters=[make.parameter("b", "path", description=" Which. ")],
+                summary="Look.",
+                description="Look closely.",
+                tags=["eyes"],
+            ),
+            reference="api.json",
+        )
+    )
+    assert definition.description.summary == "Look.\n\nLook closely."
+    assert definition.description.tags == ("eyes",)
+    assert definition.description.parameters == {"b": "Which."}
+    assert definition.origin.kind == "openapi"
+    assert definition.origin.reference == "api.json#/paths/~1a~1{b}/get"
+
+
+def test_a_long_description_is_shortened_and_told(make):
+    """Providers refuse texts over 1,024 characters; the report says that words are missing."""
+    found = openapi_tools(make.operation(description="word " * 400))
+    assert len(only(found).description.summary) <= 1000
+    assert [note.code for note in found.report.operations[0].notes] == ["description_shortened"]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("issues/list-for-repo", "issues_list_for_repo"),
+        ("getPet", "getPet"),
+        (None, "get_pets_petId"),
+        ("import", "import_"),
+        ("é", "get_pets_petId"),
+        ("a" * 80, "a" * 64),
+        (7, "get_pets_petId"),
+    ],
+)
+def test_names_are_mended(make, given, name):
+    """A tool's name is one that providers take and composites can call."""
+    item = {"get": {"operationId": given, "parameters": [make.parameter("petId", "path")]}}
+    found = openapi_tools(make.document({"/pets/{petId}": item}))
+    assert [tool.name for tool in found] == [name]
+    original = only(found).origin.original_name
+    assert original == (given if isinstance(given, str) and given != name else None)
+
+
+def test_names_that_collide_are_told_apart_and_reported(make):
+    """Two operations of one name are both kept, the second with a number and a note."""
+    paths = {
+        "/a": {"get": {"operationId": "list-all"}},
+        "/b": {"get": {"operationId": "list_all"}},
+    }
+    found = openapi_tools(make.document(paths), prefix="my_")
+    assert [tool.name for tool in found] == ["my_list_all", "my_list_all__2"]
+    assert [note.code for note in found.report.operations[1].notes] == ["name_taken"]
+
+
+def test_parameters_of_the_path_are_merged(make):
+    """An operation has the parameters of its path, and its own replace those of the same key."""
+    item = {
+        "parameters": [
+            make.parameter("id", "path"),
+            make.parameter("q", "query", {"type": "string"}),
+            {"$ref": "#/components/parameters/page"},
+        ],
+        "get": {
+            "operationId": "it",
+            "parameters": [make.parameter("q", "query", {"type": "number"})],
+        },
+    }
+    page = make.parameter("page", "query", {"type": "integer"})
+    definition = only(openapi_tools(make.document({"/x/{id}": item}, parameters={"page": page})))
+    properties = definition.signature.properties
+    assert list(properties) == ["id", "q", "page"]
+    assert properties["q"] == {"type": "number"}
+    assert definition.signature.required == ("id",)
+    assert definition.signature.parameters["additionalProperties"] is False
+
+
+def test_an_object_body_becomes_arguments(make):
+    """A model fills flat arguments best, so the properties of a body stand beside parameters."""
+    schema = {"$ref": "#/components/schemas/New"}
+    new = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}, "id": {"type": "integer"}},
+    }
+    found = openapi_tools(
+        make.operation(
+            "post",
+            "/x/{id}",
+            parameters=[make.parameter("id", "path")],
+            requestBody={"required": True, "content": {"application/json": {"schema": schema}}},
+            components={"schemas": {"New": new}},
+        )
+    )
+    definition = only(found)
+    assert list(definition.signature.properties) == ["id", "name", "body_id"]
+    assert definition.signature.required == ("id", "name")
+    (note,) = found.report.operations[0].notes
+    assert note.message == "the name 'id' is used twice; the one of the body is 'body_id'"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": {"type": "string"}},
+        {"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "string"}},
+        {"oneOf": [{"type": "object", "properties": {"a": {}}}, {"type": "string"}]},
+        {"type": "object", "properties": {"a": {}, "b": {}}, "minProperties": 1},
+        {"type": "object"},
+        {},
+    ],
+)
+def test_a_body_with_rules_of_its_own_stays_together(make, schema):
+    """Nothing that a body's schema says is lost by spreading it over arguments."""
+    content = {"application/json": {"schema": schema}}
+    body = {"required": True, "content": content, "description": "All."}
+    definition = only(openapi_tools(make.operation("post", requestBody=body)))
+    assert list(definition.signature.properties) == ["body"]
+    assert definition.signature.required == ("body",)
+    assert definition.description.parameters["body"] == "All."
+
+
+def test_an_optional_body_with_required_properties_stays_together(make):
+    """Otherwise the model could not leave the body out."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    body = {"required": False, "content": {"application/json": {"schema": schema}}}
+    found = openapi_tools(make.operation("post", requestBody=body))
+    definition = only(found)
+    assert list(definition.signature.properties) == ["body"]
+    assert definition.signature.required == ()
+    (note,) = found.report.operations[0].notes
+    assert (note.code, "it is optional" in note.message) == ("body_kept_whole", True)
+
+
+def test_a_body_that_forgets_to_say_so_is_required(make):
+    """Where a description leaves ``required`` out, its schema tells what a body needs."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    body = {"content": {"application/json": {"schema": schema}}}
+    definition = only(openapi_tools(make.operation("post", requestBody=body)))
+    assert list(definition.signature.properties) == ["a"]
+    assert definition.signature.required == ("a",)
+
+
+PET = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+TAIL = {"properties": {"tail": {"$ref": "#/components/schemas/Tail"}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"$ref": "#/components/schemas/Pet"}, TAIL]},
+        {"allOf": [{"allOf": [{"$ref": "#/components/schemas/Pet"}]}], **TAIL},
+        {"allOf": [{"$ref": "#/components/schemas/Pet"}, TAIL, PET]},
+        {"allOf": [TAIL, {"properties": {"name": {"description": "How it is called."}}}, PET]},
+        {"$ref": "#/components/schemas/Pet", **TAIL},
+    ],
+)
+def test_parts_of_an_object_body_are_put_together(make, schema):
+    """``allOf`` of plain objects is one object, whose properties become arguments."""
+    schemas = {"Pet": PET, "Tail": {"type": "object", "properties": {"curly": {}}}, "Other": {}}
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    given = make.operation(
+        "post", version="3.1.0", requestBody=body, components={"schemas": schemas}
+    )
+    definition = only(openapi_tools(given))
+    assert set(definition.signature.properties) == {"name", "tail"}
+    assert definition.signature.required == ("name",)
+    assert list(definition.signature.parameters["$defs"]) == ["Tail"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ([PET, {"properties": {"name": {"type": "integer"}}}], "its parts describe 'name'"),
+        ([PET, {"oneOf": [{"required": ["a"]}]}], "rules hold between its properties (oneOf)"),
+        ([PET, {"additionalProperties": {"type": "string"}}], "names that are not declared"),
+        ([PET, {"required": ["other"]}], "it requires 'other', which it does not describe"),
+    ],
+)
+def test_parts_that_contradict_each_other_stay_together(make, parts, why):
+    """What is more than a list of properties is one argument, and the report says why."""
+    schema = {"allOf": parts}
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    found = openapi_tools(make.operation("post", requestBody=body))
+    assert list(only(found).signature.properties) == ["body"]
+    (note,) = found.report.operations[0].notes
+    assert (note.code, why in note.message) == ("body_kept_whole", True)
+
+
+def test_operations_may_be_references(make):
+    """OpenAPI has no such thing, but descriptions that are split over many files do it."""
+    held = {"summary": "Look.", "parameters": [make.parameter("id", "path")]}
+    given = make.document({"/x/{id}": {"get": {"$ref": "#/components/x-held"}}})
+    given["components"]["x-held"] = held
+    found = openapi_tools(given, reference="api.json")
+    definition = only(found)
+    assert (definition.description.summary, definition.signature.required) == ("Look.", ("id",))
+    assert definition.origin.reference == "api.json#/paths/~1x~1{id}/get"
+    given["paths"]["/x/{id}"]["get"] = {"$ref": "#/nowhere"}
+    (entry,) = openapi_tools(given).report.unusable
+    assert (entry.label, entry.reason) == (
+        "GET /x/{id}",
+        "the reference '#/nowhere' points nowhere",
+    )
+
+
+@pytest.mark.parametrize("place", ["query", "cookie", "header"])
+def test_a_parameter_that_carries_a_key_is_no_argument(make, place):
+    """Descriptions often list the key among the parameters; a model never fills it."""
+    scheme = {"type": "apiKey", "in": place, "name": "key"}
+    given = make.operation(
+        parameters=[make.parameter("key", place), make.parameter("a", "query")],
+        security=[{"it": []}],
+        components={"securitySchemes": {"it": scheme}},
+    )
+    found = openapi_tools(given)
+    assert list(only(found).signature.properties) == ["a"]
+    (note,) = found.report.operations[0].notes
+    assert (
+        note.message == f"the {place} parameter key carries a key, which comes from the environment"
+    )
+
+
+def test_a_token_in_the_query_is_no_argument(make):
+    """A bearer token is sent as a header, also where a description offers it as a parameter."""
+    given = make.operation(
+        parameters=[make.parameter("oauth_token", "query"), make.parameter("a", "query")],
+        security=[{"it": []}],
+        components={"securitySchemes": {"it": {"type": "oauth2", "flows": {}}}},
+    )
+    assert list(only(openapi_tools(given)).signature.properties) == ["a"]
+
+
+def test_a_cursor_is_not_counted_up(make):
+    """Where no answer is known to hold the next cursor, the rule does not invent how to get it."""
+    given = make.operation(parameters=[make.parameter("cursor", "query")])
+    (rule,) = only(openapi_tools(given)).description.usage_rules
+    assert "pass as `cursor` what an answer names as the place to go on from" in rule
+
+
+def test_a_long_name_keeps_its_start_and_its_end(make):
+    """The end of a long path is what tells it from its siblings."""
+    path = "/v2/monitoring/metrics/load_balancer/frontend/network/throughput/"
+    given = make.document({f"{path}{end}": {"get": {}} for end in ("bytes", "packets")})
+    names = [tool.name for tool in openapi_tools(given)]
+    assert names == [
+        "get_v2_monitoring_metrics_load_frontend_network_throughput_bytes",
+        "get_v2_monitoring_metrics_frontend_network_throughput_packets",
+    ]
+
+
+def test_a_large_definition_is_told(make):
+    """What costs a model thousands of tokens is in the report."""
+    names = [make.parameter(f"p{n}", "query", {"enum": ["x" * 200]}) for n in range(100)]
+    (entry,) = openapi_tools(make.operation(parameters=names)).report.mapped
+    assert [note.code for note in entry.notes] == ["large_parameters"]
+
+
+@pytest.mark.parametrize(
+    ("method", "effects", "asks"),
+    [
+        ("get", {"reads": True, "writes": False, "idempotent": True, "open_world": True}, False),
+        ("head", {"reads": True, "writes": False, "idempotent": True, "open_world": True}, False),
+        ("post", {"writes": True, "idempotent": False, "open_world": True}, False),
+        ("put", {"writes": True, "idempotent": True, "open_world": True}, False),
+        ("patch", {"writes": True, "idempotent": False, "open_world": True}, False),
+        (
+            "delete",
+            {"writes": True, "destructive": True, "idempotent": True, "open_world": True},
+            True,
+        ),
+    ],
+)
+def test_effects_come_from_the_method(make, method, effects, asks):
+    """HTTP says what methods do, so that deletions wait for a person."""
+    (tool,) = openapi_tools(make.operation(method))
+    assert tool.definition.signature.effects.to_json() == effects
+    assert tool.needs_approval is asks
+
+
+def test_the_result_is_the_first_json_of_success(make):
+    """The lowest 2xx with JSON is the result; properties that are only written are not in it."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "s": {"type": "string", "writeOnly": True}},
+        "required": ["a", "s"],
+    }
+    responses = {
+        "default": {"content": {"application/json": {"schema": {"type": "string"}}}},
+        "201": {"content": {"text/csv": {}, "application/hal+json": {"schema": schema}}},
+    }
+    definition = only(openapi_tools(make.operation(responses=responses)))
+    assert definition.signature.result == {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "required": ["a"],
+    }
+
+
+def test_deprecated_and_unselected_operations_are_reported(make):
+    """Each operation is in the report once, whether or not it became a tool."""
+    paths = {
+        "/old": {"get": {"operationId": "old", "deprecated": True, "tags": ["a"]}},
+        "/new": {"get": {"operationId": "new", "tags": ["a"]}, "post": {"tags": ["b"]}},
+    }
+    given = make.document(paths)
+    statuses = {e.label: e.status for e in openapi_tools(given).report.operations}
+    assert statuses == {"GET /old": "deprecated", "GET /new": "mapped", "POST /new": "mapped"}
+    assert len(openapi_tools(given, include_deprecated=True)) == 3
+    assert [tool.name for tool in openapi_tools(given, tags=["a"])] == ["new"]
+    chosen = openapi_tools(given, operations=["POST /new"])
+    assert [tool.name for tool in chosen] == ["post_new"]
+    assert len(chosen.report.of_status("unselected")) == 2
+    with pytest.raises(UsageError, match="no operation 'GET /nwe'"):
+        openapi_tools(given, operations=["GET /nwe"])
+
+
+def test_requests_that_the_api_makes_are_told(make):
+    """Webhooks and callbacks are no tools, and the report says so."""
+    hook = {"{$request.body#/url}": {"post": {}}}
+    given = make.operation("post", version="3.1.0", callbacks={"done": hook})
+    given["webhooks"] = {"new": {"post": {}}}
+    report = openapi_tools(given).report
+    assert [note.code for note in report.notes] == ["webhooks_not_mapped"]
+    assert [note.pointer for note in report.operations[0].notes] == ["/paths/~1x/post/callbacks"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "result", "rule"),
+    [
+        (
+            ["cursor", "limit"],
+            {"properties": {"data": {}, "next_cursor": {}}},
+            (
+                "Results come in pages: pass the `next_cursor` of an answer as `cursor` to get the "
+                "next one; `limit` sets how much a page holds."
+            ),
+        ),
+        (
+            ["pageToken"],
+            {"properties": {"meta": {"type": "object", "properties": {"nextPageToken": {}}}}},
+            (
+                "Results come in pages: pass the `meta.nextPageToken` of an answer as `pageToken` to "
+                "get the next one."
+            ),
+        ),
+        (
+            ["page", "per_page"],
+            {"type": "array", "items": {}},
+            (
+                "Results come in pages: raise `page` to get the next one; `per_page` sets how much a "
+                "page holds."
+            ),
+        ),
+    ],
+)
+def test_paging_is_told(make, parameters, result, rule):
+    """A model learns from a usage rule how to get the next page."""
+    given = [make.parameter(name, "query") for name in parameters]
+    definition = only(
+        openapi_tools(make.operation(parameters=given, responses=make.answered(result)))
+    )
+    assert definition.description.usage_rules == (rule,)
+
+
+def test_no_paging_is_invented(make):
+    """A size alone, or an id that looks like nothing, is no paging."""
+    given = [make.parameter("limit", "query"), make.parameter("page", "header")]
+    assert only(openapi_tools(make.operation(parameters=given))).description.usage_rules == ()
+
+
+def test_headers_that_frame_a_request_are_not_left_to_a_model(make):
+    """Authorization is governed elsewhere, and Host or Transfer-Encoding could forge a request."""
+    names = ["Authorization", "Accept", "Host", "Transfer-Encoding", "X-Key", "X-Fine"]
+    found = openapi_tools(
+        make.operation(
+            parameters=[make.parameter(name, "header") for name in names],
+            security=[{"key": []}],
+            components={
+                "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "x-key"}}
+            },
+        )
+    )
+    assert list(only(found).signature.properties) == ["X_Fine"]
+    codes = [note.code for note in found.report.operations[0].notes]
+    assert codes == ["parameter_left_out"] * 5 + ["renamed"]
+
+
+SERVERS = [
+    {"url": "https://a.example.com/v1/"},
+    {
+        "url": "https://{region}.example.com/{base}",
+        "variables": {"region": {"default": "eu", "enum": ["eu", "us"]}, "base": {"default": "v2"}},
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "url"),
+    [
+        ({}, "https://a.example.com/v1"),
+        ({"server": 1}, "https://eu.example.com/v2"),
+        ({"server": 1, "server_variables": {"region": "us"}}, "https://us.example.com/v2"),
+        ({"server": "http://localhost:1/x/"}, "http://localhost:1/x"),
+    ],
+)
+def test_the_caller_chooses_the_server(make, options, url):
+    """By index and variables among the document's, or by a URL of the caller's own."""
+    assert openapi_tools(make.operation() | {"servers": SERVERS}, **options).report.server == url
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"server": 2}, "there is no server 2; the document has 2"),
+        ({"server": 1, "server_variables": {"region": "x"}}, "one of .*, not 'x'"),
+        ({"server": "ftp://a"}, "no http or https URL"),
+        ({"server": "https://me:secret@a"}, "user and password"),
+        ({"server": "https://a?x=1"}, "has a query"),
+    ],
+)
+def test_a_server_that_can_not_be_is_refused(make, options, why):
+    """The caller's mistake is told at once."""
+    with pytest.raises(UsageError, match=why):
+        openapi_tools(make.operation() | {"servers": SERVERS}, **options)
+
+
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        ({"servers": [{"url": "/v3"}]}, "https://a.example.com/v3"),
+        ({"servers": [{"url": "v3"}]}, "https://a.example.com/docs/v3"),
+        ({"servers": []}, "https://a.example.com"),
+        ({}, "https://a.example.com"),
+    ],
+)
+def test_relative_servers_start_from_the_documents_url(make, said, url):
+    """A relative server, or none as FastAPI writes it, needs the document's URL or the caller's."""
+    given = {name: part for name, part in make.operation().items() if name != "servers"} | said
+    assert [note.code for note in openapi_tools(given).report.notes] == ["no_server"]
+    found = openapi_tools(given, reference="https://a.example.com/docs/openapi.json")
+    assert found.report.server == url
+
+
+def test_the_report_is_json(make):
+    """The report can be kept and shown elsewhere."""
+    record = openapi_tools(make.operation("trace")).report.to_json()
+    (entry,) = record["operations"]
+    assert entry["status"] == "unusable"
+    assert entry["reason"] == "TRACE operations are not mapped: they are not for tools"
+    assert entry["pointer"] == "/paths/~1x/trace"
+
+
+def test_what_stands_beside_a_schema_goes_into_it(make):
+    """Examples and the mark ``deprecated`` of a parameter are told in the schema of its argument."""
+    beside = {"example": "Oslo", "deprecated": True}
+    (tool,) = openapi_tools(make.operation(parameters=[make.parameter("q", "query", **beside)]))
+    assert tool.definition.signature.properties["q"] == {
+        "type": "string",
+        "examples": ["Oslo"],
+        "deprecated": True,
+    }
