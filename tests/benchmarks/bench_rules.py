@@ -25,6 +25,7 @@ from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.executor import ExecutionPolicy, Executor
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import Limits
+from agentkit.composites import RuleChecker
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall
 from agentkit.tools import Specification, Tool, ToolDefinition
@@ -36,7 +37,6 @@ from agentkit.tools.rules import (
     OneOf,
     Requires,
     Rule,
-    RuleChecker,
 )
 from agentkit.tools.validation import ArgumentValidator
 

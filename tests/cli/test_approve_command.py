@@ -10,7 +10,7 @@ import pytest
 from agentkit.interop.mcp import McpServer, approved_in
 from agentkit.library import open_store
 
-SERVER = Path(__file__).parent.parent / "mcp" / "servers" / "raw.py"
+SERVER = Path(__file__).parent.parent / "interop" / "mcp" / "servers" / "raw.py"
 
 
 def entry(name, description="Does it.", **more):

@@ -190,7 +190,7 @@ def test_json_files_are_edited_too(tmp_path):
 def test_without_pyyaml_the_extra_is_named(tmp_path):
     """Where PyYAML is absent, the error says what to install; JSON needs nothing."""
     program = (
-        "import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]\n"
+        "import sys; sys.modules['yaml'] = None  # as if it were absent\n"
         "from agentkit.library.directory import open_directory\n"
         f"open_directory('dir:{tmp_path}/json?format=json')\n"
         f"open_directory('dir:{tmp_path}/yaml')"

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit import ToolDefinition
+from agentkit.composites import RuleChecker, rule_problems
 from agentkit.evolution.proposals.evidence.rule_of import rule_of
 from agentkit.evolution.proposals.stated.ranges import stated_ranges
 from agentkit.models.grammar.schema import grammar_schema
 from agentkit.tools.definition import Example, Specification
 from agentkit.tools.rules import (
     Between,
-    RuleChecker,
     narrowed_schema,
     rule_from_json,
-    rule_problems,
     rule_sentence,
     rule_to_json,
 )

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import ToolDefinition
+from agentkit.composites import RuleChecker, rule_problems
 from agentkit.tools.definition import Example, Specification
 from agentkit.tools.rules import (
     Between,
@@ -17,8 +18,6 @@ from agentkit.tools.rules import (
     Form,
     OneOf,
     Requires,
-    RuleChecker,
-    rule_problems,
 )
 
 HUGE = 10**400

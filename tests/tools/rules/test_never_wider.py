@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
+from agentkit.composites import RuleChecker
 from agentkit.tools import Signature, Specification, ToolDefinition
 from agentkit.tools.formats import FORMATS
 from agentkit.tools.rules import (
@@ -16,7 +17,6 @@ from agentkit.tools.rules import (
     Form,
     OneOf,
     Requires,
-    RuleChecker,
     narrowed_schema,
     why_unstated,
 )

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from agentkit.composites import RuleChecker
 from agentkit.tools import Signature, Specification, ToolDefinition
 from agentkit.tools.rules import (
     Between,
@@ -15,7 +16,6 @@ from agentkit.tools.rules import (
     Form,
     OneOf,
     Requires,
-    RuleChecker,
 )
 
 PERIODS = OneOf(parameter="periods", values=(36, 48, 60))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentkit.composites import rule_problems
 from agentkit.composites.rule_validity import RuleProblemCode
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
@@ -21,7 +22,6 @@ from agentkit.tools.rules import (
     Form,
     OneOf,
     Requires,
-    rule_problems,
 )
 
 TOOL = ToolDefinition(
