@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates.decision import GateRules
+from agentkit.evolution.gates import GateRules
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.retrieval.cascade import CascadeRetriever
 

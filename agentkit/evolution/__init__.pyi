@@ -1,9 +1,6 @@
-from .gates.decision import (
-    GateReport as GateReport,
-)
-from .gates.decision import (
-    GateRules as GateRules,
-)
+from .compare import EpisodeGates as EpisodeGates
+from .gates import GateReport as GateReport
+from .gates import GateRules as GateRules
 from .insertion.judge import ModelJudge as ModelJudge
 from .insertion.outcome import (
     Added as Added,
@@ -33,7 +30,6 @@ from .learning.unmatched import (
 from .learning.unmatched import (
     unmatched_words as unmatched_words,
 )
-from .lifecycle.assessing import EpisodeGates as EpisodeGates
 from .lifecycle.ledger import Ledger as Ledger
 from .lifecycle.policy import LifecyclePolicy as LifecyclePolicy
 from .lifecycle.record import ProposalRecord as ProposalRecord

@@ -10,7 +10,8 @@ from functools import partial
 from agentkit.composites.limits import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.compare import Assess
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insertion.decision import Addition, Merger, told
 from agentkit.evolution.insertion.duplicates import Judge
 from agentkit.evolution.insertion.insert import Procedure, decide
@@ -21,7 +22,6 @@ from agentkit.evolution.learning.lessons import Teaching, lessons_of
 from agentkit.evolution.learning.report import LearnReport
 from agentkit.evolution.learning.rules import LearningRules
 from agentkit.evolution.learning.uses import Passed, has_passed, uses_of
-from agentkit.evolution.lifecycle.assessing import Assess
 from agentkit.evolution.lifecycle.cycle import Advance, Lifecycle
 from agentkit.evolution.lifecycle.editing import edit_step, restoring_step
 from agentkit.evolution.lifecycle.journal import Journal, LibraryStore

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from agentkit.errors import CompositeError, UsageError
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.lifecycle.differences import Difference, differences
 from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.lifecycle.moves import command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.proposals.proposal import ProposalState, Stream
@@ -149,8 +149,8 @@ def gate_words(report: GateReport) -> str:
     A gate that has no words of its own, or a report without its numbers, keeps its reason.
 
     Example:
-        >>> from agentkit.evolution.gates.decision import PairedScore
-        >>> from agentkit.evolution.gates.offline import offline_gate
+        >>> from agentkit.evolution.gates import PairedScore
+        >>> from agentkit.evolution.gates import offline_gate
         >>> pairs = [PairedScore(task=str(n), control=n % 2, candidate=1) for n in range(30)]
         >>> print(gate_words(offline_gate(pairs)))
         15 of 30 held-out tasks right before, 30 after: +50.0 points, 90% interval +36.7 to +66.7.

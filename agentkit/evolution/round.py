@@ -21,11 +21,15 @@ from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.decided import decided_before
-from agentkit.evolution.gates.decision import GateReport, GateRules, PairedScore
-from agentkit.evolution.gates.elond import Elond
-from agentkit.evolution.gates.offline import NAME as OFFLINE
-from agentkit.evolution.gates.offline import offline_gate
-from agentkit.evolution.gates.reuse import with_uses
+from agentkit.evolution.gate_statistics import Elond
+from agentkit.evolution.gates import (
+    OFFLINE,
+    GateReport,
+    GateRules,
+    PairedScore,
+    offline_gate,
+    with_uses,
+)
 from agentkit.evolution.learning.rules import LearningRules
 from agentkit.evolution.learning.uses import has_passed
 from agentkit.evolution.lifecycle.cycle import Advance

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.learning.report import LearnReport
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.proposals.proposal import ProposalState

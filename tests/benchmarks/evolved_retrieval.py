@@ -39,8 +39,7 @@ from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Verdict
 from agentkit.errors import ModelError
 from agentkit.evolution import ToolManager, unmatched_words
-from agentkit.evolution.gates.bystanders import bystander_gate
-from agentkit.evolution.gates.decision import GateReport, PairedSelection
+from agentkit.evolution.gates import GateReport, PairedSelection, bystander_gate
 from agentkit.evolution.learning.unmatched import vocabulary
 from agentkit.evolution.learning.variety import words_of
 from agentkit.evolution.proposals.evolution_stream import EvolutionStream

@@ -11,9 +11,9 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
 from agentkit.errors import ModelConnectionError, UsageError
 from agentkit.evolution import ToolManager
+from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.gates import GateRules, PairedScore
 from agentkit.evolution.learning.rules import LearningRules
-from agentkit.evolution.lifecycle.assessing import EpisodeGates
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.mining.miner import MiningRules
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer

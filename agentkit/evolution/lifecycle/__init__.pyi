@@ -1,4 +1,4 @@
-from .assessing import EpisodeGates as EpisodeGates
+from . import EpisodeGates as EpisodeGates
 from .cycle import Advance as Advance
 from .differences import Difference as Difference
 from .judging import (

@@ -13,6 +13,8 @@ from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.insertion.reading import check_composite
 from agentkit.evolution.insertion.refusal import Refused
 from agentkit.evolution.insertion.trial import call_text
+from agentkit.library.chain import EventDraft
+from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.tools.definition import ToolDefinition
@@ -143,4 +145,23 @@ def is_wording(before: ToolDefinition, after: ToolDefinition) -> bool:
         description=before.description,
         specification=replace(after.specification, text=told.text, complexity=told.complexity),
         examples=before.examples,
+    )
+
+
+def marks(
+    author: Author, changed: ToolDefinition, above: Above, *, version: int
+) -> tuple[EventDraft, ...]:
+    """That the composites above that nobody could try wait for re-validation."""
+    after = {definition.name: definition for definition in above.repinned}
+    return tuple(
+        EventDraft(
+            kind="marked",
+            author=author,
+            reason=f"{changed.name!r} changed, and {why}",
+            tool_name=name,
+            library_version=version,
+            digest_after=after[name].digest,
+            facts={"child": changed.name},
+        )
+        for name, why in above.unknown.items()
     )

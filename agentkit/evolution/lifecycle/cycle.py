@@ -9,10 +9,10 @@ from typing import Any
 from agentkit.composites.limits import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import ModelError, StoreError, UsageError
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.compare import Assess
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insertion.insert import Procedure
 from agentkit.evolution.insertion.policy import InsertPolicy
-from agentkit.evolution.lifecycle.assessing import Assess
 from agentkit.evolution.lifecycle.consenting import approval, judgement, record_of, refusal
 from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.journal import Journal

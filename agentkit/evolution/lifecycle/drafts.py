@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.lifecycle.screening import Screened
 from agentkit.evolution.proposals.proposal import Proposal, ProposalState, UnreadableProposal

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agentkit.evolution.gates.decision import Decision, GateReport
+from agentkit.evolution.gates import Decision, GateReport
 from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord

@@ -8,9 +8,9 @@ from typing import Any
 
 from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import LibraryError
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insertion.policy import InsertPolicy
-from agentkit.evolution.lifecycle.ancestors import Above, look_above
+from agentkit.evolution.lifecycle.ancestors import Above, look_above, marks
 from agentkit.evolution.lifecycle.drafts import Scribe, screening_facts
 from agentkit.evolution.lifecycle.ledger import EXPERIMENTS
 from agentkit.evolution.lifecycle.moves import Enter, Move, Wait, next_move, recorded_reports
@@ -229,25 +229,6 @@ def _active(
         evidence=record.events[0].evidence,
         digest_before="" if screened.base is None else screened.base.digest,
         digest_after=screened.candidate.digest,
-    )
-
-
-def marks(
-    author: Author, changed: ToolDefinition, above: Above, *, version: int
-) -> tuple[EventDraft, ...]:
-    """That the composites above that nobody could try wait for re-validation."""
-    after = {definition.name: definition for definition in above.repinned}
-    return tuple(
-        EventDraft(
-            kind="marked",
-            author=author,
-            reason=f"{changed.name!r} changed, and {why}",
-            tool_name=name,
-            library_version=version,
-            digest_after=after[name].digest,
-            facts={"child": changed.name},
-        )
-        for name, why in above.unknown.items()
     )
 
 

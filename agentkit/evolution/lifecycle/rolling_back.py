@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
-from agentkit.evolution.lifecycle.ancestors import Above, is_wording
+from agentkit.evolution.lifecycle.ancestors import Above, is_wording, marks
 from agentkit.evolution.lifecycle.consenting import record_of
 from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.evolution.lifecycle.promoting import marks
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.library.chain import EventDraft

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError
-from agentkit.evolution.lifecycle import drafts
-from agentkit.evolution.lifecycle.drafts import Scribe
+from agentkit.evolution.lifecycle.drafts import Scribe, proposed, unreadable
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import Consent, proposer_name
 from agentkit.evolution.lifecycle.rejecting import rejection
@@ -110,7 +109,7 @@ async def taken_in(
     by: RejectedBy
     needs: tuple[Consent, ...] = ()
     if isinstance(suggestion, UnreadableProposal):
-        first = drafts.unreadable(suggestion, proposal_id, version=version)
+        first = unreadable(suggestion, proposal_id, version=version)
         failed, by = suggestion.failed, "unreadable"
         is_rejected = True
     else:
@@ -118,7 +117,7 @@ async def taken_in(
         screened = await screen.look(
             candidate, base, on, sources=sources, proposal=suggestion, episodes=episodes
         )
-        first = drafts.proposed(suggestion, screened, version=version)
+        first = proposed(suggestion, screened, version=version)
         failed, by, needs = screened.failed, screened.by, screened.needs
         is_rejected = bool(failed)
     proposer = proposer_name(suggestion.stream, suggestion.author)

@@ -10,7 +10,7 @@ from typing import Any
 from agentkit.composites.codec import program_to_json
 from agentkit.composites.effects import join_effects
 from agentkit.composites.render import render
-from agentkit.evolution.mining import naming
+from agentkit.evolution.mining.naming import words
 from agentkit.evolution.mining.lifting import Lifting
 from agentkit.evolution.mining.patterns import Occurrence
 from agentkit.evolution.mining.program import Slot
@@ -242,7 +242,7 @@ def _summary(steps: Sequence[ToolDefinition]) -> str:
 
 
 def _sentence(child: ToolDefinition) -> str:
-    text = " ".join(child.description.summary.split()) or " ".join(naming.words(child.name))
+    text = " ".join(child.description.summary.split()) or " ".join(words(child.name))
     text = text.removeprefix(f"{len(child.signature.children)} calls in one. ")
     first = text.split(". ")[0].rstrip(".")
     if len(first) > _LONGEST_SENTENCE:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from agentkit.composites import ir
 from agentkit.composites.decoding import is_text
 from agentkit.composites.literals import literal_of
-from agentkit.evolution.mining import naming
+from agentkit.evolution.mining.naming import identifier, qualifiers, variable_names, words
 from agentkit.evolution.mining.ordering import Ordering
 from agentkit.evolution.mining.patterns import Occurrence, Pattern
 from agentkit.evolution.mining.program import ProgramWriter, Slot, arguments_in_order, written_names
@@ -255,7 +255,7 @@ def _fed(pattern: Pattern) -> list[str]:
     for tool in {step.tool for step in pattern.steps}:
         same = [at for at, step in enumerate(pattern.steps) if step.tool == tool]
         if len(same) > 1:
-            for at, text in zip(same, naming.qualifiers([names[at] for at in same]), strict=True):
+            for at, text in zip(same, qualifiers([names[at] for at in same]), strict=True):
                 found[at] = text
     return found
 
@@ -273,8 +273,8 @@ def _parameters(
         (call, name), *_ = group
         text = name
         if wanted.count(name) > 1:
-            text = f"{fed[call] or '_'.join(naming.words(pattern.steps[call].tool))}_{name}"
-        text = naming.identifier(text, taken=taken)
+            text = f"{fed[call] or '_'.join(words(pattern.steps[call].tool))}_{name}"
+        text = identifier(text, taken=taken)
         taken.append(text)
         value = defaults.get(group[0], ...)
         default = ir.Constant(value=value) if value is not ... and _is_literal(value) else None
@@ -285,5 +285,5 @@ def _parameters(
 def _result_keys(pattern: Pattern, returned: Sequence[int], fed: Sequence[str]) -> tuple[str, ...]:
     if len(returned) == 1:
         return ()
-    names = naming.variable_names([step.tool for step in pattern.steps], fed)
+    names = variable_names([step.tool for step in pattern.steps], fed)
     return tuple(names[call] for call in returned)

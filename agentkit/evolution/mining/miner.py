@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentkit.evolution.mining import naming
+from agentkit.evolution.mining.naming import tool_name
 from agentkit.evolution.mining.candidates import ExampleRules, MinedComposite, candidate_of
 from agentkit.evolution.mining.lifting import LiftingRules
 from agentkit.evolution.mining.ordering import IsReadOnly
@@ -140,7 +140,7 @@ def _round(
 
 def _name(choice: Choice, taken: set[str]) -> str:
     parameters = {parameter.name for parameter in choice.lifting.parameters}
-    wanted = naming.tool_name([step.tool for step in choice.lifting.pattern.steps])
+    wanted = tool_name([step.tool for step in choice.lifting.pattern.steps])
     name = distinct_name(wanted, taken | parameters)
     taken.add(name)
     return name

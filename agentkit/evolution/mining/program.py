@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from agentkit.composites import ir
 from agentkit.composites.literals import literal_of
-from agentkit.evolution.mining import naming
+from agentkit.evolution.mining.naming import identifier, variable_names
 from agentkit.evolution.mining.patterns import Link, Pattern
 
 Slot: TypeAlias = tuple[int, str]
@@ -54,8 +54,8 @@ class ProgramWriter:
         parameters = [part.name for part in self.filled.values() if isinstance(part, ir.Name)]
         taken = [*written_names(self.pattern), *parameters]
         variables: list[str] = []
-        for name in naming.variable_names([step.tool for step in self.pattern.steps], self.fed):
-            variables.append(naming.identifier(name, taken=[*taken, *variables]))
+        for name in variable_names([step.tool for step in self.pattern.steps], self.fed):
+            variables.append(identifier(name, taken=[*taken, *variables]))
         return variables
 
     def _call(self, at: int, variables: Sequence[str]) -> ir.Call:

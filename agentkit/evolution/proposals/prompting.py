@@ -44,7 +44,7 @@ class Prompt:
             >>> Prompt.shipped("feedback_v1").hash == Prompt.shipped("feedback_v1").hash
             True
         """
-        file = files("agentkit.evolution.proposals").joinpath("prompts", f"{name}.txt")
+        file = files("agentkit.evolution.proposers").joinpath("prompts", f"{name}.txt")
         return cls(name=name, text=file.read_text(encoding="utf-8"))
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentkit._version import __version__
 from agentkit.errors import ArtifactError, StoreError, ToolNotFoundError
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.lifecycle.record import ProposalRecord

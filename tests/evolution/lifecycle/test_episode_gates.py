@@ -6,8 +6,8 @@ import pytest
 
 from agentkit import Episode
 from agentkit.episodes import Verdict
-from agentkit.evolution.gates.decision import GateRules
-from agentkit.evolution.lifecycle.assessing import EpisodeGates
+from agentkit.evolution.compare import EpisodeGates
+from agentkit.evolution.gates import GateRules
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 
 

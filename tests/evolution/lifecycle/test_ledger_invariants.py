@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.lifecycle.judging import Judgement
 from agentkit.evolution.lifecycle.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy

@@ -6,7 +6,7 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.errors import UsageError
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.lifecycle.judging import Judgement
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.library.events import Author

@@ -15,7 +15,7 @@ from agentkit.errors import (
     StoreError,
     UsageError,
 )
-from agentkit.evolution.gates import shadow_pairs, shadow_tokens
+from agentkit.evolution.compare import shadow_pairs, shadow_tokens
 from agentkit.evolution.serving import LedgerWatch, ShadowLimits, ShadowRunner
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, Usage

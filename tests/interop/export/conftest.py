@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentkit import ToolDefinition, open_store
 from agentkit.evolution import ToolManager
-from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.library import Author, LibraryChange, Store

@@ -10,7 +10,8 @@ planner" (CoCoDA, section 3.3).
 
 from __future__ import annotations
 
-from agentkit.evolution.proposals import perfection
+from agentkit.evolution.proposals.perfection import is_imperfect as is_imperfect_episode
+from agentkit.evolution.proposals.perfection import is_perfect as is_perfect_episode
 from agentkit_training.rewards.composites import SAVED_CALLS
 from agentkit_training.rollout.samples import Rollout
 
@@ -30,7 +31,7 @@ def is_perfect(rollout: Rollout) -> bool:
     """
     if rollout.fault or not rollout.passed or result_reward(rollout) != 1:
         return False
-    return all(perfection.is_perfect(one) for one in rollout.episodes if one.verdict is not None)
+    return all(is_perfect_episode(one) for one in rollout.episodes if one.verdict is not None)
 
 
 def is_imperfect(rollout: Rollout) -> bool:
@@ -40,6 +41,6 @@ def is_imperfect(rollout: Rollout) -> bool:
     the two.
     """
     judged = any(
-        perfection.is_perfect(one) or perfection.is_imperfect(one) for one in rollout.episodes
+        is_perfect_episode(one) or is_imperfect_episode(one) for one in rollout.episodes
     )
     return judged and not rollout.fault and not is_perfect(rollout)

@@ -1,25 +1,48 @@
-"""What gates ask for, taken out of stored episodes by the labels in their ``metadata``.
+"""Compare a candidate with the active definition: scores out of episodes, and the gates on them.
 
-``experiment`` is the id of the proposal, ``arm`` is ``candidate`` or ``control``, and ``shadow_of``
-names the episode that a shadow run repeats. The order is that of time (``started_at``, then the id,
-so that equal times are put in order the same way each time). An episode that begins later never
-changes what was made of earlier ones; one that is *judged* late appears at its own place among
-them, so let the verifier keep up, or look only after it did.
-
-Set aside and counted are episodes without a verdict and those whose verdict has a fault, because
-neither says anything about the definitions. An episode without a verdict that ended in an error or
-at a limit counts as a failure: the user got no answer.
+Shadow runs and sessions of a canary are ordinary episodes with labels in their ``metadata``, so
+what was decided can be worked out again from them at any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import ARM, EXPERIMENT, SHADOW_OF, VIEW_OF
-from agentkit.evolution.gates.decision import Arm, ArmScore, PairedScore, PairedSelection
+from agentkit.evolution.gate_statistics import Elond
+from agentkit.evolution.gates import (
+    Arm,
+    ArmScore,
+    GateReport,
+    GateRules,
+    PairedScore,
+    PairedSelection,
+    bystander_gate,
+    canary_gate,
+    cost_gate,
+    shadow_gate,
+)
+from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.library.store import EpisodeFilter, EpisodeStore
+
+# --- What gates ask for, taken out of stored episodes by the labels in their ``metadata`` --------
+# ``experiment`` is the id of the proposal, ``arm`` is ``candidate`` or ``control``, and
+# ``shadow_of``
+# names the episode that a shadow run repeats. The order is that of time (``started_at``, then the
+# id,
+# so that equal times are put in order the same way each time). An episode that begins later never
+# changes what was made of earlier ones; one that is *judged* late appears at its own place among
+# them, so let the verifier keep up, or look only after it did.
+#
+# Set aside and counted are episodes without a verdict and those whose verdict has a fault, because
+# neither says anything about the definitions. An episode without a verdict that ended in an error
+# or
+# at a limit counts as a failure: the user got no answer.
+
 
 SetAside = Literal[
     "no_control",  # the repeated episode is not among those given
@@ -195,3 +218,69 @@ def _is_judged(episode: Episode) -> bool:
 
 def _passed(episode: Episode) -> float:
     return float(episode.verdict is not None and episode.verdict.passed)
+
+
+# --- What the gates say of a proposal that is being tried, from the episodes that are there b ----
+# What the gates say of a proposal that is being tried, from the episodes that are there by now.
+
+
+Assess: TypeAlias = Callable[[ProposalRecord, Ledger], Sequence[GateReport]]
+"""What the gates say of an open proposal; nothing for a stage that has no gate."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpisodeGates:
+    """The gates of the shadow and the canary stage, over the episodes of a store.
+
+    Shadow runs and sessions of a canary are ordinary episodes with labels, so what is decided can
+    be worked out again from them at any time. In shadow the gain has to be shown, at the level that
+    e-LOND gives the proposal; cost and other tools' requests have a veto, and hold nothing up while
+    they say nothing: where a tool has no neighbours they never would.
+
+    Attributes:
+        episodes: Where they are kept.
+        rules: The knobs of the gates.
+    """
+
+    episodes: EpisodeStore
+    rules: GateRules = field(default_factory=GateRules)
+
+    def __call__(self, record: ProposalRecord, ledger: Ledger) -> Sequence[GateReport]:
+        """What the gates say at the stage where a proposal is.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        if record.state == "shadow":
+            return self._shadow(record, ledger)
+        if record.state == "canary":
+            return (self._canary(record),)
+        return ()
+
+    def _shadow(self, record: ProposalRecord, ledger: Ledger) -> Sequence[GateReport]:
+        place = ledger.place_of(record.proposal_id)
+        elond = Elond(opened=place.number - 1, promoted=place.discoveries)
+        level = elond.level(self.rules.alpha)
+        name, both = record.proposal_id, self._both_arms(record)
+        gain = shadow_gate(shadow_pairs(both, name).scores, rules=self.rules, level=level)
+        selections = shadow_selections(both, name)
+        vetoes = (
+            cost_gate(shadow_tokens(both, name), measure="tokens", rules=self.rules),
+            bystander_gate(selections, tool=record.tool_name, rules=self.rules),
+        )
+        return (gain, *(veto for veto in vetoes if veto.decision != "wait"))
+
+    def _both_arms(self, record: ProposalRecord) -> list[Episode]:
+        """The shadow runs, and the episodes that they repeat."""
+        runs = list(self._labelled(record))
+        repeated = {run.metadata[SHADOW_OF] for run in runs if SHADOW_OF in run.metadata}
+        controls = (self.episodes.get(episode_id) for episode_id in sorted(repeated))
+        return [*runs, *(control for control in controls if control is not None)]
+
+    def _canary(self, record: ProposalRecord) -> GateReport:
+        found = canary_scores(self._labelled(record), record.proposal_id)
+        return canary_gate(found.scores, rules=self.rules)
+
+    def _labelled(self, record: ProposalRecord) -> Iterator[Episode]:
+        wanted = EpisodeFilter(labels={EXPERIMENT: record.proposal_id}, oldest_first=True)
+        return self.episodes.select(wanted)
