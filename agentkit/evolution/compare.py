@@ -25,8 +25,8 @@ from agentkit.evolution.gates import (
     cost_gate,
     shadow_gate,
 )
-from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.proposal import ProposalRecord
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 
 # --- What gates ask for, taken out of stored episodes by the labels in their ``metadata`` --------

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agentkit.episodes.redaction.secrets import KEY_FORMATS
-from agentkit.evolution.learning.private import SECRET_FIELD
+from agentkit.evolution.usage import SECRET_FIELD
 
 REDACTED = "<redacted>"
 """Stands where a secret was."""

@@ -16,7 +16,7 @@ from agentkit.evolution.compare import (
     shadow_tokens,
 )
 from agentkit.evolution.gates import shadow_gate
-from agentkit.evolution.serving import judged
+from agentkit.evolution.observers import judged
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit.evolution.learning import private_part
+from agentkit.evolution.usage import private_part
 
 
 @pytest.mark.parametrize(

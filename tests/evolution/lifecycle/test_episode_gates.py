@@ -7,8 +7,8 @@ import pytest
 from agentkit import Episode
 from agentkit.episodes import Verdict
 from agentkit.evolution.compare import EpisodeGates
+from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateRules
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 
 
 def episode(episode_id, passed, **labels):
