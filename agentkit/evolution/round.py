@@ -23,8 +23,7 @@ from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.decided import decided_before
 from agentkit.evolution.gates.decision import GateReport, GateRules, PairedScore
 from agentkit.evolution.gates.elond import Elond
-from agentkit.evolution.gates.offline import NAME as OFFLINE
-from agentkit.evolution.gates.offline import offline_gate
+from agentkit.evolution.gates.offline import NAME as OFFLINE, offline_gate
 from agentkit.evolution.gates.reuse import with_uses
 from agentkit.evolution.learning.rules import LearningRules
 from agentkit.evolution.learning.uses import has_passed

@@ -3,19 +3,13 @@ from .cycle import Advance as Advance
 from .differences import Difference as Difference
 from .judging import (
     ChangeJudge as ChangeJudge,
-)
-from .judging import (
     Judgement as Judgement,
 )
 from .ledger import Ledger as Ledger
 from .policy import LifecyclePolicy as LifecyclePolicy
 from .record import (
     ProposalRecord as ProposalRecord,
-)
-from .record import (
     ProposerRecord as ProposerRecord,
-)
-from .record import (
     TestPlace as TestPlace,
 )
 from .revalidating import Revalidation as Revalidation

@@ -6,8 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.gates import Elond, log_e_path

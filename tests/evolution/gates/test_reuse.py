@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.evolution.gates import GateReport, GateRules, PairedScore, offline_gate
 from agentkit.evolution.gates.reuse import MARKS, resemblance, task_marks, with_uses
