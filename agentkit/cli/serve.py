@@ -38,8 +38,7 @@ from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits
-from agentkit.server.running import is_loopback
-from agentkit.server.running import serve as serve_app
+from agentkit.server.running import is_loopback, serve as serve_app
 from agentkit.tools.tool import Tool
 
 EVOLVE_SECONDS = 30.0

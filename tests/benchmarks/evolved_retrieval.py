@@ -27,8 +27,7 @@ import asyncio
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean

@@ -7,8 +7,7 @@ import math
 from functools import cache
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.evolution.gate_statistics import log_money_path

@@ -7,8 +7,7 @@ from fractions import Fraction
 from functools import cache
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.evolution.gate_statistics import Evidence, evidence, log_e_path, log_e_value

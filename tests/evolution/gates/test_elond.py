@@ -6,8 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.gate_statistics import DECAY, Elond, evidence, gamma, log_e_path

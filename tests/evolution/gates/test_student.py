@@ -6,8 +6,7 @@ import math
 import statistics
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.evolution.gate_statistics import student_quantile, student_spread

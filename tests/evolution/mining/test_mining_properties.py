@@ -9,8 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import combinations, permutations
 
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+from hypothesis import event, given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.composites.parser import parse

@@ -6,8 +6,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.composites.checks import check_program

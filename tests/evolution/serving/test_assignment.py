@@ -8,8 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.evolution.serving import arm, bucket, experiment_for
 

@@ -10,8 +10,10 @@ planner" (CoCoDA, section 3.3).
 
 from __future__ import annotations
 
-from agentkit.evolution.proposers.streams import is_imperfect as is_imperfect_episode
-from agentkit.evolution.proposers.streams import is_perfect as is_perfect_episode
+from agentkit.evolution.proposers.streams import (
+    is_imperfect as is_imperfect_episode,
+    is_perfect as is_perfect_episode,
+)
 from agentkit_training.rewards.composites import SAVED_CALLS
 from agentkit_training.rollout.samples import Rollout
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Episode
 from agentkit.episodes import Evidence, Turn, Verdict
 from agentkit.errors import UsageError
-from agentkit.evolution.proposers.streams import is_imperfect as is_imperfect_episode
-from agentkit.evolution.proposers.streams import is_perfect as is_perfect_episode
+from agentkit.evolution.proposers.streams import (
+    is_imperfect as is_imperfect_episode,
+    is_perfect as is_perfect_episode,
+)
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit_training import Rollout
 from agentkit_training.rewards import (

@@ -55,7 +55,7 @@ def large_openapi_document(
         >>> sum(len(item) for item in document["paths"].values()) - len(document["paths"])
         12
     """
-    maker = _Maker(random.Random(seed), version=version, names=_names(-(-operations // 5)))  # noqa: S311 - no secret is made
+    maker = _Maker(random.Random(seed), version=version, names=_names(-(-operations // 5)))
     paths: dict[str, Any] = {}
     for (path, method, operation), _ in zip(maker.operations(), range(operations), strict=False):
         shared = [{"$ref": "#/components/parameters/version"}]

@@ -1,6 +1,6 @@
 """Writers that are killed (SIGKILL) in the middle of commits, and what they leave of a store.
 
-``python -m agentkit.testing.store_killer URL KILLS SEED`` prints JSON, or what it found on stderr.
+``python -m support.store_killer URL KILLS SEED`` prints JSON, or what it found on stderr.
 It is a program of its own because it forks, which costs milliseconds where a new Python costs a
 tenth of a second. Each writer first sends again what the one before it was sending when it died,
 then commits changes in turn: one that gives several tools a new text, one of events alone. It is
@@ -32,6 +32,7 @@ from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store
 from agentkit.tools.definition import Description, ToolDefinition
+from support.store_race import environment
 
 TOOLS = 5
 """Tools of each change; in every version all of them carry the same text."""
@@ -75,8 +76,8 @@ def kill_writers(url: str, kills: int, *, seed: int = 1) -> KillReport:
     Raises:
         KilledWriterError: Something was lost, doubled or torn.
     """
-    program = [sys.executable, "-m", "agentkit.testing.store_killer", url, str(kills), str(seed)]
-    ran = subprocess.run(program, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    program = [sys.executable, "-m", "support.store_killer", url, str(kills), str(seed)]
+    ran = subprocess.run(program, capture_output=True, text=True, check=False, env=environment())
     if ran.returncode != 0:
         raise KilledWriterError(ran.stderr)
     return KillReport(**json.loads(ran.stdout))
@@ -184,7 +185,7 @@ class _Killer:
 
     def __init__(self, url: str, seed: int) -> None:
         self._url = url
-        self._draw = random.Random(seed)  # noqa: S311 - moments, no secrets
+        self._draw = random.Random(seed)
         self._shared = _Shared()
         self._seen: LibraryEvent | None = None
         self._killed = self._in_commit = self._unanswered = 0
