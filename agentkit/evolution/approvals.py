@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.errors import UsageError
-from agentkit.evolution.checker import RejectedBy, Screen, Screened
+from agentkit.evolution.checker import CandidateChecker, CheckResult, RejectedBy
 from agentkit.evolution.decide import LifecyclePolicy, command
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.ledger import COUNTED, Ledger
@@ -19,7 +19,7 @@ from agentkit.evolution.proposal import (
     UnreadableProposal,
     outstanding,
 )
-from agentkit.evolution.repository import Position, Step
+from agentkit.evolution.repository import LibraryState, Step
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author, EventKind
@@ -71,7 +71,7 @@ class Scribe:
         return self.draft("assessed", report.reason, stage=stage, **report.to_json())
 
 
-def proposed(proposal: Proposal, screened: Screened, *, version: int) -> EventDraft:
+def proposed(proposal: Proposal, screened: CheckResult, *, version: int) -> EventDraft:
     """Somebody suggests a change."""
     return EventDraft(
         kind="proposed",
@@ -98,7 +98,7 @@ def unreadable(answer: UnreadableProposal, proposal_id: str, *, version: int) ->
     )
 
 
-def screening_facts(screened: Screened, base: str) -> dict[str, Any]:
+def screening_facts(screened: CheckResult, base: str) -> dict[str, Any]:
     """Who must agree, and the candidate where it was moved to another revision than ``base``."""
     facts: dict[str, Any] = {"needs": list(screened.needs)} if screened.needs else {}
     if screened.base is not None and not screened.failed and screened.base.digest != base:
@@ -215,7 +215,7 @@ def require_person(author: Author, deed: str) -> None:
 
 
 def approval(
-    on: Position, proposal_id: str, person: Author, reason: str, *, author: Author
+    on: LibraryState, proposal_id: str, person: Author, reason: str, *, author: Author
 ) -> Step | None:
     """A person agrees to a proposal; None when one has agreed already.
 
@@ -231,7 +231,7 @@ def approval(
 
 
 def judgement(
-    on: Position,
+    on: LibraryState,
     proposal_id: str,
     judge: Author,
     reason: str,
@@ -271,7 +271,7 @@ def judgement(
 
 
 def refusal(
-    on: Position, proposal_id: str, person: Author, reason: str, *, policy: LifecyclePolicy
+    on: LibraryState, proposal_id: str, person: Author, reason: str, *, policy: LifecyclePolicy
 ) -> Step | None:
     """A person says no to an open or quarantined proposal; None when it is rejected already.
 
@@ -315,7 +315,7 @@ def _undecided(ledger: Ledger, proposal_id: str) -> ProposalRecord:
 
 
 def _validated(
-    record: ProposalRecord, agreed: Consent, on: Position, author: Author
+    record: ProposalRecord, agreed: Consent, on: LibraryState, author: Author
 ) -> tuple[EventDraft, ...]:
     """The proposal comes on when nobody else has to agree."""
     if record.state != "proposed" or outstanding(record.needs, (*record.agreed, agreed)):
@@ -328,12 +328,12 @@ def _validated(
 
 
 async def release_step(
-    on: Position,
+    on: LibraryState,
     proposer: str,
     person: Author,
     reason: str,
     *,
-    screen: Screen,
+    screen: CandidateChecker,
     author: Author,
     sources: Callable[[ProposalRecord], tuple[str, ...]],
 ) -> Step | None:
@@ -380,10 +380,10 @@ async def release_step(
 
 async def _looked_at_anew(
     record: ProposalRecord,
-    on: Position,
+    on: LibraryState,
     person: Author,
     author: Author,
-    screen: Screen,
+    screen: CandidateChecker,
     *,
     sources: tuple[str, ...],
 ) -> tuple[EventDraft, ...]:
@@ -404,7 +404,7 @@ async def _looked_at_anew(
 
 
 def taken_up_again(
-    record: ProposalRecord, screened: Screened, by_person: Scribe, author: Author, why: str
+    record: ProposalRecord, screened: CheckResult, by_person: Scribe, author: Author, why: str
 ) -> tuple[EventDraft, ...]:
     """A proposal that a person lets in again stands where the checks bring it now.
 
@@ -431,13 +431,13 @@ def taken_up_again(
 
 
 async def overruling_step(
-    on: Position,
+    on: LibraryState,
     proposal_id: str,
     codes: Collection[str],
     person: Author,
     reason: str,
     *,
-    screen: Screen,
+    screen: CandidateChecker,
     author: Author,
     sources: tuple[str, ...] = (),
 ) -> Step | None:

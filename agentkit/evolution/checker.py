@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
 from agentkit.evolution.feedback import feedback_on, user_texts
-from agentkit.evolution.insert_outcomes import InsertPolicy, Merger, Refused, Rejected
+from agentkit.evolution.insert_outcomes import InsertPolicy, MergePlan, Refused, Rejected
 from agentkit.evolution.insertion import Procedure, Tried, check_data, decide, try_composite
 from agentkit.evolution.proposal import Consent, Proposal
 from agentkit.evolution.proposers.observed import (
@@ -21,7 +21,7 @@ from agentkit.evolution.proposers.observed import (
     refused_by_rules,
     rule_key,
 )
-from agentkit.evolution.repository import Position
+from agentkit.evolution.repository import LibraryState
 from agentkit.evolution.validation.foreign_texts import suspicions_of_all
 from agentkit.evolution.validation.origins import TRUSTED
 from agentkit.evolution.validation.overruling import is_overruled
@@ -387,7 +387,7 @@ RejectedBy = Literal["checks", "unreadable", "judge", "person", "gate", "library
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Screened:
+class CheckResult:
     """What a candidate comes to on the newest library.
 
     Attributes:
@@ -408,7 +408,7 @@ class Screened:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Screen:
+class CandidateChecker:
     """What candidates are looked at with.
 
     Attributes:
@@ -425,13 +425,13 @@ class Screen:
         self,
         candidate: ToolDefinition,
         base: str,
-        on: Position,
+        on: LibraryState,
         *,
         sources: tuple[str, ...] = (),
         overruled: tuple[FailedCheck, ...] = (),
         proposal: Proposal | None = None,
         episodes: Sequence[Episode] = (),
-    ) -> Screened:
+    ) -> CheckResult:
         """Move a candidate onto the newest revision of its tool, and check it there.
 
         Args:
@@ -455,10 +455,10 @@ class Screen:
         newest = tool.definition
         moved = self._moved(candidate, base, newest)
         if isinstance(moved, FailedCheck):
-            return Screened(candidate=candidate, base=newest, failed=(moved,), by="library")
+            return CheckResult(candidate=candidate, base=newest, failed=(moved,), by="library")
         if moved.digest == newest.digest:
             by: RejectedBy = "checks" if base == newest.digest else "library"
-            return Screened(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
+            return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
         change = ProposedChange(base=newest, candidate=moved, library=library, sources=sources)
         change = with_origins(change, proposal)
         report = self.validate(change)
@@ -467,7 +467,7 @@ class Screen:
         needs = set(report.needs)
         if proposal is not None and brings_back(on.ledger, self.revision, proposal):
             needs.add("person")
-        return Screened(
+        return CheckResult(
             candidate=moved,
             base=newest,
             failed=failed,
@@ -477,11 +477,11 @@ class Screen:
     async def _new(
         self,
         candidate: ToolDefinition,
-        on: Position,
+        on: LibraryState,
         sources: tuple[str, ...],
         overruled: tuple[FailedCheck, ...],
         proposal: Proposal | None,
-    ) -> Screened:
+    ) -> CheckResult:
         """A composite that is new: InsertTool says whether it works, the checks what its words are.
 
         Of these only the lexical ones apply, because the others compare with words that were there
@@ -489,18 +489,18 @@ class Screen:
         """
         decision = await decide(candidate, on.snapshot, self.inserting)
         if isinstance(decision, Rejected):
-            return Screened(candidate=candidate, failed=(_not_inserted(decision),))
-        if isinstance(decision, Merger):
-            return Screened(candidate=candidate, failed=(_duplicate(decision),), by="library")
+            return CheckResult(candidate=candidate, failed=(_not_inserted(decision),))
+        if isinstance(decision, MergePlan):
+            return CheckResult(candidate=candidate, failed=(_duplicate(decision),), by="library")
         change = with_origins(change_of_new(candidate, on.library, sources), proposal)
         report = self.validate(change)
         failed = (one for one in _standing(report.failed, overruled) if one.layer == "lexical")
         told = tuple(one for one in failed if one.code != "other_tool")
-        return Screened(candidate=decision.tool.definition, failed=told, needs=report.needs)
+        return CheckResult(candidate=decision.tool.definition, failed=told, needs=report.needs)
 
     async def _arrived(
-        self, candidate: ToolDefinition, on: Position, overruled: tuple[FailedCheck, ...]
-    ) -> Screened:
+        self, candidate: ToolDefinition, on: LibraryState, overruled: tuple[FailedCheck, ...]
+    ) -> CheckResult:
         """A tool of another library: what it says, whether it fits, what its worked calls show.
 
         A person must always agree: the import took what needs nobody's word.
@@ -510,18 +510,20 @@ class Screen:
         if tool is not None:
             is_same = tool.definition.digest in {candidate.digest, here.digest}
             failed = _no_change(candidate) if is_same else _name_taken(tool.definition)
-            return Screened(candidate=candidate, failed=(failed,), by="library")
+            return CheckResult(candidate=candidate, failed=(failed,), by="library")
         found = _standing(text_faults(candidate, self.inserting.policy), overruled)
         if found:
-            return Screened(candidate=candidate, failed=found, needs=("person",))
+            return CheckResult(candidate=candidate, failed=found, needs=("person",))
         waits_for = _undecided_child(candidate, on)
         if not waits_for and candidate.is_composite:
             found = await self._misfits(here, on)
-        return Screened(
+        return CheckResult(
             candidate=here, failed=found, by="library", needs=("person",), waits_for=waits_for
         )
 
-    async def _misfits(self, composite: ToolDefinition, on: Position) -> tuple[FailedCheck, ...]:
+    async def _misfits(
+        self, composite: ToolDefinition, on: LibraryState
+    ) -> tuple[FailedCheck, ...]:
         """Why a composite of another library can not serve in this one."""
         found = place_faults(composite, on.library)
         if found:
@@ -534,7 +536,7 @@ class Screen:
         )
         return broken_calls(composite.name, tried)
 
-    def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> Screened:
+    def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> CheckResult:
         was_there = self.revision(candidate.name, base) is not None
         near = library.nearest(candidate.name)
         hint = f"; it has {', '.join(map(repr, near))}" if near else ""
@@ -550,7 +552,7 @@ class Screen:
             excerpt=candidate.name[:120],
         )
         by: RejectedBy = "library" if was_there else "checks"
-        return Screened(candidate=candidate, failed=(failed,), by=by)
+        return CheckResult(candidate=candidate, failed=(failed,), by=by)
 
     def _moved(
         self, candidate: ToolDefinition, base: str, newest: ToolDefinition
@@ -633,7 +635,7 @@ def with_origins(change: ProposedChange, proposal: Proposal | None) -> ProposedC
     )
 
 
-def _undecided_child(candidate: ToolDefinition, on: Position) -> str:
+def _undecided_child(candidate: ToolDefinition, on: LibraryState) -> str:
     """Which proposal would bring a tool that an arriving composite calls; empty for none."""
     pins = {pin.name: pin.digest for pin in candidate.signature.children}
     for record in on.ledger.proposals.values():
@@ -687,7 +689,7 @@ def _not_inserted(rejected: Rejected) -> FailedCheck:
     )
 
 
-def _duplicate(decision: Merger) -> FailedCheck:
+def _duplicate(decision: MergePlan) -> FailedCheck:
     return FailedCheck(
         code="duplicate",
         layer="semantic",

@@ -42,7 +42,7 @@ class LifecyclePolicy:
             more is taken from a proposer; 0 for never. A gate that finds no gain is no rejection of
             this kind: most honest proposals bring nothing.
         attempts: How often a step is decided anew when another writer was faster.
-        most_bytes: Largest candidate that is kept, in bytes of its canonical JSON.
+        max_bytes: Largest candidate that is kept, in bytes of its canonical JSON.
 
     Raises:
         UsageError: A number is out of range.
@@ -54,14 +54,14 @@ class LifecyclePolicy:
     evidence: Evidence = "gate_or_person"
     quarantine_after: int = 10
     attempts: int = 100
-    most_bytes: int = 262_144
+    max_bytes: int = 262_144
 
     def __post_init__(self) -> None:
         if self.canary_share is not None and not 0 <= self.canary_share <= 1:
             raise UsageError(
                 f"LifecyclePolicy.canary_share is from 0 to 1, got {self.canary_share}"
             )
-        for name, least in (("quarantine_after", 0), ("attempts", 1), ("most_bytes", 1)):
+        for name, least in (("quarantine_after", 0), ("attempts", 1), ("max_bytes", 1)):
             if getattr(self, name) < least:
                 raise UsageError(
                     f"LifecyclePolicy.{name} is {least} or more, got {getattr(self, name)}"
@@ -260,7 +260,7 @@ _TRIALS: Mapping[ProposalState, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class ProposalStatus:
     """Where a proposal stands, for people.
 
     Attributes:
@@ -272,7 +272,7 @@ class Standing:
     commands: tuple[str, ...] = ()
 
 
-def standing(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -> Standing:
+def standing(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -> ProposalStatus:
     """Where a proposal stands, from what is recorded of it.
 
     It asks what ``advance`` asks, so that the two can not say different things; but it reads no
@@ -289,19 +289,21 @@ def standing(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) ->
     move = next_move(record, ledger, policy, reports)
     if isinstance(move, Wait):
         trial = "" if reports else _TRIALS.get(record.state, "")
-        return Standing(why=trial or move.why, commands=move.commands)
+        return ProposalStatus(why=trial or move.why, commands=move.commands)
     ready = f"{move.why}; it can go on" if isinstance(move, Enter) else f"{move.why}; it will end"
-    return Standing(why=ready, commands=(command("review", "approve", record.proposal_id),))
+    return ProposalStatus(why=ready, commands=(command("review", "approve", record.proposal_id),))
 
 
-def _ended(record: ProposalRecord) -> Standing:
+def _ended(record: ProposalRecord) -> ProposalStatus:
     if record.state == "quarantined":
         release = command("review", "approve", "--proposer", record.proposer)
-        return Standing(why=record.last_word, commands=(release,))
+        return ProposalStatus(why=record.last_word, commands=(release,))
     if record.state == "active":
-        return Standing(why=record.last_word, commands=(command("rollback", record.proposal_id),))
+        return ProposalStatus(
+            why=record.last_word, commands=(command("rollback", record.proposal_id),)
+        )
     if record.overrulable:
         codes = [word for code in record.overrulable for word in ("--overrule", code)]
         overrule = command("review", "approve", record.proposal_id, *codes, "--reason", "WHY")
-        return Standing(why=record.last_word, commands=(overrule,))
-    return Standing(why=record.last_word)
+        return ProposalStatus(why=record.last_word, commands=(overrule,))
+    return ProposalStatus(why=record.last_word)

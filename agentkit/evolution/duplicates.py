@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from agentkit.composites.contracts import check_post, check_pre
 from agentkit.errors import CompositeError, UsageError
 from agentkit.evolution.dry_run import DryRun, Failed, agree, probes
-from agentkit.evolution.insert_outcomes import Addition, InsertPolicy, Merger
+from agentkit.evolution.insert_outcomes import AddPlan, InsertPolicy, MergePlan
 from agentkit.evolution.loops import require_loop
 from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults
@@ -420,7 +420,7 @@ class Snapshot:
         ]
         return cls(library=stored.with_tools(bound), index=ToolIndex(stored.definitions))
 
-    def after(self, decision: Addition | Merger, version: int) -> Snapshot:
+    def after(self, decision: AddPlan | MergePlan, version: int) -> Snapshot:
         """The snapshot once a decision is carried out, without reading the store again."""
         changed = decision.upserts
         tools = [self._rebound(definition, decision) for definition in changed]
@@ -429,8 +429,8 @@ class Snapshot:
             index=self.index.with_definitions(changed) if changed else self.index,
         )
 
-    def _rebound(self, definition: ToolDefinition, decision: Addition | Merger) -> Tool:
-        if isinstance(decision, Addition) and definition is decision.tool.definition:
+    def _rebound(self, definition: ToolDefinition, decision: AddPlan | MergePlan) -> Tool:
+        if isinstance(decision, AddPlan) and definition is decision.tool.definition:
             return decision.tool
         return self.library[definition.name].with_definition(definition)
 
@@ -605,7 +605,7 @@ def _comparable(
     policy: InsertPolicy,
 ) -> Iterator[Tool]:
     """Tools that may be run beside the candidate, those with the most alike words first."""
-    least = policy.least_agreements - policy.probes - len(candidate.worked_calls)
+    least = policy.min_agreements - policy.probes - len(candidate.worked_calls)
     group = [
         tool
         for tool in map(snapshot.library.__getitem__, names)
@@ -642,7 +642,7 @@ async def _same_behaviour(
     signatures = candidate.definition.signature, known.definition.signature
     for mapping in mappings(*signatures, most=policy.mappings):
         agreements = await _agreements(candidate, known, mapping, trial, policy)
-        if agreements is not None and agreements >= policy.least_agreements:
+        if agreements is not None and agreements >= policy.min_agreements:
             reason = f"both gave the same results on {agreements} calls"
             return Duplicate(name=known.name, parameters=mapping, reason=reason)
     return None

@@ -31,10 +31,10 @@ from agentkit.evolution.duplicates import Duplicate, Judge, Snapshot, find_dupli
 from agentkit.evolution.insert_outcomes import (
     REJECTION_OF_FAULT,
     SAME_TOOL,
-    Addition,
+    AddPlan,
     Decision,
     InsertPolicy,
-    Merger,
+    MergePlan,
     Refused,
     Rejected,
     Witness,
@@ -72,11 +72,11 @@ def check_data(definition: ToolDefinition, policy: InsertPolicy) -> None:
             f"give it a name of at most {_LONGEST_NAME} printable characters",
         )
     size = _size(definition)
-    if size > policy.most_bytes:
+    if size > policy.max_bytes:
         raise _malformed(
             name,
-            f"the definition has {size:,} bytes, more than {policy.most_bytes:,} "
-            "(InsertPolicy.most_bytes)",
+            f"the definition has {size:,} bytes, more than {policy.max_bytes:,} "
+            "(InsertPolicy.max_bytes)",
             "shorten its words and its examples",
         )
     try:
@@ -480,7 +480,9 @@ async def _decide(tool: Tool, snapshot: Snapshot, procedure: Procedure) -> Decis
     if known is not None and known.definition == tool.definition:
         own = {name: name for name in tool.definition.signature.properties}
         reason = SAME_TOOL
-        return Merger(into=known.definition, moved=0, parameters=own, reason=reason, is_itself=True)
+        return MergePlan(
+            into=known.definition, moved=0, parameters=own, reason=reason, is_itself=True
+        )
     revises = known is not None and policy.allow_revisions
     if revises:
         check_acyclic(tool.definition, library)
@@ -491,13 +493,13 @@ async def _decide(tool: Tool, snapshot: Snapshot, procedure: Procedure) -> Decis
     await check_probes(prepared, trial, policy)
     if revises:
         above = await check_parents(tool, library, policy=policy, limits=procedure.limits)
-        return Addition(tool=tool, revised=True, repinned=above)
+        return AddPlan(tool=tool, revised=True, repinned=above)
     found = await find_duplicate(prepared, snapshot, trial, policy, procedure.judge)
     if found is not None:
         return _merger(tool.definition, found, library, policy)
     if known is not None:
         raise _name_taken(known.definition)
-    return Addition(tool=tool)
+    return AddPlan(tool=tool)
 
 
 def _prepared(tool: Tool, trial: DryRun) -> Tool:
@@ -509,16 +511,16 @@ def _prepared(tool: Tool, trial: DryRun) -> Tool:
 
 def _merger(
     candidate: ToolDefinition, found: Duplicate, library: Library, policy: InsertPolicy
-) -> Merger:
+) -> MergePlan:
     known = library[found.name].definition
     examples = [
         replace(example, arguments=renamed(example.arguments, found.parameters))
         for example in candidate.examples
     ]
-    into = with_examples(known, examples, most=policy.most_examples)
+    into = with_examples(known, examples, most=policy.max_examples)
     moved = len(into.examples) - len(known.examples)
     above = pinned_above(library, into, candidate=candidate.name) if moved else ()
-    return Merger(
+    return MergePlan(
         into=into, moved=moved, parameters=found.parameters, reason=found.reason, repinned=above
     )
 

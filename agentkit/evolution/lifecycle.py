@@ -24,11 +24,11 @@ from agentkit.evolution.approvals import (
     unreadable,
 )
 from agentkit.evolution.checker import (
+    CandidateChecker,
     ChangeJudge,
+    CheckResult,
     Judgement,
     RejectedBy,
-    Screen,
-    Screened,
     Validate,
     change_of_new,
     source_episodes,
@@ -39,7 +39,7 @@ from agentkit.evolution.decide import (
     Enter,
     LifecyclePolicy,
     Move,
-    Standing,
+    ProposalStatus,
     Wait,
     consent_awaited,
     next_move,
@@ -62,7 +62,13 @@ from agentkit.evolution.proposal import (
     proposer_name,
 )
 from agentkit.evolution.proposer import Suggestion
-from agentkit.evolution.repository import Journal, Position, Step, pin_step, unpin_step
+from agentkit.evolution.repository import (
+    LibraryRepository,
+    LibraryState,
+    Step,
+    pin_step,
+    unpin_step,
+)
 from agentkit.evolution.rollback import roll_back_step
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.library.chain import EventDraft
@@ -74,14 +80,14 @@ from agentkit.tools.definition import ToolDefinition
 # --- Taking in what proposers suggest ------------------------------------------------------------
 
 
-def readable(suggestion: Suggestion, *, most_bytes: int) -> Suggestion:
+def readable(suggestion: Suggestion, *, max_bytes: int) -> Suggestion:
     """A suggestion that an event can keep, and give back.
 
     A candidate that is too large, no JSON, or would not be read back as a definition is unreadable.
 
     Args:
         suggestion: What a proposer suggests.
-        most_bytes: Largest candidate, in bytes of its canonical JSON.
+        max_bytes: Largest candidate, in bytes of its canonical JSON.
     """
     if isinstance(suggestion, UnreadableProposal):
         return suggestion
@@ -93,8 +99,8 @@ def readable(suggestion: Suggestion, *, most_bytes: int) -> Suggestion:
         return _unreadable(suggestion, "malformed", f"the candidate is no definition: {error}")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         return _unreadable(suggestion, "not_json", f"the candidate is no JSON data: {error}")
-    if size > most_bytes:
-        message = f"the candidate has {size:,} bytes, at most {most_bytes:,} are kept"
+    if size > max_bytes:
+        message = f"the candidate has {size:,} bytes, at most {max_bytes:,} are kept"
         return _unreadable(suggestion, "too_large", message)
     return suggestion
 
@@ -128,9 +134,9 @@ def identified(suggestion: Suggestion) -> tuple[str, Suggestion]:
 async def taken_in(
     proposal_id: str,
     suggestion: Suggestion,
-    on: Position,
+    on: LibraryState,
     *,
-    screen: Screen,
+    screen: CandidateChecker,
     policy: LifecyclePolicy,
     author: Author,
     sources: tuple[str, ...] = (),
@@ -220,7 +226,7 @@ class Revalidation:
 
 
 async def look_again(
-    on: Position, names: Iterable[str], *, policy: InsertPolicy, limits: CompositeLimits
+    on: LibraryState, names: Iterable[str], *, policy: InsertPolicy, limits: CompositeLimits
 ) -> tuple[Revalidation, dict[str, Tried]]:
     """Try marked composites; one that was removed meanwhile holds nothing up any more."""
     tried: dict[str, Tried] = {}
@@ -239,7 +245,7 @@ async def look_again(
     return result, tried
 
 
-def revalidation_step(on: Position, tried: Mapping[str, Tried], author: Author) -> Step | None:
+def revalidation_step(on: LibraryState, tried: Mapping[str, Tried], author: Author) -> Step | None:
     """What is written of it; None when nothing is known that was not known before."""
     drafts = tuple(
         EventDraft(
@@ -272,7 +278,7 @@ class Promotion:
     """
 
     policy: LifecyclePolicy
-    screen: Screen
+    screen: CandidateChecker
     trying: InsertPolicy
     limits: CompositeLimits
     author: Author
@@ -280,7 +286,7 @@ class Promotion:
     async def step(
         self,
         record: ProposalRecord,
-        on: Position,
+        on: LibraryState,
         reports: Sequence[GateReport],
         *,
         sources: tuple[str, ...] = (),
@@ -330,7 +336,7 @@ class Promotion:
         return {} if move.stage != "canary" or share is None else {"share": share}
 
     async def _rebased(
-        self, scribe: Scribe, record: ProposalRecord, on: Position, sources: tuple[str, ...]
+        self, scribe: Scribe, record: ProposalRecord, on: LibraryState, sources: tuple[str, ...]
     ) -> Step:
         """An experiment whose tool changed goes on with the candidate moved onto the change.
 
@@ -351,9 +357,9 @@ class Promotion:
         self,
         record: ProposalRecord,
         candidate: ToolDefinition,
-        on: Position,
+        on: LibraryState,
         sources: tuple[str, ...],
-    ) -> Screened:
+    ) -> CheckResult:
         return await self.screen.look(
             candidate,
             record.base,
@@ -364,7 +370,7 @@ class Promotion:
         )
 
     def _stopped(
-        self, scribe: Scribe, record: ProposalRecord, on: Position, move: Move
+        self, scribe: Scribe, record: ProposalRecord, on: LibraryState, move: Move
     ) -> tuple[EventDraft, ...]:
         if record.state == "canary":
             return (scribe.draft("rolled_back", move.why),)
@@ -379,7 +385,7 @@ class Promotion:
         )
 
     def _lost(
-        self, scribe: Scribe, record: ProposalRecord, on: Position, screened: Screened
+        self, scribe: Scribe, record: ProposalRecord, on: LibraryState, screened: CheckResult
     ) -> tuple[EventDraft, ...]:
         """It was good when it was made: what it was made on has moved, which is nobody's fault."""
         by: RejectedBy = "library"
@@ -397,8 +403,8 @@ class Promotion:
         self,
         scribe: Scribe,
         record: ProposalRecord,
-        on: Position,
-        screened: Screened,
+        on: LibraryState,
+        screened: CheckResult,
         why: str,
     ) -> Step:
         candidate = screened.candidate
@@ -433,7 +439,7 @@ class Promotion:
         )
 
 
-def _has_lost_its_base(record: ProposalRecord, on: Position) -> bool:
+def _has_lost_its_base(record: ProposalRecord, on: LibraryState) -> bool:
     """Whether a proposal is being tried against a revision that its tool no longer has."""
     tool = on.library.get(record.tool_name)
     is_current = (tool is None and not record.base) or (
@@ -442,7 +448,7 @@ def _has_lost_its_base(record: ProposalRecord, on: Position) -> bool:
     return record.state in EXPERIMENTS and not is_current
 
 
-def _superseded(scribe: Scribe, on: Position, record: ProposalRecord) -> tuple[EventDraft, ...]:
+def _superseded(scribe: Scribe, on: LibraryState, record: ProposalRecord) -> tuple[EventDraft, ...]:
     earlier = on.ledger.active(record.tool_name)
     if earlier is None:
         return ()
@@ -451,7 +457,7 @@ def _superseded(scribe: Scribe, on: Position, record: ProposalRecord) -> tuple[E
 
 
 def _active(
-    scribe: Scribe, record: ProposalRecord, screened: Screened, above: Above, why: str
+    scribe: Scribe, record: ProposalRecord, screened: CheckResult, above: Above, why: str
 ) -> EventDraft:
     facts: dict[str, Any] = screening_facts(screened, record.base)
     facts.pop("needs", None)
@@ -534,7 +540,7 @@ class Lifecycle:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: LibraryRepository,
         *,
         policy: LifecyclePolicy,
         validate: Validate,
@@ -547,7 +553,7 @@ class Lifecycle:
         self._policy = policy
         self._judge = judge
         self._assess = assess
-        self._screen = Screen(
+        self._screen = CandidateChecker(
             validate=validate,
             revision=journal.revision,
             inserting=Procedure(policy=trying, limits=limits),
@@ -562,7 +568,7 @@ class Lifecycle:
 
     def identified(self, suggestion: Suggestion) -> tuple[str, Suggestion]:
         """A suggestion in a form that an event can keep, and the id that the ledger gives it."""
-        return identified(readable(suggestion, most_bytes=self._policy.most_bytes))
+        return identified(readable(suggestion, max_bytes=self._policy.max_bytes))
 
     async def take_in(
         self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()
@@ -576,7 +582,7 @@ class Lifecycle:
         known = {one.episode_id: one for one in (*evidence, *episodes)}
         sources = source_texts(self._journal.store, getattr(suggestion, "evidence", ()))
 
-        async def decide(on: Position) -> Step | None:
+        async def decide(on: LibraryState) -> Step | None:
             return await taken_in(
                 proposal_id,
                 suggestion,
@@ -638,7 +644,7 @@ class Lifecycle:
     ) -> ProposalRecord:
         """A person says that checks were wrong about its words."""
 
-        async def decide(on: Position) -> Step | None:
+        async def decide(on: LibraryState) -> Step | None:
             return await overruling_step(
                 on,
                 proposal_id,
@@ -656,7 +662,7 @@ class Lifecycle:
     def record_reports(self, proposal_id: str, reports: Sequence[GateReport]) -> ProposalRecord:
         """Keep what gates said of a validated proposal, for ``advance`` to act on."""
 
-        def decide(on: Position) -> Step | None:
+        def decide(on: LibraryState) -> Step | None:
             record = record_of(on.ledger, proposal_id)
             new = [report for report in reports if report not in recorded_reports(record)]
             if record.state == "proposed":
@@ -671,7 +677,7 @@ class Lifecycle:
 
         return record_of(self._write(decide).ledger, proposal_id)
 
-    def standing(self, proposal_id: str) -> Standing:
+    def standing(self, proposal_id: str) -> ProposalStatus:
         """What a proposal waits for, and what may be done about it."""
         ledger = self._journal.position.ledger
         return standing(record_of(ledger, proposal_id), ledger, self._policy)
@@ -684,7 +690,7 @@ class Lifecycle:
         waits: list[str] = []
         sent: list[Step] = []
 
-        async def decide(on: Position) -> Step | None:
+        async def decide(on: LibraryState) -> Step | None:
             waits.clear()
             found = record_of(on.ledger, record.proposal_id)
             if found.state != record.state or not found.is_open:
@@ -717,7 +723,7 @@ class Lifecycle:
         """Take a proposal back, or the last one of a tool; the ids of all that were."""
         history, sent = self._journal.store.history, list[Step]()
 
-        def decide(on: Position) -> Step | None:
+        def decide(on: LibraryState) -> Step | None:
             step = roll_back_step(on, which, author, reason, history=history)
             sent[:] = [] if step is None else [step]
             return step
@@ -729,12 +735,12 @@ class Lifecycle:
             raise _taken(sent[0].change_id)
         return taken
 
-    def pin(self, version: int, tool_name: str, author: Author, reason: str) -> Position:
+    def pin(self, version: int, tool_name: str, author: Author, reason: str) -> LibraryState:
         """Let runs use one version, whatever happens."""
         store = self._journal.store
         return self._write(lambda on: pin_step(on, version, tool_name, author, reason, store=store))
 
-    def unpin(self, tool_name: str, author: Author, reason: str) -> Position:
+    def unpin(self, tool_name: str, author: Author, reason: str) -> LibraryState:
         """Let runs use the newest version again."""
         return self._write(lambda on: unpin_step(on, tool_name, author, reason))
 
@@ -742,7 +748,7 @@ class Lifecycle:
         """Take from a quarantined proposer again."""
         author, screen = self._journal.author, self._screen
 
-        async def decide(on: Position) -> Step | None:
+        async def decide(on: LibraryState) -> Step | None:
             return await release_step(
                 on,
                 proposer,
@@ -760,7 +766,7 @@ class Lifecycle:
         """Look again at the composites that are marked."""
         seen: list[Revalidation] = []
 
-        async def decide(on: Position) -> Step | None:
+        async def decide(on: LibraryState) -> Step | None:
             result, tried = await look_again(
                 on,
                 tuple(on.ledger.marked),
@@ -773,10 +779,10 @@ class Lifecycle:
         await self._journal.write_async(decide, attempts=self._policy.attempts)
         return seen[-1]
 
-    def _write(self, decide: Callable[[Position], Step | None]) -> Position:
+    def _write(self, decide: Callable[[LibraryState], Step | None]) -> LibraryState:
         return self._journal.write(decide, attempts=self._policy.attempts)
 
-    def _reports(self, record: ProposalRecord, on: Position) -> Sequence[GateReport]:
+    def _reports(self, record: ProposalRecord, on: LibraryState) -> Sequence[GateReport]:
         """What the gates say now, and what they said before where they are not asked again."""
         recorded = {report.gate: report for report in recorded_reports(record)}
         if self._assess is not None:
@@ -786,7 +792,7 @@ class Lifecycle:
     def _sources(self, record: ProposalRecord) -> tuple[str, ...]:
         return source_texts(self._journal.store, record.events[0].evidence)
 
-    def _change(self, record: ProposalRecord, on: Position) -> ProposedChange | None:
+    def _change(self, record: ProposalRecord, on: LibraryState) -> ProposedChange | None:
         """What a judge is to read of an open proposal; None when nobody needs one.
 
         The change is that of the proposer: what others changed meanwhile is no part of it.

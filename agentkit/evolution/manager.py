@@ -12,19 +12,19 @@ from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.checker import ChangeJudge, Judgement, Validate
 from agentkit.evolution.compare import Assess
-from agentkit.evolution.decide import LifecyclePolicy, Standing
+from agentkit.evolution.decide import LifecyclePolicy, ProposalStatus
 from agentkit.evolution.duplicates import Judge
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insert_outcomes import (
-    Addition,
+    AddPlan,
     InsertOutcome,
     InsertPolicy,
-    Merger,
+    MergePlan,
     Rejected,
     told,
 )
 from agentkit.evolution.insertion import Candidate, Procedure, decide
-from agentkit.evolution.learning import LearningRules, LearnReport, Teaching, lessons_of
+from agentkit.evolution.learning import LearningConfig, LearnReport, Teaching, lessons_of
 from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
 from agentkit.evolution.lifecycle import Advance, Lifecycle, Revalidation
 from agentkit.evolution.loops import from_sync
@@ -32,7 +32,7 @@ from agentkit.evolution.proposal import ProposalRecord, ProposerRecord
 from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.provenance import LESSON, Provenance, lesson
 from agentkit.evolution.recorded import check_recorded, with_recorded
-from agentkit.evolution.repository import Journal, LibraryStore, Position, Step
+from agentkit.evolution.repository import LibraryRepository, LibraryState, LibraryStore, Step
 from agentkit.evolution.rollback import Undoable, edit_step, find_change, restoring_step, undo_step
 from agentkit.evolution.usage import Passed, has_passed, uses_of
 from agentkit.evolution.validation.validate import validate
@@ -111,7 +111,7 @@ class ToolManager:
         self._store = store
         self._procedure = Procedure(policy=policy, limits=limits, judge=judge)
         self._author = Author(kind="program", name=author) if isinstance(author, str) else author
-        self._journal = Journal(
+        self._journal = LibraryRepository(
             store,
             code={name: tool for name, tool in tools_by_name(tools).items() if tool.is_bound},
             author=self._author,
@@ -193,7 +193,7 @@ class ToolManager:
 
         They are taken as they are: what a tool that touches the world answered can not be tried.
         A call that the tool has an answer to keeps that answer, and no tool gets more worked calls
-        than ``InsertPolicy.most_examples``. Composites above are pinned anew in the same change.
+        than ``InsertPolicy.max_examples``. Composites above are pinned anew in the same change.
 
         Args:
             worked_calls: By name of the tool.
@@ -221,7 +221,7 @@ class ToolManager:
             2
         """
         check_recorded(worked_calls)
-        most = self._procedure.policy.most_examples
+        most = self._procedure.policy.max_examples
         return self._write(
             Provenance.of(proposal_id, "record", reason=reason, evidence=evidence),
             lambda held: with_recorded(held, worked_calls, most=most),
@@ -231,7 +231,7 @@ class ToolManager:
         self,
         episodes: Iterable[Episode],
         *,
-        rules: LearningRules = LearningRules(),  # noqa: B008 - frozen
+        rules: LearningConfig = LearningConfig(),  # noqa: B008 - frozen
         passed: Passed = has_passed,
         reason: str = "",
         proposal_id: str | None = None,
@@ -297,7 +297,7 @@ class ToolManager:
         self,
         episodes: Iterable[Episode],
         *,
-        rules: LearningRules = LearningRules(),  # noqa: B008 - frozen
+        rules: LearningConfig = LearningConfig(),  # noqa: B008 - frozen
         passed: Passed = has_passed,
         reason: str = "",
         proposal_id: str | None = None,
@@ -410,7 +410,7 @@ class ToolManager:
             StoreError: The store failed, or other writers were faster every time.
         """
 
-        def decide(on: Position) -> Step | None:
+        def decide(on: LibraryState) -> Step | None:
             change = build(on.library)
             return None if change is None else edit_step(on, change, self._author, operation)
 
@@ -440,7 +440,7 @@ class ToolManager:
         """
         change_id = f"rollback-{uuid.uuid4().hex}"
 
-        def decide(on: Position) -> Step | None:
+        def decide(on: LibraryState) -> Step | None:
             change = rollback_change(
                 self._store, tool_name, to_version=to_version, proposal_id=change_id
             )
@@ -482,7 +482,7 @@ class ToolManager:
             return self.library.version
         change_id = f"rollback-{uuid.uuid4().hex}"
 
-        def decide(on: Position) -> Step | None:
+        def decide(on: LibraryState) -> Step | None:
             who = author or self._author
             history = self._store.history
             return undo_step(on, change, who, reason, history=history, change_id=change_id)
@@ -583,7 +583,7 @@ class ToolManager:
         """
         return self._lifecycle.record_reports(proposal_id, tuple(reports))
 
-    def standing(self, proposal_id: str) -> Standing:
+    def standing(self, proposal_id: str) -> ProposalStatus:
         """What a proposal waits for, or why it ended, and which command comes next.
 
         Numbers of a shadow or canary that goes on are not looked at; ``advance`` tells them.
@@ -741,7 +741,7 @@ class ToolManager:
         self,
         report: LearnReport,
         changed: tuple[ToolDefinition, ...],
-        on: Position,
+        on: LibraryState,
         provenance: Provenance,
     ) -> LearnReport:
         """Commit what was learned; a proposal that the store knows has taught it before."""
@@ -757,7 +757,7 @@ class ToolManager:
         return frozenset(episode_id for lesson in lessons for episode_id in lesson.evidence)
 
     def _carry_out(
-        self, decision: Addition | Merger, on: Position, provenance: Provenance
+        self, decision: AddPlan | MergePlan, on: LibraryState, provenance: Provenance
     ) -> InsertOutcome:
         changed = decision.upserts
         if not changed:
@@ -766,7 +766,7 @@ class ToolManager:
         committed = self._journal.commit(step, on)
         if not committed.is_new:
             return self._repeated(changed[0], provenance, committed.version)
-        if isinstance(decision, Addition):
+        if isinstance(decision, AddPlan):
             self._journal.know([decision.tool])
         after = on.snapshot.after(decision, committed.version)
         self._journal.adopt(after, changed)
@@ -786,21 +786,23 @@ class ToolManager:
                 f"which was another change than adding {wanted.name!r}",
                 advice="give each candidate a proposal id of its own",
             )
-        return told(Addition(tool=held), library.at_version(version))
+        return told(AddPlan(tool=held), library.at_version(version))
 
-    def _earlier(self, decision: Addition | Merger, provenance: Provenance) -> InsertOutcome | None:
+    def _earlier(
+        self, decision: AddPlan | MergePlan, provenance: Provenance
+    ) -> InsertOutcome | None:
         """What the proposal did when it was first made, for a retry that finds it done."""
-        if isinstance(decision, Addition) or provenance.is_new:
+        if isinstance(decision, AddPlan) or provenance.is_new:
             return None
         library, name = self._journal.snapshot.library, decision.into.name
         made = [r for r in self._store.history(name) if r.proposal_id == provenance.identity]
         if not made:
             return None
         at = library.at_version(made[0].version)
-        return told(Addition(tool=library[name]) if decision.is_itself else decision, at)
+        return told(AddPlan(tool=library[name]) if decision.is_itself else decision, at)
 
 
-def _contended(decision: Addition | Merger) -> Rejected:
+def _contended(decision: AddPlan | MergePlan) -> Rejected:
     name = decision.upserts[0].name
     return Rejected(
         code="contention",

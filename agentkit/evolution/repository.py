@@ -28,7 +28,7 @@ from agentkit.tools.tool import Tool
 
 
 def pin_step(
-    on: Position, version: int, tool_name: str, author: Author, reason: str, *, store: ToolStore
+    on: LibraryState, version: int, tool_name: str, author: Author, reason: str, *, store: ToolStore
 ) -> Step | None:
     """Pin a tool, or with an empty name the whole library; None when it is pinned so already.
 
@@ -53,7 +53,7 @@ def pin_step(
     return Step(drafts=(pinned,))
 
 
-def unpin_step(on: Position, tool_name: str, author: Author, reason: str) -> Step | None:
+def unpin_step(on: LibraryState, tool_name: str, author: Author, reason: str) -> Step | None:
     """Take a pin away; None when there is none.
 
     Raises:
@@ -113,11 +113,11 @@ def served_library(store: ToolStore, newest: Library, ledger: Ledger) -> Library
     )
 
 
-# --- ``Position`` and ``Step``: where the library stands, and what is to be written next ---------
+# --- ``LibraryState`` and ``Step``: where the library stands, and what is to be written next ---------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Position:
+class LibraryState:
     """What a step is decided on. A step decided on an older one is refused by the store.
 
     Attributes:
@@ -163,7 +163,7 @@ class Step:
         return bool(self.upserts or self.removals)
 
 
-# --- ``Journal``: the newest state of one store, and the one way to write to it ------------------
+# --- ``LibraryRepository``: the newest state of one store, and the one way to write to it ------------------
 
 
 class LibraryStore(ToolStore, EventStore, Protocol):
@@ -183,7 +183,7 @@ class Committed:
     is_new: bool
 
 
-class Journal:
+class LibraryRepository:
     """Holds the newest snapshot and ledger that were seen, and commits steps made on them.
 
     Threads may share one: what is held is replaced as a whole, never changed. Nothing is locked
@@ -249,12 +249,12 @@ class Journal:
         return held[1]
 
     @property
-    def position(self) -> Position:
+    def position(self) -> LibraryState:
         """What is known now; the events are read when they are first asked for."""
         if self._ledger is None:
             self._read_events()
         with self._lock:
-            return Position(snapshot=self._snapshot, ledger=self._ledger or Ledger())
+            return LibraryState(snapshot=self._snapshot, ledger=self._ledger or Ledger())
 
     def know(self, tools: Iterable[Tool]) -> None:
         """Bind the code of further tools, from the next reload on."""
@@ -263,7 +263,7 @@ class Journal:
             self._code |= bound
             self._is_code_new = self._is_code_new or bool(bound)
 
-    def reload(self) -> Position:
+    def reload(self) -> LibraryState:
         """Take up what other writers made."""
         stored = self.store.load()
         self._read_events()
@@ -273,7 +273,7 @@ class Journal:
                 self._is_code_new = False
         return self.position
 
-    def commit(self, step: Step, on: Position) -> Committed:
+    def commit(self, step: Step, on: LibraryState) -> Committed:
         """Write a step that was decided on a position.
 
         Raises:
@@ -297,7 +297,9 @@ class Journal:
             self._follow(on.ledger.after(events))
         return Committed(version=version, is_new=is_new)
 
-    def write(self, decide: Callable[[Position], Step | None], *, attempts: int) -> Position:
+    def write(
+        self, decide: Callable[[LibraryState], Step | None], *, attempts: int
+    ) -> LibraryState:
         """Decide on a step and commit it, again while other writers are faster.
 
         Args:
@@ -325,8 +327,8 @@ class Journal:
                 position = self.reload()
 
     async def write_async(
-        self, decide: Callable[[Position], Awaitable[Step | None]], *, attempts: int
-    ) -> Position:
+        self, decide: Callable[[LibraryState], Awaitable[Step | None]], *, attempts: int
+    ) -> LibraryState:
         """As ``write``, for a decision that waits."""
         position = self.position
         while True:
@@ -364,7 +366,7 @@ class Journal:
                 return revision.definition
         return None
 
-    def _written(self, step: Step, on: Position) -> Position:
+    def _written(self, step: Step, on: LibraryState) -> LibraryState:
         committed = self.commit(step, on)
         if not committed.is_new or step.makes_version:
             return self.reload()

@@ -11,7 +11,7 @@ from agentkit.evolution.insertion import Above, is_wording, marks
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.provenance import Provenance
-from agentkit.evolution.repository import Position, Step
+from agentkit.evolution.repository import LibraryState, Step
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library
@@ -108,7 +108,7 @@ def _digest_in(library: Library, name: str) -> str:
 
 
 def undo_step(
-    on: Position,
+    on: LibraryState,
     change: Undoable,
     author: Author,
     reason: str,
@@ -186,7 +186,7 @@ def _check_not_called(library: Library, name: str, *, gone: Sequence[str]) -> No
 
 
 def roll_back_step(
-    on: Position, which: str, author: Author, reason: str, *, history: History
+    on: LibraryState, which: str, author: Author, reason: str, *, history: History
 ) -> Step | None:
     """Take a proposal back, and all that became active on the same tool after it.
 
@@ -221,7 +221,7 @@ def roll_back_step(
     return _restored(on, before, scribe, taken, reason)
 
 
-def _wanted(on: Position, which: str) -> ProposalRecord:
+def _wanted(on: LibraryState, which: str) -> ProposalRecord:
     promoted = on.ledger.promoted.get(which, ())
     if which in on.ledger.proposals or not (promoted or which in on.library):
         return record_of(on.ledger, which)
@@ -250,7 +250,7 @@ def _definition_before(record: ProposalRecord, history: History) -> ToolDefiniti
 
 
 def _restored(
-    on: Position,
+    on: LibraryState,
     before: ToolDefinition | None,
     scribe: Scribe,
     taken: Sequence[str],
@@ -323,7 +323,9 @@ def unknown_above(before: ToolDefinition, upserts: Sequence[ToolDefinition]) -> 
 # What a person writes into the library directly, unexamined, and what that means for proposals.
 
 
-def edit_step(on: Position, change: LibraryChange, author: Author, operation: Operation) -> Step:
+def edit_step(
+    on: LibraryState, change: LibraryChange, author: Author, operation: Operation
+) -> Step:
     """A change made outside of proposals.
 
     Where it gives a tool other words than it had, or takes it away, the proposal that served as
@@ -347,7 +349,9 @@ def edit_step(on: Position, change: LibraryChange, author: Author, operation: Op
     return _written(on, change, author, operation, about=superseded, replaced=replaced)
 
 
-def restoring_step(on: Position, change: LibraryChange, author: Author, *, to_version: int) -> Step:
+def restoring_step(
+    on: LibraryState, change: LibraryChange, author: Author, *, to_version: int
+) -> Step:
     """A change that gives tools the definitions of an earlier version, as ``rollback_change``.
 
     What became active on them since then is rolled back.
@@ -368,7 +372,7 @@ def restoring_step(on: Position, change: LibraryChange, author: Author, *, to_ve
 
 
 def _written(
-    on: Position,
+    on: LibraryState,
     change: LibraryChange,
     author: Author,
     operation: Operation,
@@ -387,7 +391,7 @@ def _written(
     return replace(step, removals=change.removals)
 
 
-def _reworded(on: Position, change: LibraryChange) -> Iterable[str]:
+def _reworded(on: LibraryState, change: LibraryChange) -> Iterable[str]:
     """Tools that are there, and get another description or specification than they have."""
     for definition in change.upserts:
         tool = on.library.get(definition.name)
