@@ -98,22 +98,21 @@ class GateReport:
             StoreFormatError: The record is no report of a gate.
         """
         try:
-            texts = {name: record[name] for name in ("gate", "decision", "reason")}
-            texts |= {"tasks": record.get("tasks", "")}
-            lists = {name: tuple(record.get(name, ())) for name in ("gained", "lost")}
-            numbers = {str(n): float(v) for n, v in record.get("statistics", {}).items()}
-            if not all(isinstance(one, str) for one in (*texts.values(), *sum(lists.values(), ()))):
-                raise TypeError("a text is no text")  # noqa: TRY301 - one way out
-            if record.keys() - {*texts, *lists, "statistics"}:
-                raise KeyError(*record.keys() - {*texts, *lists, "statistics"})  # noqa: TRY301
-            return cls(**texts, **lists, statistics=numbers)
+            given: dict[str, Any] = dict(record)
+            for name in ("gained", "lost"):
+                given[name] = tuple(map(_text, given.get(name, ())))
+            for name in ("gate", "reason", *({"tasks"} & given.keys())):
+                given[name] = _text(given[name])
+            numbers = given.get("statistics", {})
+            given["statistics"] = {name: float(value) for name, value in numbers.items()}
+            return cls(**given)
         except (
+            ArithmeticError,
             AttributeError,
-            KeyError,
+            LookupError,
             TypeError,
-            ValueError,
             UsageError,
-            OverflowError,
+            ValueError,
         ) as error:
             raise StoreFormatError(
                 f"not a GateReport ({type(error).__name__}: {error}): {str(record)[:200]}"

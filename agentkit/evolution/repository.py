@@ -113,9 +113,6 @@ def served_library(store: ToolStore, newest: Library, ledger: Ledger) -> Library
     )
 
 
-# --- ``LibraryState`` and ``Step``: where the library stands, and what is to be written next ---------
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LibraryState:
     """What a step is decided on. A step decided on an older one is refused by the store.
@@ -161,9 +158,6 @@ class Step:
     def makes_version(self) -> bool:
         """Whether the library differs afterwards."""
         return bool(self.upserts or self.removals)
-
-
-# --- ``LibraryRepository``: the newest state of one store, and the one way to write to it ------------------
 
 
 class LibraryStore(ToolStore, EventStore, Protocol):

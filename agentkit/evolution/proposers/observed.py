@@ -223,9 +223,8 @@ def _as_text(value: Any) -> str:
         return ""
 
 
-# --- ``RuleSuggestion``: one thing that the evidence says a definition should say, and what it rests  ----
-# ``RuleSuggestion``: one thing that the evidence says a definition should say, and what it rests on.
-#
+# --- What a definition should say -------------------------------------------------------------
+# A ``RuleSuggestion`` is one thing that the evidence says, and what it rests on.
 # ``EvidenceConfig`` says how much must have happened before the evidence proposer says anything.
 
 
