@@ -421,28 +421,28 @@ class MergePlan:
         return (self.into, *self.repinned) if self.moved else ()
 
 
-Decision: TypeAlias = AddPlan | MergePlan | Rejected
+InsertPlan: TypeAlias = AddPlan | MergePlan | Rejected
 
 
-def told(decision: AddPlan | MergePlan, library: Library) -> InsertOutcome:
-    """What a decision came to, told of the library that holds it."""
-    above = tuple(definition.name for definition in decision.repinned)
-    if isinstance(decision, MergePlan):
+def outcome_of(plan: AddPlan | MergePlan, library: Library) -> InsertOutcome:
+    """What a plan came to, for the library that holds it."""
+    above = tuple(definition.name for definition in plan.repinned)
+    if isinstance(plan, MergePlan):
         return Merged(
-            into=decision.into.name,
-            definition=decision.into,
+            into=plan.into.name,
+            definition=plan.into,
             version=library.version,
-            examples_moved=decision.moved,
-            parameters=dict(decision.parameters),
-            reason=decision.reason,
+            examples_moved=plan.moved,
+            parameters=dict(plan.parameters),
+            reason=plan.reason,
             repinned=above,
         )
-    name = decision.tool.name
+    name = plan.tool.name
     return Added(
-        definition=decision.tool.definition,
+        definition=plan.tool.definition,
         version=library.version,
         depth=depth(library, name),
         flat_size=flat_size(library, name),
-        revised=decision.revised,
+        revised=plan.revised,
         repinned=above,
     )

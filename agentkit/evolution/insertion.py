@@ -27,12 +27,12 @@ from agentkit.evolution.dry_run import (
     example_fault,
     with_examples,
 )
-from agentkit.evolution.duplicates import Duplicate, Judge, Snapshot, find_duplicate, renamed
+from agentkit.evolution.duplicates import Duplicate, Judge, ToolIndex, find_duplicate, renamed
 from agentkit.evolution.insert_outcomes import (
     REJECTION_OF_FAULT,
     SAME_TOOL,
     AddPlan,
-    Decision,
+    InsertPlan,
     InsertPolicy,
     MergePlan,
     Refused,
@@ -445,12 +445,15 @@ class Procedure:
     judge: Judge | None = None
 
 
-async def decide(candidate: Candidate, snapshot: Snapshot, procedure: Procedure) -> Decision:
+async def plan_insert(
+    candidate: Candidate, library: Library, index: ToolIndex, procedure: Procedure
+) -> InsertPlan:
     """What is to happen with a candidate; the library is not changed.
 
     Args:
         candidate: Text of one function, a definition with a program, or a tool with code.
-        snapshot: The library.
+        library: The library, with the code of its primitives.
+        index: Of that library.
         procedure: How to judge.
 
     Raises:
@@ -458,11 +461,9 @@ async def decide(candidate: Candidate, snapshot: Snapshot, procedure: Procedure)
     """
     name = _name_of(candidate)
     try:
-        tool = read_candidate(
-            candidate, snapshot.library, policy=procedure.policy, limits=procedure.limits
-        )
+        tool = read_candidate(candidate, library, policy=procedure.policy, limits=procedure.limits)
         name = tool.name
-        return await _decide(tool, snapshot, procedure)
+        return await _plan(tool, library, index, procedure)
     except Refused as refused:
         return refused.rejected
     except BudgetSpent as spent:
@@ -474,8 +475,8 @@ async def decide(candidate: Candidate, snapshot: Snapshot, procedure: Procedure)
         )
 
 
-async def _decide(tool: Tool, snapshot: Snapshot, procedure: Procedure) -> Decision:
-    library, policy = snapshot.library, procedure.policy
+async def _plan(tool: Tool, library: Library, index: ToolIndex, procedure: Procedure) -> InsertPlan:
+    policy = procedure.policy
     known = library.get(tool.name)
     if known is not None and known.definition == tool.definition:
         own = {name: name for name in tool.definition.signature.properties}
@@ -494,7 +495,9 @@ async def _decide(tool: Tool, snapshot: Snapshot, procedure: Procedure) -> Decis
     if revises:
         above = await check_parents(tool, library, policy=policy, limits=procedure.limits)
         return AddPlan(tool=tool, revised=True, repinned=above)
-    found = await find_duplicate(prepared, snapshot, trial, policy, procedure.judge)
+    found = await find_duplicate(
+        prepared, library, index, trial, policy=policy, judge=procedure.judge
+    )
     if found is not None:
         return _merger(tool.definition, found, library, policy)
     if known is not None:

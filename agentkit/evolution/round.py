@@ -26,7 +26,6 @@ from agentkit.evolution.gates import (
     with_uses,
 )
 from agentkit.evolution.learning import LearningConfig, LearnReport
-from agentkit.evolution.lifecycle import Advance
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mined import submit_mined
 from agentkit.evolution.mining import MiningConfig
@@ -466,7 +465,7 @@ async def _considered(
         report = await _compared(manager, record, compare, rules)
         manager.assess(record.proposal_id, [report])
     if record.is_open:
-        advanced: Sequence[Advance] = await manager.advance_async(record.proposal_id)
+        advanced = await manager.advance_async(record.proposal_id)
         why = advanced[0].why
     return ProposalOutcome(
         record=manager.ledger.proposals[record.proposal_id],
