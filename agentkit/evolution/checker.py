@@ -520,10 +520,7 @@ class CandidateChecker:
         plan = await plan_insert(candidate, state.library, state.index, self.inserting)
         if isinstance(plan, Rejected):
             failed = FailedCheck(
-                code=plan.code,
-                layer="structural",
-                message=plan.explanation,
-                advice=plan.advice,
+                code=plan.code, layer="structural", message=plan.explanation, advice=plan.advice
             )
             return CheckResult(candidate=candidate, failed=(failed,))
         if isinstance(plan, MergePlan):

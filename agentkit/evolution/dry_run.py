@@ -627,10 +627,7 @@ def explained(
     call = call_text(name, arguments)
     code, advice = _meaning(definition, failed, trial)
     witness = Witness(
-        tool=failed.tool,
-        arguments=failed.arguments,
-        condition=failed.condition,
-        path=failed.path,
+        tool=failed.tool, arguments=failed.arguments, condition=failed.condition, path=failed.path
     )
     return refuse(code, name, f"{call}: {_cut(failed.message)}", advice, witness=witness)
 

@@ -459,10 +459,7 @@ class ToolManager:
         return outcome_of(plan, done.state.library)
 
     def edit(
-        self,
-        build: Callable[[Library], LibraryChange | None],
-        *,
-        operation: Operation = "edit",
+        self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
     ) -> int:
         """Write a change that a person makes, unexamined, with the event that tells of it.
 

@@ -14,13 +14,7 @@ from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError, LibraryError
 from agentkit.evolution.approvals import EventWriter
 from agentkit.evolution.checker import CandidateChecker, CheckResult
-from agentkit.evolution.decide import (
-    Blocked,
-    LifecyclePolicy,
-    Promote,
-    next_step,
-    recorded_reports,
-)
+from agentkit.evolution.decide import Blocked, LifecyclePolicy, Promote, next_step, recorded_reports
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insertion import Above, Tried, look_above, marks, try_composite
 from agentkit.evolution.ledger import EXPERIMENTS

@@ -414,13 +414,7 @@ def _promoted_since(ledger: Ledger, tool_name: str, version: int) -> list[Propos
 
 
 def pin(
-    state: LibraryState,
-    version: int,
-    tool_name: str,
-    author: Author,
-    reason: str,
-    *,
-    then: Library,
+    state: LibraryState, version: int, tool_name: str, author: Author, reason: str, *, then: Library
 ) -> Transaction | None:
     """Pin a tool, or with an empty name the whole library; None when it is pinned so already.
 

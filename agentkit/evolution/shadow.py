@@ -213,11 +213,7 @@ def view(
         started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         seconds=sum(turn.seconds for turn in turns),
         error=error,
-        metadata={
-            **unrouted(original.metadata),
-            EXPERIMENT: experiment.proposal_id,
-            **labels,
-        },
+        metadata={**unrouted(original.metadata), EXPERIMENT: experiment.proposal_id, **labels},
     )
 
 

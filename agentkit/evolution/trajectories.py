@@ -277,10 +277,7 @@ class Dataflow:
     routes: tuple[RouteEvidence, ...]
 
 
-def find_flows(
-    trajectories: Sequence[Trajectory],
-    rules: FlowConfig = FlowConfig(),
-) -> Dataflow:
+def find_flows(trajectories: Sequence[Trajectory], rules: FlowConfig = FlowConfig()) -> Dataflow:
     """Find out which arguments are parts of earlier results.
 
     Flows that are known already are kept. A value that an earlier result holds and that nothing
@@ -519,10 +516,7 @@ def is_success(episode: Episode) -> bool:
 
 
 def trajectories_of(
-    episodes: Iterable[Episode],
-    *,
-    flows: FlowConfig = FlowConfig(),
-    failed_too: bool = False,
+    episodes: Iterable[Episode], *, flows: FlowConfig = FlowConfig(), failed_too: bool = False
 ) -> Dataflow:
     """The calls of successful episodes, with the flows of data between them.
 

@@ -169,12 +169,7 @@ class GepaOptimizer(Generic[Case]):
         return response.message.text
 
     def _proposal(
-        self,
-        base: ToolDefinition,
-        candidate: ToolDefinition,
-        seed: float,
-        best: float,
-        result: Any,
+        self, base: ToolDefinition, candidate: ToolDefinition, seed: float, best: float, result: Any
     ) -> Proposal:
         reason = (
             f"mean score {best:.3f} against {seed:.3f} on {len(self._held_out)} cases, after "
