@@ -10,9 +10,9 @@ from agentkit.library.library import Library
 from agentkit.library.rebase import rebase
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.fit import fits
-from agentkit.tools.rules.places import places
 from agentkit.tools.rules.records import Between, Form, OneOf, Rule
 from agentkit.tools.rules.sentences import rule_sentence
+from agentkit.tools.schema import places
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

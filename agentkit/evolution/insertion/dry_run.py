@@ -18,7 +18,7 @@ from agentkit.evolution.insertion.stubs import MissingStub, runs_live, stub
 from agentkit.evolution.loops import require_loop
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.encoding import encode_result
+from agentkit.tools.invocation import encode_result
 from agentkit.tools.tool import Tool
 
 FailureCause = Literal["no_stub", "precondition", "postcondition", "error"]

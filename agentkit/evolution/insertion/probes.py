@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentkit.messages import JsonObject
+from agentkit.tools.canonical import json_key, same_json
 from agentkit.tools.definition import Signature
-from agentkit.tools.fit import fits, json_key, same_json
+from agentkit.tools.fit import fits
 from agentkit.tools.formats import FORMATS
 
 _SCALARS: Mapping[str, Sequence[Any]] = {

@@ -25,9 +25,10 @@ from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.invisible import invisible
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+from agentkit.tools.validation import ArgumentValidator
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ from agentkit.library.library import nearest_names
 from agentkit.messages import Message, ToolCall, ToolFailure, ToolResult
 from agentkit.models.base import ModelRequest
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.problem import ArgumentProblem
+from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.validation import ArgumentValidator
 
 NOT_RUN = ToolFailure(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentkit.tools.rules.patterns import anchored, matches_whole, why_unsafe
+from agentkit.tools.patterns import anchored, matches_whole, why_unsafe
 
 SAFE = [
     "[A-Z]{2}",

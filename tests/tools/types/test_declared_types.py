@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit.tools.signature import ANY, TypeSet, declared_type
+from agentkit.tools.types.declared import declared_type
+from agentkit.tools.types.lattice import ANY, TypeSet
 
 NODE = {
     "$defs": {

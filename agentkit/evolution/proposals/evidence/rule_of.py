@@ -35,7 +35,7 @@ from agentkit.tools.rules import (
     rule_to_json,
 )
 from agentkit.tools.rules.contradictions import possible_types
-from agentkit.tools.rules.places import places, values_at
+from agentkit.tools.schema import places, values_at
 
 _NAME = re.compile(r"[A-Za-z]\w{0,60}", re.ASCII)
 _NAMED_FORMATS: Mapping[str, NamedFormat] = {name: name for name in get_args(NamedFormat)}

@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
-from types import MappingProxyType
+from typing import Any
 
 from agentkit.errors import UsageError
-from agentkit.tools.types.evidence import Guess, TypeEvidence
-from agentkit.tools.types.inference import type_of_part, written_as
-from agentkit.tools.types.lattice import ANY, Alternative, Base, TypeSet
-from agentkit.tools.types.meanings import includes
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.types.inference import (
+    Guess,
+    TypeEvidence,
+    type_of,
+    type_of_part,
+    type_of_value,
+    written_as,
+)
+from agentkit.tools.types.lattice import ANY, Alternative, Base, TypeSet, includes
 
 PARTLY = 0.9
 """The types overlap: some values of the source fit (a number where an integer is asked for)."""
@@ -33,40 +39,31 @@ PERHAPS = 0.5
 FIELD = 0.9
 """An object serves by one of its fields, or a list by its items."""
 
-COERCIONS: Mapping[tuple[Base, Base], float] = MappingProxyType(
-    {
-        ("integer", "string"): CONVERTED,
-        ("number", "string"): CONVERTED,
-        ("boolean", "string"): PERHAPS,
-        ("array", "string"): PERHAPS,
-        ("string", "integer"): PERHAPS,
-        ("string", "number"): PERHAPS,
-    }
-)
+COERCIONS: Mapping[tuple[Base, Base], float] = {
+    ("integer", "string"): CONVERTED,
+    ("number", "string"): CONVERTED,
+    ("boolean", "string"): PERHAPS,
+    ("array", "string"): PERHAPS,
+    ("string", "integer"): PERHAPS,
+    ("string", "number"): PERHAPS,
+}
 """Base types whose values can be written in another one, and how well that serves."""
 
-CONVERSIONS: Mapping[tuple[str, str], float] = MappingProxyType(
-    {
-        ("date", "datetime"): CONVERTED,
-        ("datetime", "date"): CONVERTED,
-        ("datetime", "time"): CONVERTED,
-        ("date", "year"): CONVERTED,
-        ("date", "month"): CONVERTED,
-        ("date", "weekday"): CONVERTED,
-        ("city", "address"): PERHAPS,
-        ("address", "city"): PERHAPS,
-        ("city", "airport"): PERHAPS,
-        ("airport", "city"): PERHAPS,
-        ("city", "region"): PERHAPS,
-        ("region", "city"): PERHAPS,
-        ("country", "region"): PERHAPS,
-        ("region", "country"): PERHAPS,
-        ("city", "country"): PERHAPS,
-        ("country", "city"): PERHAPS,
-        ("country", "language"): PERHAPS,
-        ("country", "currency"): PERHAPS,
-    }
+_PERHAPS_BOTH_WAYS = (
+    ("city", "address"),
+    ("city", "airport"),
+    ("city", "region"),
+    ("city", "country"),
+    ("country", "region"),
 )
+CONVERSIONS: Mapping[tuple[str, str], float] = {
+    ("datetime", "date"): CONVERTED,
+    ("datetime", "time"): CONVERTED,
+    **{("date", other): CONVERTED for other in ("datetime", "year", "month", "weekday")},
+    **{pair: PERHAPS for one, other in _PERHAPS_BOTH_WAYS for pair in ((one, other), (other, one))},
+    ("country", "language"): PERHAPS,
+    ("country", "currency"): PERHAPS,
+}
 """Meanings whose values can be turned into another one, and how well that serves."""
 
 _DEEPEST = 3
@@ -114,6 +111,70 @@ class SignatureTypes:
     inputs: Mapping[str, TypeEvidence] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     output: TypeEvidence = field(default_factory=TypeEvidence)
+
+
+def signature_types(definition: ToolDefinition) -> SignatureTypes:
+    """The types of a tool's parameters and of its result.
+
+    Worked examples (L4) are read as observed values.
+
+    Example:
+        >>> weather = ToolDefinition.from_schema(
+        ...     "weather",
+        ...     "Weather on a day.",
+        ...     {"properties": {"day": {"type": "string", "format": "date"}}, "required": ["day"]},
+        ... )
+        >>> types = signature_types(weather)
+        >>> print(types.inputs["day"].declared, "->", types.output.declared)
+        string date -> any
+    """
+    parameters, texts = definition.signature.parameters, definition.description.parameters
+    inputs = {
+        name: type_of(
+            schema,
+            name=name,
+            description=texts.get(name, ""),
+            observed=[one.arguments[name] for one in definition.examples if name in one.arguments],
+            root=parameters,
+        )
+        for name, schema in definition.signature.properties.items()
+    }
+    result = definition.signature.result
+    return SignatureTypes(
+        inputs=inputs,
+        required=definition.signature.required,
+        output=TypeEvidence() if result is None else type_of(result, is_result=True),
+    )
+
+
+def slot_of_value(value: Any, *, name: str = "") -> TypedSlot:
+    """The slot of a value that the caller has: bound, and as sure as the value is plain.
+
+    Example:
+        >>> slot = slot_of_value("2024-08-15", name="day")
+        >>> print(slot.type, slot.confidence, slot.bound)
+        string date in {"2024-08-15"} 0.98 True
+        >>> slot_of_value("Paris").confidence
+        1.0
+    """
+    evidence = type_of_value(value)
+    if not evidence.meanings:
+        return TypedSlot(name=name, type=evidence.declared, bound=True)
+    return TypedSlot(
+        name=name,
+        type=_meant(evidence),
+        confidence=evidence.meanings[0].confidence,
+        bound=True,
+    )
+
+
+def _meant(evidence: TypeEvidence) -> TypeSet:
+    """The declared type of a value with its meaning; that of a list is the meaning of its items."""
+    meaning = evidence.meanings[0].meaning
+    (only,) = evidence.declared.alternatives
+    if only.items is None:
+        return evidence.declared.with_meaning(meaning)
+    return TypeSet(frozenset([replace(only, items=only.items.with_meaning(meaning))]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -265,7 +326,9 @@ def _pair(
         inside = _flow(_items(one, source), _items(two, target), depth + 1)
         return inside * _by_domain(one, two)
     if two.base == "array" and one.base != "null":
-        return CONVERTED * _flow(_alone(one, source), _items(two, target), depth + 1)
+        return CONVERTED * _flow(
+            replace(source, declared=TypeSet(frozenset([one]))), _items(two, target), depth + 1
+        )
     fit = _by_base(one, two)
     if fit == 0:
         return 0.0
@@ -275,12 +338,7 @@ def _pair(
 
 
 def _items(one: Alternative, evidence: TypeEvidence) -> TypeEvidence:
-    items = ANY if one.items is None else one.items
-    return TypeEvidence(declared=items, meanings=evidence.meanings)
-
-
-def _alone(one: Alternative, evidence: TypeEvidence) -> TypeEvidence:
-    return TypeEvidence(declared=TypeSet(frozenset([one])), meanings=evidence.meanings)
+    return replace(evidence, declared=ANY if one.items is None else one.items)
 
 
 def _meanings(one: Alternative, evidence: TypeEvidence) -> tuple[Guess, ...]:
@@ -294,7 +352,7 @@ def _by_base(one: Alternative, two: Alternative) -> float:
         return PARTLY * _by_domain(one, two)
     fit = COERCIONS.get((one.base, two.base), 0.0)
     if one.domain is not None and one.base == "string":
-        return CONVERTED if all(holds(text, two.base) for text in one.domain) else 0.0
+        return CONVERTED if all(holds_number(text, two.base) for text in one.domain) else 0.0
     return fit
 
 
@@ -311,7 +369,7 @@ def _folded(texts: Iterable[str]) -> set[str]:
     return {" ".join(text.strip('"').split()).casefold() for text in texts}
 
 
-def holds(text: str, base: Base) -> bool:
+def holds_number(text: str, base: Base) -> bool:
     """Whether a JSON text is a string in which a number stands."""
     written = json.loads(text)
     try:

@@ -7,12 +7,12 @@ against the schema itself (``agentkit.tools.validation``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agentkit.messages import JsonObject
-from agentkit.tools.references import resolve_local
+from agentkit.tools.schema import resolve_local
 from agentkit.tools.types.lattice import ANY, BASES, Base, TypeSet, join
 
 _DEEPEST = 6
@@ -68,19 +68,7 @@ def declared_type(
     """
     document = root if root is not None else schema
     reader = _Reader(root=document if isinstance(document, Mapping) else {}, is_result=is_result)
-    return reader.read(schema, _TOP)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
-    depth: int = 0
-    followed: frozenset[str] = frozenset()
-
-    def below(self) -> _Place:
-        return _Place(depth=self.depth + 1, followed=self.followed)
-
-
-_TOP = _Place()
+    return reader.read(schema, 0, frozenset())
 
 
 @dataclass(kw_only=True, slots=True)
@@ -91,64 +79,51 @@ class _Reader:
     is_result: bool
     parts: int = 0
 
-    def read(self, schema: Any, place: _Place) -> TypeSet:
+    def read(self, schema: Any, depth: int, followed: frozenset[str]) -> TypeSet:
+        """The type of one part, ``depth`` schemas down, behind the references ``followed``."""
         self.parts += 1
-        if not isinstance(schema, Mapping) or place.depth > _DEEPEST or self.parts > _MOST_PARTS:
+        if not isinstance(schema, Mapping) or depth > _DEEPEST or self.parts > _MOST_PARTS:
             return ANY
         if schema.keys() <= _WORDS_AND_TYPE and schema.get("type") in _SCALARS:
             return TypeSet.of(schema["type"])  # most parameters of most catalogues
-        found = self._by_type(schema, place)
+
+        def below(part: Any) -> TypeSet:
+            return self.read(part, depth + 1, followed)
+
+        found = self._by_type(schema, below)
         for keyword in ("anyOf", "oneOf"):
             if isinstance(branches := schema.get(keyword), list) and branches:
-                found = _both(found, self._any_of(branches, place.below()))
+                is_long = len(branches) > _MOST_BRANCHES
+                found = _both(found, ANY if is_long else join(map(below, branches)))
         if isinstance(branches := schema.get("allOf"), list):
             for branch in branches:
-                found = _both(found, self.read(branch, place.below()))
-        if isinstance(reference := schema.get("$ref"), str):
-            found = _both(found, self._referenced(reference, place))
+                found = _both(found, below(branch))
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in followed:
+            target = resolve_local(self.root, reference)
+            found = _both(found, self.read(target, depth + 1, followed | {reference}))
         meaning = _MEANING_OF_FORMAT.get(str(schema.get("format", "")))
         return found.with_meaning(meaning) if meaning and not found.is_any else found
 
-    def _any_of(self, branches: list[Any], place: _Place) -> TypeSet:
-        if len(branches) > _MOST_BRANCHES:
-            return ANY
-        return join(self.read(branch, place) for branch in branches)
-
-    def _referenced(self, reference: str, place: _Place) -> TypeSet:
-        if reference in place.followed:
-            return ANY
-        target = resolve_local(self.root, reference)
-        inside = _Place(depth=place.depth + 1, followed=place.followed | {reference})
-        return self.read(target, inside)
-
-    def _by_type(self, schema: JsonObject, place: _Place) -> TypeSet:
-        found = ANY
+    def _by_type(self, schema: JsonObject, below: Callable[[Any], TypeSet]) -> TypeSet:
         bases = _bases(schema)
-        if bases:
-            found = join(self._of_base(base, schema, place) for base in bases)
+        found = join(self._of_base(base, schema, below) for base in bases) if bases else ANY
         values = schema.get("enum", [schema["const"]] if "const" in schema else None)
         if isinstance(values, list) and 0 < len(values) <= _MOST_VALUES:
-            allowed = TypeSet.one_of(values)
-            both = found & allowed
-            found = found | allowed if both.is_never else both
+            found = _both(found, TypeSet.one_of(values))
         return found
 
-    def _of_base(self, base: Base, schema: JsonObject, place: _Place) -> TypeSet:
+    def _of_base(self, base: Base, schema: JsonObject, below: Callable[[Any], TypeSet]) -> TypeSet:
         if base == "array" and isinstance(schema.get("items"), Mapping):
-            listed = TypeSet.list_of(self.read(schema["items"], place.below()))
+            listed = TypeSet.list_of(below(schema["items"]))
             return TypeSet.of("array") if listed.is_never else listed
-        if base == "object" and isinstance(properties := schema.get("properties"), Mapping):
-            return self._object(schema, properties, place)
-        return TypeSet.of(base)
-
-    def _object(self, schema: JsonObject, properties: JsonObject, place: _Place) -> TypeSet:
-        required = schema.get("required")
-        names = list(properties) if self.is_result else required
-        if not isinstance(names, list):
-            return TypeSet.of("object")
+        properties = schema.get("properties")
+        if base != "object" or not isinstance(properties, Mapping):
+            return TypeSet.of(base)
+        names = list(properties) if self.is_result else schema.get("required")
         fields = {
-            name: self.read(properties[name], place.below())
-            for name in names[:_MOST_FIELDS]
+            name: below(properties[name])
+            for name in (names[:_MOST_FIELDS] if isinstance(names, list) else ())
             if isinstance(name, str) and name in properties
         }
         return TypeSet.object_with({name: one for name, one in fields.items() if not one.is_never})
