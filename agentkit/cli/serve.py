@@ -27,7 +27,9 @@ from agentkit.cli.serve_library import Place, serve_library
 from agentkit.cli.stores import followed, gathered, opened
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
-from agentkit.evolution.serving import CanaryJudge, CanaryRouter, LedgerWatch, ShadowRunner
+from agentkit.evolution.observers import CanaryJudge
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch
+from agentkit.evolution.shadow import ShadowRunner
 from agentkit.library.directory.url import folder_of
 from agentkit.library.keeping import with_episodes
 from agentkit.library.opening import file_of
