@@ -1,62 +1,77 @@
 from .bounded import UncheckableError as UncheckableError
 from .canonical import canonical_json as canonical_json
-from .coercion import canonical_arguments as canonical_arguments
-from .coercion import coerce as coerce
-from .definition import ChildReference as ChildReference
-from .definition import Description as Description
-from .definition import EffectName as EffectName
-from .definition import Effects as Effects
-from .definition import Example as Example
-from .definition import Origin as Origin
-from .definition import Signature as Signature
-from .definition import Specification as Specification
-from .definition import ToolDefinition as ToolDefinition
+from .coercion import canonical_arguments as canonical_arguments, coerce as coerce
+from .definition import (
+    ChildReference as ChildReference,
+    Description as Description,
+    EffectName as EffectName,
+    Effects as Effects,
+    Example as Example,
+    Origin as Origin,
+    Signature as Signature,
+    Specification as Specification,
+    ToolDefinition as ToolDefinition,
+)
 from .error_messages import ArgumentProblem as ArgumentProblem
 from .fit import fits as fits
-from .rules.codec import rule_from_json as rule_from_json
-from .rules.codec import rule_to_json as rule_to_json
+from .rules.codec import rule_from_json as rule_from_json, rule_to_json as rule_to_json
 from .rules.earlier import EarlierCall as EarlierCall
-from .rules.narrowing import narrowed_schema as narrowed_schema
-from .rules.narrowing import why_unstated as why_unstated
-from .rules.records import Between as Between
-from .rules.records import CallBefore as CallBefore
-from .rules.records import Condition as Condition
-from .rules.records import Form as Form
-from .rules.records import OneOf as OneOf
-from .rules.records import Requires as Requires
-from .rules.records import Rule as Rule
+from .rules.narrowing import narrowed_schema as narrowed_schema, why_unstated as why_unstated
+from .rules.records import (
+    Between as Between,
+    CallBefore as CallBefore,
+    Condition as Condition,
+    Form as Form,
+    OneOf as OneOf,
+    Requires as Requires,
+    Rule as Rule,
+)
 from .rules.sentences import rule_sentence as rule_sentence
-from .sources.dialects import NormalisedSchema as NormalisedSchema
-from .sources.dialects import SchemaChange as SchemaChange
-from .sources.dialects import normalise_parameters as normalise_parameters
-from .sources.dialects import normalise_schema as normalise_schema
-from .sources.function import DefinitionOptions as DefinitionOptions
-from .sources.function import definition_from_function as definition_from_function
-from .sources.json_schema import DefinitionBatch as DefinitionBatch
-from .sources.json_schema import RejectedEntry as RejectedEntry
-from .sources.json_schema import definition_from_json as definition_from_json
-from .sources.json_schema import definitions_from_json as definitions_from_json
+from .sources.dialects import (
+    NormalisedSchema as NormalisedSchema,
+    SchemaChange as SchemaChange,
+    normalise_parameters as normalise_parameters,
+    normalise_schema as normalise_schema,
+)
+from .sources.function import (
+    DefinitionOptions as DefinitionOptions,
+    definition_from_function as definition_from_function,
+)
+from .sources.json_schema import (
+    DefinitionBatch as DefinitionBatch,
+    RejectedEntry as RejectedEntry,
+    definition_from_json as definition_from_json,
+    definitions_from_json as definitions_from_json,
+)
 from .sources.pydantic_model import definition_from_model as definition_from_model
 from .tool import Tool as Tool
 from .types.declared import declared_type as declared_type
-from .types.fit import SignatureTypes as SignatureTypes
-from .types.fit import TypedSlot as TypedSlot
-from .types.fit import Unification as Unification
-from .types.fit import flow as flow
-from .types.fit import signature_types as signature_types
-from .types.fit import slot_of_value as slot_of_value
-from .types.fit import unify as unify
-from .types.fit import unify_signatures as unify_signatures
-from .types.inference import Guess as Guess
-from .types.inference import TypeEvidence as TypeEvidence
-from .types.inference import named_type as named_type
-from .types.inference import type_of as type_of
-from .types.inference import type_of_value as type_of_value
-from .types.lattice import ANY as ANY
-from .types.lattice import MEANINGS as MEANINGS
-from .types.lattice import NEVER as NEVER
-from .types.lattice import Alternative as Alternative
-from .types.lattice import TypeSet as TypeSet
-from .types.lattice import join as join
-from .validation import ArgumentValidator as ArgumentValidator
-from .validation import validate_arguments as validate_arguments
+from .types.fit import (
+    SignatureTypes as SignatureTypes,
+    TypedSlot as TypedSlot,
+    Unification as Unification,
+    flow as flow,
+    signature_types as signature_types,
+    slot_of_value as slot_of_value,
+    unify as unify,
+    unify_signatures as unify_signatures,
+)
+from .types.inference import (
+    Guess as Guess,
+    TypeEvidence as TypeEvidence,
+    named_type as named_type,
+    type_of as type_of,
+    type_of_value as type_of_value,
+)
+from .types.lattice import (
+    ANY as ANY,
+    MEANINGS as MEANINGS,
+    NEVER as NEVER,
+    Alternative as Alternative,
+    TypeSet as TypeSet,
+    join as join,
+)
+from .validation import (
+    ArgumentValidator as ArgumentValidator,
+    validate_arguments as validate_arguments,
+)

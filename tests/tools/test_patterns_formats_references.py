@@ -6,8 +6,7 @@ import re
 import warnings
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.tools.error_messages import value_text
 from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS

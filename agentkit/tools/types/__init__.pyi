@@ -1,20 +1,26 @@
 from .declared import declared_type as declared_type
-from .fit import SignatureTypes as SignatureTypes
-from .fit import TypedSlot as TypedSlot
-from .fit import Unification as Unification
-from .fit import flow as flow
-from .fit import signature_types as signature_types
-from .fit import slot_of_value as slot_of_value
-from .fit import unify as unify
-from .fit import unify_signatures as unify_signatures
-from .inference import Guess as Guess
-from .inference import TypeEvidence as TypeEvidence
-from .inference import named_type as named_type
-from .inference import type_of as type_of
-from .inference import type_of_value as type_of_value
-from .lattice import ANY as ANY
-from .lattice import MEANINGS as MEANINGS
-from .lattice import NEVER as NEVER
-from .lattice import Alternative as Alternative
-from .lattice import TypeSet as TypeSet
-from .lattice import join as join
+from .fit import (
+    SignatureTypes as SignatureTypes,
+    TypedSlot as TypedSlot,
+    Unification as Unification,
+    flow as flow,
+    signature_types as signature_types,
+    slot_of_value as slot_of_value,
+    unify as unify,
+    unify_signatures as unify_signatures,
+)
+from .inference import (
+    Guess as Guess,
+    TypeEvidence as TypeEvidence,
+    named_type as named_type,
+    type_of as type_of,
+    type_of_value as type_of_value,
+)
+from .lattice import (
+    ANY as ANY,
+    MEANINGS as MEANINGS,
+    NEVER as NEVER,
+    Alternative as Alternative,
+    TypeSet as TypeSet,
+    join as join,
+)
