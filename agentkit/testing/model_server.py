@@ -1,6 +1,6 @@
-"""``FaultyServer``: a model server on loopback that fails the way real ones do.
+"""Model servers on loopback that fail the way real ones do.
 
-Standard library only. It runs in a thread of its own, so that it serves synchronous and
+Standard library only. A server runs in a thread of its own, so that it serves synchronous and
 asynchronous code alike, and answers each request with the next step of its script, in the protocol
 of the path that was asked: chat completions, OpenAI's responses or Anthropic's messages.
 """
@@ -12,15 +12,12 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Self, assert_never
 from urllib.parse import urlsplit
 
 from agentkit.errors import UsageError
-from agentkit.testing.dialects.base import Dialect
-from agentkit.testing.dialects.chat import CHAT
-from agentkit.testing.dialects.messages import MESSAGES
-from agentkit.testing.dialects.responses import RESPONSES
+from agentkit.testing.dialects import CHAT, MESSAGES, RESPONSES, Dialect
 from agentkit.testing.server_steps import (
     ErrorStatus,
     HalfStream,
@@ -267,3 +264,55 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     connection: socket.socket = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
+
+
+class ProviderServer(FaultyServer):
+    """Speaks chat completions, OpenAI's responses and Anthropic's messages, as providers do.
+
+    A request with a wrong key, for an unknown model or to an unknown path is refused as the
+    provider would, and takes no step of the script.
+
+    Args:
+        script: As for ``FaultyServer``.
+        models: The models that it has; empty takes any name.
+        api_key: The key that it wants, as ``Authorization: Bearer`` or ``x-api-key``; empty takes
+            any.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit.models.base import ModelRequest
+        >>> from agentkit.models.openai_compatible import OpenAICompatibleModel
+        >>> from agentkit.messages import UserMessage
+        >>> request = ModelRequest(messages=(UserMessage(text="hi"),))
+        >>> with ProviderServer(["hello"], models=["qwen3"]) as server:
+        ...     model = OpenAICompatibleModel("qwen3", base_url=server.base_url)
+        ...     asyncio.run(model.complete(request)).message.text
+        'hello'
+    """
+
+    def __init__(
+        self,
+        script: Iterable[Step | str] | Callable[[ReceivedRequest], Step | str],
+        *,
+        models: Collection[str] = (),
+        api_key: str = "",
+    ) -> None:
+        super().__init__(script)
+        self._models = frozenset(models)
+        self._api_key = api_key
+
+    def step_for(self, request: ReceivedRequest) -> Step:
+        """A refusal, or the next step of the script."""
+        return self._refusal(request) or super().step_for(request)
+
+    def _refusal(self, request: ReceivedRequest) -> ErrorStatus | None:
+        if dialect_of(request.path) is None:
+            known = ", ".join(dialect.path for dialect in DIALECTS)
+            return ErrorStatus(status=404, message=f"no path {request.path}; known: {known}")
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self._api_key and self._api_key not in {given, request.headers.get("x-api-key")}:
+            return ErrorStatus(status=401, message="invalid API key")
+        model = request.body.get("model")
+        if self._models and model not in self._models:
+            return ErrorStatus(status=404, message=f"the model {model!r} does not exist")
+        return None
