@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
-from agentkit.library.delivery import deliver, error_text
+from agentkit.library.capabilities import deliver, error_text
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.invocation import run_in_daemon_thread
 
