@@ -24,7 +24,7 @@ from typing import Any
 
 from agentkit.errors import DatasetError
 from agentkit.evaluation.expectations import GoldCall
-from agentkit.evolution.mining.trajectory import (
+from agentkit.evolution.trajectories import (
     Flow,
     Given,
     Path as DataPath,

@@ -27,7 +27,7 @@ from agentkit.interop.openapi.requests import (
     kind_of,
 )
 from agentkit.interop.openapi.schemas import Converted, SchemaPool, examples_of
-from agentkit.tools.references import references
+from agentkit.tools.schema import references
 
 MAX_TOOL_NAME = 64
 """Longest name that every provider takes."""

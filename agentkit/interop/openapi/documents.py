@@ -16,7 +16,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from agentkit.errors import DefinitionError, MissingExtraError, ReadingLimitError, UsageError
 from agentkit.messages import JsonObject
 from agentkit.reading import LIMIT_VARIABLE, MAX_DEPTH, read_json, value_limit
-from agentkit.tools.references import resolve_local
+from agentkit.tools.schema import resolve_local
 
 Document: TypeAlias = "Mapping[str, Any] | str | bytes | Path"
 """What an API description can be given as, see ``read_document``."""

@@ -48,8 +48,7 @@ from agentkit.interop.openapi.report import (
 from agentkit.interop.openapi.requests import Field, RequestPlan, kind_of
 from agentkit.interop.openapi.schemas import SchemaPool
 from agentkit.tools.definition import Description, Effects, Origin, Signature, ToolDefinition
-from agentkit.tools.references import check_bounds, inline_root, resolve_local
-from agentkit.tools.schema import detach_descriptions
+from agentkit.tools.schema import check_bounds, detach_descriptions, inline_root, resolve_local
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
