@@ -56,7 +56,7 @@ def loaded_by(code: str) -> set[str]:
     """Top-level packages that a fresh interpreter has loaded after running ``code``."""
     report = f"{code}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-I", "-c", report], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-s", "-c", report], capture_output=True, text=True, check=True
     )
     return {name.split(".")[0] for name in done.stdout.split()}
 

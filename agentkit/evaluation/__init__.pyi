@@ -1,31 +1,13 @@
-from .benchmarks.environments import (
+from .environments import EnvironmentFactory as EnvironmentFactory
+from .environments import (
     ToolsEnvironment as ToolsEnvironment,
 )
-from .benchmarks.environments import (
+from .environments import (
     environment_from as environment_from,
 )
-from .benchmarks.environments import (
+from .environments import (
     with_tools as with_tools,
 )
-from .benchmarks.loading import (
-    BENCHMARKS as BENCHMARKS,
-)
-from .benchmarks.loading import (
-    load_benchmark as load_benchmark,
-)
-from .benchmarks.task_files import (
-    dump_tasks as dump_tasks,
-)
-from .benchmarks.task_files import (
-    load_tasks as load_tasks,
-)
-from .bfcl import (
-    fetch_bfcl as fetch_bfcl,
-)
-from .bfcl import (
-    load_bfcl as load_bfcl,
-)
-from .catalogue import import_catalogue as import_catalogue
 from .expectations import (
     AllowedCalls as AllowedCalls,
 )
@@ -62,27 +44,13 @@ from .expectations import (
 from .expectations import (
     TextAnswer as TextAnswer,
 )
-from .gsm8k import (
-    gsm8k_episodes as gsm8k_episodes,
+from .loading import NamedBenchmark as NamedBenchmark
+from .loading import (
+    load_benchmark as load_benchmark,
 )
-from .gsm8k import (
-    load_gsm8k as load_gsm8k,
-)
-from .gsm8k import (
-    replay_solution as replay_solution,
-)
-from .nestful import (
-    Nestful as Nestful,
-)
-from .nestful import (
-    NestfulQuestion as NestfulQuestion,
-)
-from .nestful import (
-    fetch_nestful as fetch_nestful,
-)
-from .nestful import (
-    load_nestful as load_nestful,
-)
+from .loading import named_benchmarks as named_benchmarks
+from .recorded import RecordedAnswers as RecordedAnswers
+from .recorded import episodes_of_run as episodes_of_run
 from .results.comparison import (
     Comparison as Comparison,
 )
@@ -91,26 +59,23 @@ from .results.comparison import (
 )
 from .results.records import EvaluationReport as EvaluationReport
 from .results.summary import summarise as summarise
-from .running.evaluation import (
+from .runner import (
     RunOutcome as RunOutcome,
 )
-from .running.evaluation import (
+from .runner import (
     evaluate as evaluate,
 )
-from .running.replaying import RecordedAnswers as RecordedAnswers
-from .running.resuming import episodes_of_run as episodes_of_run
-from .running.settings import (
-    EvaluationProgress as EvaluationProgress,
-)
-from .running.settings import (
-    EvaluationSettings as EvaluationSettings,
-)
-from .sampling import stratified as stratified
 from .scoring import (
     Score as Score,
 )
 from .scoring import (
     score_calls as score_calls,
+)
+from .settings import (
+    EvaluationProgress as EvaluationProgress,
+)
+from .settings import (
+    EvaluationSettings as EvaluationSettings,
 )
 from .task import (
     Benchmark as Benchmark,
@@ -126,6 +91,14 @@ from .task import (
 )
 from .task import (
     UserTurn as UserTurn,
+)
+from .task import import_catalogue as import_catalogue
+from .task import stratified as stratified
+from .task_files import (
+    dump_tasks as dump_tasks,
+)
+from .task_files import (
+    load_tasks as load_tasks,
 )
 from .verifiers.making import (
     Scene as Scene,

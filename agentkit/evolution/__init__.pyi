@@ -24,7 +24,6 @@ from .insertion.outcome import (
     Witness as Witness,
 )
 from .insertion.policy import InsertPolicy as InsertPolicy
-from .language.report import language_report as language_report
 from .learning.report import LearnReport as LearnReport
 from .learning.rules import LearningRules as LearningRules
 from .learning.unmatched import (

@@ -45,8 +45,6 @@ from .index.signatures import SignatureChannel as SignatureChannel
 from .index.tool_index import ToolIndex as ToolIndex
 from .index.vectors import VectorChannel as VectorChannel
 from .mentions import NameIndex as NameIndex
-from .paper.conditions import ConditionJudge as ConditionJudge
-from .paper.judge import ModelJudge as ModelJudge
 from .planner import (
     ModelPlanner as ModelPlanner,
 )
@@ -108,23 +106,5 @@ from .tokens import (
 )
 from .tokens import (
     estimate_tokens as estimate_tokens,
-)
-from .typed_dag import (
-    Cascade as Cascade,
-)
-from .typed_dag import (
-    Level as Level,
-)
-from .typed_dag import (
-    TypedDagRetriever as TypedDagRetriever,
-)
-from .typed_dag import (
-    paper_stages as paper_stages,
-)
-from .variants.registry import (
-    VARIANTS as VARIANTS,
-)
-from .variants.registry import (
-    variant as variant,
 )
 from .word_vectors import StaticEmbedder as StaticEmbedder

@@ -43,7 +43,6 @@ from statistics import mean
 from typing import Any
 
 from agentkit import Library, ToolDefinition, open_store
-from agentkit.evaluation.nestful import Nestful, fetch_nestful, load_nestful
 from agentkit.evolution import Added, ToolManager
 from agentkit.evolution.mining import (
     ExampleRules,
@@ -60,6 +59,7 @@ from agentkit.evolution.mining import (
     replay,
     trace_flows,
 )
+from agentkit_bench.nestful import Nestful, fetch_nestful, load_nestful
 
 SEEDS = (0, 1, 2, 3, 4)
 MOST = 1_000

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from agentkit.episodes import Episode
 from agentkit.errors import DatasetError
-from agentkit.evaluation import Benchmark, Task, gsm8k_episodes, load_benchmark, load_gsm8k
+from agentkit.evaluation import Benchmark, Task, load_benchmark
+from agentkit_bench import gsm8k_episodes, load_gsm8k
 from agentkit_training.tasks.primitives import Calculator, primitive_library
 from agentkit_training.tasks.splits import Shares, TaskSplits
 from agentkit_training.tasks.splitting import split, split_before
