@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -54,7 +55,10 @@ ENTRY_POINTS = [
 
 def loaded_by(code: str) -> set[str]:
     """Top-level packages that a fresh interpreter has loaded after running ``code``."""
-    report = f"{code}\nimport sys\nprint(*sys.modules)"
+    checkout = str(
+        Path(__file__).parents[1]
+    )  # in isolated mode only what is installed would be found
+    report = f"import sys\nsys.path.insert(0, {checkout!r})\n{code}\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-P", "-s", "-c", report], capture_output=True, text=True, check=True
     )

@@ -13,7 +13,7 @@ from agentkit.evaluation.results.records import TaskResult
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.settings import EvaluationSettings, Listener, ignore, settings_text
 from agentkit.evaluation.task import Benchmark, Task
-from agentkit.evolution.gates.decision import PairedScore
+from agentkit.evolution.gates import PairedScore
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import JsonObject

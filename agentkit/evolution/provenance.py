@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentkit.evolution.learning.report import LearnReport
-from agentkit.evolution.lifecycle.step import Step
+from agentkit.evolution.learning import LearnReport
+from agentkit.evolution.repository import Step
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author
 from agentkit.library.library import Library

@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentkit.evolution.mining import MinedComposite, apply, mine, replay
+from agentkit.evolution.lifting import MinedComposite
+from agentkit.evolution.mining import apply, mine, replay
 from agentkit.testing import primitive_library
 from agentkit_bench import load_gsm8k, replay_solution
 from agentkit_bench.gsm8k import SolutionReplay

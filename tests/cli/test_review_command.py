@@ -9,8 +9,8 @@ import pytest
 from agentkit import open_store, tool
 from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.serving.experiments import running
+from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.serving import running
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.chain_faults import verify_chain
 from agentkit.library.chain_library import verify_library

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from agentkit.composites import ir

@@ -12,7 +12,7 @@ from agentkit import open_store
 from agentkit.evaluation import episodes_of_run, evaluate, load_tasks, with_tools
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
+from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.round import evolve
 from agentkit.library.chain_faults import verify_chain
 from agentkit.testing import FunctionModel

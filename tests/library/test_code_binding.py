@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Agent, Library, open_store, tool
 from agentkit.errors import CodeDriftError, DuplicateToolError, LibraryWarning
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author, LibraryChange
 from agentkit.library.chain_faults import verify_chain
 from agentkit.library.chain_library import verify_library

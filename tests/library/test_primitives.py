@@ -9,8 +9,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from agentkit.composites.contracts import Conditions
 from agentkit.composites.expressions import Expression

@@ -24,8 +24,8 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.loading import load_benchmark
 from agentkit.evaluation.settings import EvaluationProgress, Listener
 from agentkit.evaluation.task import Benchmark, import_catalogue
+from agentkit.evolution.differences import library_changes
 from agentkit.evolution.evolver_lock import evolving
-from agentkit.evolution.model_view import library_changes
 from agentkit.fetch import cache_directory
 from agentkit.interop.export import artifact_of
 from agentkit.interop.export.renderers import formats

@@ -23,9 +23,8 @@ from agentkit.evaluation.settings import (
 )
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.round import evolve
-from agentkit.evolution.round_report import Round
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.round import Round, evolve
 from agentkit.library import Author, Library, Store
 from agentkit.library.code_writing import bind_code
 from agentkit.messages import JsonObject

@@ -13,8 +13,8 @@ from agentkit.errors import (
     StoreLookupError,
     UsageError,
 )
-from agentkit.evolution.lifecycle.arriving import text_faults
-from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.evolution.checker import text_faults
+from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export.artifact import Artifact, ArtifactChange
 from agentkit.interop.export.file import read_artifact
 from agentkit.library.abilities import AppliedChange

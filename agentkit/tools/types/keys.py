@@ -9,8 +9,7 @@ the few tools that are left with ``unify_signatures`` where that matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType

@@ -1,37 +1,50 @@
 from ._version import __version__ as __version__
 from .benchmarks import BENCHMARKS as BENCHMARKS
-from .bfcl import fetch_bfcl as fetch_bfcl
-from .bfcl import load_bfcl as load_bfcl
-from .bfcl_multi_turn import ADDED_FUNCTIONS_REQUEST as ADDED_FUNCTIONS_REQUEST
-from .bfcl_multi_turn import SIMULATORS as SIMULATORS
-from .bfcl_multi_turn import fetch_bfcl_multi_turn as fetch_bfcl_multi_turn
-from .bfcl_multi_turn import installed_bfcl as installed_bfcl
-from .bfcl_multi_turn import load_bfcl_multi_turn as load_bfcl_multi_turn
-from .bfcl_simulators import BfclEnvironment as BfclEnvironment
-from .bfcl_simulators import BfclWorlds as BfclWorlds
-from .gsm8k import gsm8k_benchmark as gsm8k_benchmark
-from .gsm8k import gsm8k_episodes as gsm8k_episodes
-from .gsm8k import load_gsm8k as load_gsm8k
-from .gsm8k import replay_solution as replay_solution
-from .humaneval import fetch_humaneval as fetch_humaneval
-from .humaneval import humaneval_benchmark as humaneval_benchmark
-from .nestful import Nestful as Nestful
-from .nestful import NestfulQuestion as NestfulQuestion
-from .nestful import fetch_nestful as fetch_nestful
-from .nestful import load_nestful as load_nestful
-from .nestful_benchmark import RecordedWorld as RecordedWorld
-from .nestful_benchmark import nestful_benchmark as nestful_benchmark
-from .paper_judge import ConditionJudge as ConditionJudge
-from .paper_judge import ModelJudge as ModelJudge
-from .paper_retrieval import Cascade as Cascade
-from .paper_retrieval import Level as Level
-from .paper_retrieval import TypedDagRetriever as TypedDagRetriever
-from .retrieval_variants import VARIANTS as VARIANTS
-from .retrieval_variants import Dense as Dense
-from .retrieval_variants import FlatLibrary as FlatLibrary
-from .retrieval_variants import flat_dense as flat_dense
-from .retrieval_variants import variant as variant
-from .text_hierarchy import Hierarchy as Hierarchy
-from .text_hierarchy import TextTree as TextTree
-from .text_hierarchy import TreeKind as TreeKind
-from .text_hierarchy import text_hierarchy as text_hierarchy
+from .bfcl import fetch_bfcl as fetch_bfcl, load_bfcl as load_bfcl
+from .bfcl_multi_turn import (
+    ADDED_FUNCTIONS_REQUEST as ADDED_FUNCTIONS_REQUEST,
+    SIMULATORS as SIMULATORS,
+    fetch_bfcl_multi_turn as fetch_bfcl_multi_turn,
+    installed_bfcl as installed_bfcl,
+    load_bfcl_multi_turn as load_bfcl_multi_turn,
+)
+from .bfcl_simulators import BfclEnvironment as BfclEnvironment, BfclWorlds as BfclWorlds
+from .gsm8k import (
+    gsm8k_benchmark as gsm8k_benchmark,
+    gsm8k_episodes as gsm8k_episodes,
+    load_gsm8k as load_gsm8k,
+    replay_solution as replay_solution,
+)
+from .humaneval import (
+    fetch_humaneval as fetch_humaneval,
+    humaneval_benchmark as humaneval_benchmark,
+)
+from .nestful import (
+    Nestful as Nestful,
+    NestfulQuestion as NestfulQuestion,
+    fetch_nestful as fetch_nestful,
+    load_nestful as load_nestful,
+)
+from .nestful_benchmark import (
+    RecordedWorld as RecordedWorld,
+    nestful_benchmark as nestful_benchmark,
+)
+from .paper_judge import ConditionJudge as ConditionJudge, ModelJudge as ModelJudge
+from .paper_retrieval import (
+    Cascade as Cascade,
+    Level as Level,
+    TypedDagRetriever as TypedDagRetriever,
+)
+from .retrieval_variants import (
+    VARIANTS as VARIANTS,
+    Dense as Dense,
+    FlatLibrary as FlatLibrary,
+    flat_dense as flat_dense,
+    variant as variant,
+)
+from .text_hierarchy import (
+    Hierarchy as Hierarchy,
+    TextTree as TextTree,
+    TreeKind as TreeKind,
+    text_hierarchy as text_hierarchy,
+)

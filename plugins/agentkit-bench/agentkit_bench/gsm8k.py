@@ -24,7 +24,7 @@ from agentkit.evaluation.environments import EnvironmentFactory, tools_of
 from agentkit.evaluation.expectation_forms import RecordError, checked, expectations_from_json
 from agentkit.evaluation.json_lines import JsonLine
 from agentkit.evaluation.task import Benchmark, Task
-from agentkit.evolution.mining.trajectory import Flow, Given, Step, Trajectory
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
 from agentkit.tools.encoding import UnserialisableError, encode_result

@@ -38,7 +38,7 @@ from agentkit.evaluation.task_checks import (
     task_problems,
     validator_of,
 )
-from agentkit.evolution.mining.trajectory import Trajectory
+from agentkit.evolution.trajectories import Trajectory
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics import CanonicalCall, canonical_calls
 from agentkit.tools.coercion import coerce

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import ModelRetry, ToolDefinition
-from agentkit.evolution.mining import Flow, Given
-from agentkit.evolution.mining.trajectory import Step, Trajectory
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit_bench import RecordedWorld
 
 LOOK = ToolDefinition.from_schema(

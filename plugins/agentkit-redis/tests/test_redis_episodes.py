@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode, open_store
 from agentkit.episodes import Turn

@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.evolution.lifecycle.judging import Judgement
-from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.checker import Judgement
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.validation.overruling import OVERRULABLE
 from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport

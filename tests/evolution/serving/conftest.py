@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import ToolDefinition, open_store
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.proposal import Proposal
 from agentkit.library.chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange, Store

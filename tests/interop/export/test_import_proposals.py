@@ -11,8 +11,8 @@ import pytest
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.errors import UsageError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions
 from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop.export import ImportReport, ImportRequest, artifact_of, import_artifact

@@ -1,8 +1,7 @@
 """The changes that made a store's versions are told in order, by any store."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.errors import DefinitionError

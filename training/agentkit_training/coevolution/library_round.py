@@ -9,8 +9,7 @@ from statistics import fmean
 from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.evolution import Proposer, ToolManager, evolve
-from agentkit.evolution.round import Compare
-from agentkit.evolution.round_report import Considered
+from agentkit.evolution.round import Compare, Considered
 from agentkit.library import Library
 from agentkit.library.dag import depth
 from agentkit.retrieval.cards import schema_text

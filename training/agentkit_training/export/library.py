@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export import artifact_of, write_artifact
 from agentkit.library.chain import Signer
 from agentkit.library.chain_faults import verify_chain

@@ -10,8 +10,7 @@ from pathlib import Path
 from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import load_benchmark
 from agentkit.fetch import cache_directory
-from agentkit_bench.nestful import RELEASE as NESTFUL_RELEASE
-from agentkit_bench.nestful import fetch_nestful
+from agentkit_bench.nestful import RELEASE as NESTFUL_RELEASE, fetch_nestful
 from agentkit_bench.nestful_benchmark import nestful_benchmark
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic
 from agentkit_training.tasks.bfcl import POOL, bfcl_multi_turn_tasks, bfcl_tasks

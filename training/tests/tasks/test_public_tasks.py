@@ -18,7 +18,7 @@ from agentkit_training.tasks.splits import Shares
 from agentkit_training.tasks.splitting import leakage
 
 ROOT = Path(__file__).parents[3]
-SAMPLES = ROOT / "tests" / "evaluation"
+SAMPLES = ROOT / "plugins" / "agentkit-bench" / "tests"
 CORPORA = ROOT.parent / "shared" / "data"
 SIMULATORS = {"FilingCabinet": "cabinet", "Counter": "counter"}
 

@@ -1,13 +1,16 @@
-from .measures import Convergence as Convergence
-from .measures import convergence as convergence
-from .measures import moving_type_token_ratio as moving_type_token_ratio
-from .measures import texts_of as texts_of
-from .measures import type_token_ratio as type_token_ratio
-from .measures import word_distance as word_distance
-from .pages import language_html as language_html
-from .pages import language_markdown as language_markdown
-from .report import LanguageReport as LanguageReport
-from .report import Measures as Measures
-from .report import ToolLanguage as ToolLanguage
-from .report import histories_of as histories_of
-from .report import language_report as language_report
+from .measures import (
+    Convergence as Convergence,
+    convergence as convergence,
+    moving_type_token_ratio as moving_type_token_ratio,
+    texts_of as texts_of,
+    type_token_ratio as type_token_ratio,
+    word_distance as word_distance,
+)
+from .pages import language_html as language_html, language_markdown as language_markdown
+from .report import (
+    LanguageReport as LanguageReport,
+    Measures as Measures,
+    ToolLanguage as ToolLanguage,
+    histories_of as histories_of,
+    language_report as language_report,
+)
