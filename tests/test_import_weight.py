@@ -60,7 +60,7 @@ def loaded_by(code: str) -> set[str]:
     )  # in isolated mode only what is installed would be found
     report = f"import sys\nsys.path.insert(0, {checkout!r})\n{code}\nprint(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-P", "-s", "-c", report], capture_output=True, text=True, check=True
+        [sys.executable, "-sP", "-c", report], capture_output=True, text=True, check=True
     )
     return {name.split(".")[0] for name in done.stdout.split()}
 

@@ -21,9 +21,8 @@ from agentkit.evolution.proposal import (
 )
 from agentkit.evolution.repository import Position, Step
 from agentkit.evolution.validation.report import FailedCheck
-from agentkit.library.chain import EventDraft
+from agentkit.library.event_chain import EventDraft, cut
 from agentkit.library.events import Author, EventKind
-from agentkit.library.written import cut
 
 # --- The events of the life cycle before they have a place in the chain --------------------------
 

@@ -65,9 +65,8 @@ from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import Journal, Position, Step, pin_step, unpin_step
 from agentkit.evolution.rollback import roll_back_step
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
-from agentkit.library.chain import EventDraft
+from agentkit.library.event_chain import EventDraft, cut
 from agentkit.library.events import Author
-from agentkit.library.written import cut
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 

@@ -13,8 +13,8 @@ from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.duplicates import Snapshot
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.library.chain import EventDraft, Signer, chained
 from agentkit.library.changes import now
+from agentkit.library.event_chain import EventDraft, Signer, chained
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.linking import link

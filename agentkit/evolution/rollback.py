@@ -12,12 +12,11 @@ from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.provenance import Provenance
 from agentkit.evolution.repository import Position, Step
-from agentkit.library.chain import EventDraft
+from agentkit.library.event_chain import EventDraft, Operation, written
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned, with_current_pins
 from agentkit.library.store import LibraryChange, ToolRevision, ToolStore
-from agentkit.library.written import Operation, written
 from agentkit.tools.definition import ToolDefinition
 
 # --- Taking changes back, whoever made them, by giving tools the definitions that they had be ----

@@ -33,7 +33,7 @@ from agentkit.library import Store
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
 from agentkit.testing import FunctionModel
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools import ToolDefinition
 
 HERE = Path(__file__).parent
 

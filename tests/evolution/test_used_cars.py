@@ -14,7 +14,7 @@ from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.round import evolve
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.testing import FunctionModel
 from agentkit.tools.rules import OneOf
 

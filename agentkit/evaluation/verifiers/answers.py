@@ -24,7 +24,7 @@ from agentkit.evaluation.verifiers.verdicts import (
 )
 from agentkit.messages import JsonObject
 from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import run_in_daemon_thread
 
 
 class TextAnswerVerifier:

@@ -19,8 +19,7 @@ from agentkit.evaluation.task import Environment
 from agentkit.evaluation.verifiers.calls import gold_calls_problem
 from agentkit.evaluation.verifiers.verdicts import described, faulty, judged, shown
 from agentkit.messages import JsonObject, ToolFailure, ToolResult
-from agentkit.tools.encoding import encode_result
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import encode_result, run_in_daemon_thread
 from agentkit.tools.tool import Tool
 
 DifferenceKind = Literal["missing", "unexpected", "different"]

@@ -15,8 +15,9 @@ from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.reading import read_json
 from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.sources.json_schema import definition_from_json
-from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+from agentkit.tools.validation import ArgumentValidator
 from agentkit_bench.bfcl import RELEASE, WHEEL_SHA256, numbered_lines
 from agentkit_bench.bfcl_simulators import LONG_CONTEXT, BfclWorlds, Simulator, SimulatorModules
 

@@ -27,7 +27,7 @@ from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
-from agentkit.tools.encoding import UnserialisableError, encode_result
+from agentkit.tools.invocation import UnserialisableError, encode_result
 from agentkit.tools.tool import Tool
 from agentkit_bench.problem_files import file_in, read_problems
 
