@@ -23,9 +23,8 @@ from inventory import Inventory
 from tools import sales_tools
 
 from agentkit import open_store
-from agentkit.evaluation import Benchmark, load_tasks, with_tools
+from agentkit.evaluation import Benchmark, episodes_of_run, evaluate, load_tasks, with_tools
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import FeedbackStream
