@@ -10,8 +10,7 @@ import click
 
 from agentkit.cli.options import typed
 from agentkit.cli.output import one_line, plural, say
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import label_name
+from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evolution.review import STATE_WORDS, brief_words
 from agentkit.evolution.round import EvolutionReport, ProposalOutcome
 

@@ -11,7 +11,6 @@ from .insert_outcomes import (
     RejectionCode as RejectionCode,
     Witness as Witness,
 )
-from .language.report import language_report as language_report
 from .learning import LearningConfig as LearningConfig, LearnReport as LearnReport
 from .ledger import Ledger as Ledger
 from .lifting import MinedComposite as MinedComposite

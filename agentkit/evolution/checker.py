@@ -32,9 +32,8 @@ from agentkit.evolution.validation.rule_support import new_rules
 from agentkit.evolution.validation.texts import rules_of
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.pins import pin_faults, with_current_pins
+from agentkit.library.pins import library_faults, pin_faults, with_current_pins
 from agentkit.library.rebase import rebase
-from agentkit.library.soundness import library_faults
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence

@@ -41,12 +41,11 @@ from agentkit.evolution.insert_outcomes import (
     refuse,
     refuse_source,
 )
-from agentkit.library.chain import EventDraft
 from agentkit.library.dag import ancestors, find_cycle
+from agentkit.library.event_chain import EventDraft
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.pins import repinned
-from agentkit.library.soundness import library_faults
+from agentkit.library.pins import library_faults, repinned
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool

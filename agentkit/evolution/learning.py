@@ -19,9 +19,10 @@ from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.invisible import invisible
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+from agentkit.tools.validation import ArgumentValidator
 
 # --- What learning from use keeps, and how much of it --------------------------------------------
 

@@ -57,7 +57,7 @@ class Ledger:
             calls discoveries. One that is rolled back later still counts.
 
     Example:
-        >>> from agentkit.library.chain import EventDraft, chained
+        >>> from agentkit.library.event_chain import EventDraft, chained
         >>> from agentkit.library.events import Author
         >>> ada = Author(kind="person", name="ada")
         >>> pin = EventDraft(kind="pinned", author=ada, facts={"version": 3})

@@ -52,7 +52,7 @@ from agentkit.evolution.trajectories import (
     at_path,
     cast_value,
 )
-from agentkit.library.naming import distinct_name
+from agentkit.library.conflicts import distinct_name
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

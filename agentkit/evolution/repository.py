@@ -19,14 +19,13 @@ from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.duplicates import ToolIndex
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.loops import completed
-from agentkit.library.chain import EventDraft, Signer, chained
 from agentkit.library.changes import now
+from agentkit.library.event_chain import EventDraft, Operation, Signer, chained, written
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.linking import link
 from agentkit.library.pins import repinned
 from agentkit.library.store import EventStore, LibraryChange, ToolStore
-from agentkit.library.written import Operation, written
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

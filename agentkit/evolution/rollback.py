@@ -11,12 +11,11 @@ from agentkit.evolution.insertion import Above, is_wording, marks
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryState, Transaction
-from agentkit.library.chain import EventDraft
+from agentkit.library.event_chain import EventDraft, Operation, written
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned, with_current_pins
 from agentkit.library.store import LibraryChange, ToolRevision, ToolStore
-from agentkit.library.written import Operation, written
 from agentkit.tools.definition import ToolDefinition
 
 History = Callable[[str], Sequence[ToolRevision]]

@@ -49,7 +49,7 @@ from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.models.base import ModelRequest
 from agentkit.retrieval.tokens import estimate_tokens
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.problem import ArgumentProblem
+from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.validation import ArgumentValidator
 
 # --- ``TokenBudget``: how many tokens may be spent in any hour -----------------------------------

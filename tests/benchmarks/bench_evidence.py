@@ -35,8 +35,8 @@ from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.tools.error_messages import value_text
 from agentkit.tools.fit import fits
-from agentkit.tools.problem import value_text
 from agentkit.tools.rules import Between, Form, OneOf, Rule
 from agentkit.tools.rules.holding import holds
 from agentkit.tools.schema import copied

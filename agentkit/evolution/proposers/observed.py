@@ -51,7 +51,7 @@ from agentkit.tools.rules import (
 )
 from agentkit.tools.rules.contradictions import possible_types
 from agentkit.tools.rules.earlier import EarlierCall
-from agentkit.tools.rules.places import places, values_at
+from agentkit.tools.schema import places, values_at
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 

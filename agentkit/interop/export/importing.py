@@ -27,8 +27,8 @@ from agentkit.evolution.repository import bound_library
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.export.artifact import Artifact
 from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
+from agentkit.library.dag import in_order
 from agentkit.library.events import Author
-from agentkit.library.graph import in_order
 from agentkit.library.library import Library
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition

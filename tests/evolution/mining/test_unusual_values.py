@@ -17,7 +17,7 @@ from agentkit.evolution.mined import insert_mined
 from agentkit.evolution.mining import MiningConfig, mine
 from agentkit.evolution.patterns import SearchLimits
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
-from agentkit.library.soundness import library_faults
+from agentkit.library.pins import library_faults
 from agentkit.tools.definition import Effects
 
 TOOLS = {

@@ -14,7 +14,7 @@ from agentkit.interop.mcp.wire import RESULT_FIELD
 from agentkit.messages import JsonObject
 from agentkit.tools.bounded import BoundedValidator, UncheckableError
 from agentkit.tools.fit import fits
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import run_in_daemon_thread
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
