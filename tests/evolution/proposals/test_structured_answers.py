@@ -14,7 +14,7 @@ from agentkit.evolution.proposals.evolution_stream import EvolutionStream
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
 from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.evolution.proposals.proposer import Observations
-from agentkit.models.grammar.schema import grammar_schema
+from agentkit.models.grammar import grammar_schema
 from agentkit.testing import FunctionModel
 
 CALL = ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0)
