@@ -27,9 +27,11 @@ from agentkit.cli.serve_library import Place, serve_library
 from agentkit.cli.stores import followed, gathered, opened
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
-from agentkit.evolution.serving import CanaryJudge, CanaryRouter, LedgerWatch, ShadowRunner
-from agentkit.library.directory.url import folder_of
-from agentkit.library.keeping import with_episodes
+from agentkit.evolution.observers import CanaryJudge
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch
+from agentkit.evolution.shadow import ShadowRunner
+from agentkit.library.directory.store import folder_of
+from agentkit.library.episode_stores import with_episodes
 from agentkit.library.opening import file_of
 from agentkit.library.store import Store
 from agentkit.messages import ToolCall

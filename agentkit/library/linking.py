@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentkit.errors import SourceProblem
 from agentkit.library.bindings import bind_composites, has_composites
-from agentkit.library.graph import reachable
+from agentkit.library.dag import reachable
 from agentkit.library.library import Library
 
 if TYPE_CHECKING:

@@ -1,11 +1,9 @@
-from .faulty_server import FaultyServer as FaultyServer
-from .function_model import FunctionModel as FunctionModel
 from .local_server import LocalServer as LocalServer
+from .model_server import FaultyServer as FaultyServer, ProviderServer as ProviderServer
 from .primitives import primitive_library as primitive_library
-from .provider_server import ProviderServer as ProviderServer
 from .replay_model import ReplayModel as ReplayModel
 from .sample_definitions import sample_library as sample_library
-from .scripted_model import ScriptedModel as ScriptedModel
+from .scripted_models import FunctionModel as FunctionModel, ScriptedModel as ScriptedModel
 from .server_steps import (
     ErrorStatus as ErrorStatus,
     HalfStream as HalfStream,
@@ -21,3 +19,4 @@ from .store_conformance import (
     StoreConformance as StoreConformance,
     ToolStoreConformance as ToolStoreConformance,
 )
+from .unreliable_store import UnreliableStore as UnreliableStore

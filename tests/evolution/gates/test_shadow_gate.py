@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates import GateRules, PairedScore, log_e_value, shadow_gate
+from agentkit.evolution.gate_statistics import log_e_value
+from agentkit.evolution.gates import GateRules, PairedScore, shadow_gate
 
 TEXTS = st.text(alphabet="wl=", max_size=80)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
-from agentkit.evolution.lifecycle.differences import compare_words, differences
+from agentkit.evolution.differences import compare_words, differences
 from agentkit.tools.definition import Description, Example, Signature, Specification
 from agentkit.tools.rules import OneOf
 

@@ -31,8 +31,8 @@ from agentkit import (
     tool as tool_of_code,
 )
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.store import EpisodeFilter

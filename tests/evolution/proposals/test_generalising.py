@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.evolution.proposals.generalising import generalises, instance_values
+from agentkit.evolution.proposers.streams import generalises, instance_values
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.tools.rules import OneOf
 
