@@ -59,13 +59,6 @@ def test_the_order_of_the_episodes_does_not_matter(shadow):
     assert results == {("e1", "e2")}
 
 
-def test_time_comes_before_the_id(episode):
-    """Ids say when an episode was made, the clock when it began; the clock decides."""
-    late = episode("a", 9, passed=True, experiment="p1", arm="control")
-    early = episode("b", 3, passed=True, experiment="p1", arm="candidate")
-    assert [one.session for one in canary_scores([late, early], "p1")] == ["b", "a"]
-
-
 def test_faults_and_missing_verdicts_are_set_aside(shadow, episode):
     """None of these says anything about the definitions."""
     episodes = [
@@ -88,12 +81,6 @@ def test_a_run_that_broke_off_counts_as_a_failure(shadow):
     )
     found = shadow_pairs([*broken, *shadow(3, True, None, stop_reason="cancelled")], "p1")
     assert [one.candidate for one in found] == [0, 0]
-
-
-def test_other_experiments_are_passed_over(shadow):
-    """Episodes without the label, or with another one, are not even counted."""
-    assert shadow_pairs(shadow(1, False, True), "p2") == ()
-    assert canary_scores(shadow(1, False, True), "p1") == ()
 
 
 def test_canary_takes_the_first_judged_episode_of_each_session(episode):
