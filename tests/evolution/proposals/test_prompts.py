@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from string import Template
 
 import pytest
@@ -33,10 +32,3 @@ def test_prompts_have_the_places_that_are_filled(name):
     template = Template(Prompt.shipped(name).text)
     assert template.is_valid()
     assert set(template.get_identifiers()) == {"tool", "schema", "episodes", "name"}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_prompts_stand_in_the_documentation(name, project_root: Path):
-    """The page shows each prompt word for word."""
-    page = (project_root / "docs" / "proposers.md").read_text(encoding="utf-8")
-    assert Prompt.shipped(name).text.strip() in page
