@@ -264,7 +264,7 @@ class Plan:
                 found = read_definition(self._folder.content(path) or b"", self._form)
             except DefinitionError:
                 continue
-            if found.name in new and is_same(found, known[found.name]):
+            if found.name in new and is_same(found, self._past.definitions[found.name]):
                 homes.setdefault(found.name, path.name)
         return homes
 
