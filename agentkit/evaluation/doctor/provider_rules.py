@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.findings import Finding, Kind, listed
 from agentkit.evaluation.doctor.schemas import Part, parts, type_names
-from agentkit.models.wire.names import WireNames
+from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 
 Search = Callable[[ToolDefinition], Iterator[str]]
