@@ -13,7 +13,7 @@ from agentkit.evaluation.doctor.provider_rules import (
     REFUSED_NAME,
     ProviderRule,
 )
-from agentkit.models.wire.names import WireNames
+from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 
 _SHOWN = 3

@@ -1,16 +1,18 @@
-"""``openai-responses:MODEL``: OpenAI's responses API through its own SDK.
+"""OpenAI's two interfaces: ``openai:MODEL`` and ``openai-responses:MODEL``.
 
-For reasoning models, whose reasoning this API takes back between tool calls, and for its search
-among deferred tools. Nothing is stored at OpenAI unless asked for: the conversation is ours.
+Neither needs OpenAI's SDK: its own work on a request of 20 messages costs more than everything that
+we do. A client of it that somebody has configured (Azure, a gateway, renewed tokens) is used as it
+is. The responses interface is for reasoning models, whose reasoning it takes back between tool
+calls, and for OpenAI's search among deferred tools.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, assert_never
 
-from agentkit.errors import ModelError
+from agentkit.errors import UsageError
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,
@@ -22,25 +24,87 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
-from agentkit.models.base import FinishReason, ModelEvent, ModelRequest, ModelResponse, TextDelta
-from agentkit.models.hosted.model import HostedModel
-from agentkit.models.hosted.openai_client import OpenAIClient
-from agentkit.models.hosted.sdk_stream import posted, read_object, stream_objects
+from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
+from agentkit.models.chat_completions import RequestEncoder
+from agentkit.models.http_model import Exchange, HttpModel
+from agentkit.models.openai_compatible import (
+    OPENAI_URL,
+    ChatExchange,
+    OpenAICompatibleModel,
+    api_headers,
+    max_tokens_field_at,
+)
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
-from agentkit.models.status import embedded_error
-from agentkit.models.transport.base import cut_short
-from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.reading import clean, expect, member
-from agentkit.models.wire.request import checked_extra, encode_arguments, is_strict, not_json
-from agentkit.models.wire.response import decode_call, with_distinct_ids
+from agentkit.models.status import Endpoint
+from agentkit.models.transport import SdkTransport, open_transport, place
+from agentkit.models.wire import (
+    WireNames,
+    checked_extra,
+    clean,
+    decode_call,
+    described_output,
+    encode_arguments,
+    encode_body,
+    expect,
+    member,
+    not_json,
+    with_distinct_ids,
+)
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
     import openai
 
+_KEY_SOURCE = "the variable OPENAI_API_KEY, or the key of the client that was passed"
 
-_PATH = "/responses"
-_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+def openai_model(
+    model: str,
+    *,
+    client: openai.AsyncOpenAI | None = None,
+    retry: RetryPolicy = DEFAULT_RETRY,
+    timeout_seconds: float = 60.0,
+    prompt_cache_key: str | None = None,
+) -> HttpModel:
+    """A model of OpenAI through chat completions.
+
+    Args:
+        model: The model's name, such as ``gpt-4o-mini``.
+        client: A client of OpenAI's SDK, which the caller closes. None needs no SDK and reads its
+            environment variables: ``OPENAI_API_KEY``, ``OPENAI_BASE_URL``, ``OPENAI_ORG_ID``,
+            ``OPENAI_PROJECT_ID`` and ``OPENAI_CUSTOM_HEADERS``.
+        retry: When to send a request again.
+        timeout_seconds: Longest wait for an answer.
+        prompt_cache_key: Requests with one key and one beginning are sent to the same machine, so
+            that its prompt cache holds; name what shares instructions and tools, such as the
+            agent. None leaves it to OpenAI.
+
+    Raises:
+        UsageError: There is no key.
+    """
+    fields = {"prompt_cache_key": prompt_cache_key} if prompt_cache_key else {}
+    if client is None:
+        _checked_key(f"openai:{model}")
+        return OpenAICompatibleModel(
+            model,
+            headers=_environment_headers(),
+            retry=retry,
+            timeout_seconds=timeout_seconds,
+            fields=fields,
+        )
+    base_url = str(client.base_url)
+    encoder = RequestEncoder(model, max_tokens_field=max_tokens_field_at(base_url), fields=fields)
+    return HttpModel(
+        model,
+        provider_name="openai",
+        begin=lambda request, stream: ChatExchange(encoder, request, stream=stream),
+        url=base_url,
+        endpoint=_endpoint(model, base_url, client.api_key),
+        headers={},
+        transport=SdkTransport(client, "/chat/completions"),
+        retry=retry,
+        timeout_seconds=timeout_seconds,
+    )
 
 
 def openai_responses_model(
@@ -52,7 +116,7 @@ def openai_responses_model(
     prompt_cache_key: str | None = None,
     tool_search: bool = False,
     store: bool = False,
-) -> HostedModel:
+) -> HttpModel:
     """A model of OpenAI through its responses API.
 
     ``seed`` has no counterpart there and is left out. Reasoning and what the search found go back
@@ -60,8 +124,7 @@ def openai_responses_model(
 
     Args:
         model: The model's name, such as ``gpt-5-mini``.
-        client: A client of the caller's, who closes it; None makes one from the SDK's own
-            environment variables.
+        client: As for ``openai_model``.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer.
         prompt_cache_key: As for ``openai_model``.
@@ -71,91 +134,99 @@ def openai_responses_model(
             came encrypted, as OpenAI sends it for its reasoning models.
 
     Raises:
-        MissingExtraError: The package openai is not installed.
         UsageError: There is no key.
     """
-    provider = OpenAIResponses(
+    fixed: dict[str, Any] = {"model": model, "store": store}
+    if prompt_cache_key:
+        fixed["prompt_cache_key"] = prompt_cache_key
+
+    def begin(request: ModelRequest, stream: bool) -> Exchange:  # noqa: FBT001 - as a callable
+        codec = ResponsesCodec(request, defers=tool_search, keeps_reasoning=store)
+        streams = {"stream": True} if stream else {}
+        fields = {**fixed, **codec.encode(), **checked_extra(request.settings), **streams}
+        return _ResponsesExchange(codec, encode_body(fields))
+
+    if client is None:
+        key = _checked_key(f"openai-responses:{model}")
+        url = f"{(os.environ.get('OPENAI_BASE_URL') or OPENAI_URL).rstrip('/')}/responses"
+        headers = api_headers(key, _environment_headers())
+        transport = open_transport("auto", None, url=url)
+    else:
+        key, url, headers = client.api_key, str(client.base_url), {}
+        transport = SdkTransport(client, "/responses")
+    return HttpModel(
         model,
-        OpenAIClient(f"openai-responses:{model}", client),
-        prompt_cache_key=prompt_cache_key,
-        tool_search=tool_search,
-        store=store,
+        provider_name="openai",
+        begin=begin,
+        url=url,
+        endpoint=_endpoint(model, url, key),
+        headers=headers,
+        transport=transport,
+        defers_tools=tool_search,
+        retry=retry,
+        timeout_seconds=timeout_seconds,
     )
-    return HostedModel(model, provider, retry=retry, timeout_seconds=timeout_seconds)
 
 
-class OpenAIResponses:
-    """One model's responses through the openai SDK; a ``Provider``."""
+def _checked_key(name: str) -> str:
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key:
+        raise UsageError(f"no API key for {name!r}: set OPENAI_API_KEY")
+    return key
 
-    def __init__(
-        self,
-        model: str,
-        client: OpenAIClient,
-        *,
-        prompt_cache_key: str | None,
-        tool_search: bool,
-        store: bool,
-    ) -> None:
-        self._client = client
-        self.defers_tools = tool_search
-        self._fixed: dict[str, Any] = {"model": model, "store": store}
-        if prompt_cache_key:
-            self._fixed["prompt_cache_key"] = prompt_cache_key
 
-    async def answer(self, request: ModelRequest) -> ModelResponse:
-        """See ``Provider.answer``."""
-        client = await self._client.get()
-        codec = self._codec(request)
-        async with posted(client, _PATH, self._fields(request, codec)) as raw:
-            answer = await read_object(raw, self._client.endpoint)
-        self._refuse_error(answer)
-        return codec.decode(answer)
+def _endpoint(model: str, url: str, api_key: str | None) -> Endpoint:
+    return Endpoint(place=place(url), model=model, key_source=_KEY_SOURCE, api_key=api_key or None)
 
-    async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """See ``Provider.events``."""
-        client = await self._client.get()
-        codec = self._codec(request)
-        fields = self._fields(request, codec) | {"stream": True}
-        items: list[JsonObject] = []
-        answer: JsonObject | None = None
-        opening = posted(client, _PATH, fields)
-        async with aclosing(stream_objects(opening, self._client.endpoint)) as events:
-            async for event in events:
-                kind = event.get("type")
-                if kind == "response.output_text.delta" and event.get("delta"):
-                    yield TextDelta(text=clean(member(event, "delta", str, "$")))
-                elif kind == "response.output_item.done":
-                    items.append(member(event, "item", dict, "$"))
-                elif kind in _ENDS:
-                    answer = member(event, "response", dict, "$")
-                elif kind == "error":
-                    self._refuse_error({"error": event})
-        if answer is None:
-            raise cut_short(self._client.endpoint.place)
-        self._refuse_error(answer)
-        yield codec.decode(answer if answer.get("output") else {**answer, "output": items})
 
-    def translated(self, error: Exception) -> ModelError | None:
-        """See ``Provider.translated``."""
-        return self._client.translated(error)
+def _environment_headers() -> dict[str, str]:
+    """The headers that the SDK takes from the environment."""
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
+    custom = (line.partition(":") for line in lines if ":" in line)
+    chosen = {
+        "OpenAI-Organization": os.environ.get("OPENAI_ORG_ID"),
+        "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID"),
+    }
+    return {name: value for name, value in chosen.items() if value} | {
+        name.strip(): value.strip() for name, _, value in custom
+    }
 
-    async def close(self) -> None:
-        """See ``Provider.close``."""
-        await self._client.close()
 
-    def _codec(self, request: ModelRequest) -> ResponsesCodec:
-        stored = bool(self._fixed["store"])
-        return ResponsesCodec(request, defers=self.defers_tools, keeps_reasoning=stored)
+class _ResponsesExchange:
+    """One response; an ``Exchange``."""
 
-    def _fields(self, request: ModelRequest, codec: ResponsesCodec) -> dict[str, Any]:
-        return {**self._fixed, **codec.encode(), **checked_extra(request.settings)}
+    def __init__(self, codec: ResponsesCodec, body: bytes) -> None:
+        self._codec = codec
+        self._body = body
+        self._items: list[JsonObject] = []
+        self._answer: JsonObject | None = None
 
-    def _refuse_error(self, answer: JsonObject) -> None:
-        """Raise what a response reports that has failed although its status was 200."""
-        error = embedded_error(self._client.endpoint, answer, {})
-        if error is not None:
-            raise error
+    @property
+    def is_complete(self) -> bool:
+        return self._answer is not None
 
+    def body(self) -> bytes:
+        return self._body
+
+    def take(self, answer: JsonObject) -> None:
+        self._answer = answer
+
+    def add(self, event: JsonObject) -> str:
+        kind = event.get("type")
+        if kind == "response.output_text.delta" and event.get("delta"):
+            return clean(member(event, "delta", str, "$"))
+        if kind == "response.output_item.done":
+            self._items.append(member(event, "item", dict, "$"))
+        elif kind in _ENDS:
+            answer: JsonObject = member(event, "response", dict, "$")
+            self._answer = answer if answer.get("output") else {**answer, "output": self._items}
+        return ""
+
+    def finish(self) -> ModelResponse:
+        return self._codec.decode(self._answer or {})
+
+
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 PROTOCOL = "openai-responses"
 """Marks the provider items that are this protocol's."""
@@ -210,7 +281,8 @@ class ResponsesCodec:
             fields["tools"] = tools
             fields["tool_choice"] = None if request.tool_choice == "auto" else request.tool_choice
         if request.output_schema is not None:
-            fields["text"] = {"format": _text_format(request.output_schema)}
+            described = described_output(request.output_schema)
+            fields["text"] = {"format": {"type": "json_schema", **described}}
         return {name: value for name, value in fields.items() if value is not None}
 
     def decode(self, response: JsonObject) -> ModelResponse:
@@ -296,11 +368,6 @@ def _call(call: ToolCall, names: WireNames) -> dict[str, Any]:
         "name": names.encode(call.name),
         "arguments": encode_arguments(call),
     }
-
-
-def _text_format(schema: JsonObject) -> dict[str, Any]:
-    described = {"type": "json_schema", "name": "answer", "schema": schema}
-    return {**described, "strict": True} if is_strict(schema) else described
 
 
 def _read_message(item: JsonObject, path: str, texts: list[str], refusals: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""``Patience`` ends each of many waits as ``asyncio.timeout`` would, with far fewer timers."""
+"""``IdleTimeout`` ends each of many waits as ``asyncio.timeout`` would, with far fewer timers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.models.patience import Patience
+from agentkit.models.retries import IdleTimeout
 
 SECONDS = 4.0
 
@@ -54,12 +54,12 @@ def run(main: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def by_patience(waits: list[tuple[float, float]], log: list[object]) -> None:
-    """Work for a while, then wait for something, and so on; all with one patience."""
-    with Patience(SECONDS) as patience:
+    """Work for a while, then wait for something, and so on; all with one timeout."""
+    with IdleTimeout(SECONDS) as timeout:
         for work, seconds in waits:
             await asyncio.sleep(work)
             try:
-                log.append(await patience.wait(asyncio.sleep(seconds, seconds)))
+                log.append(await timeout.wait(asyncio.sleep(seconds, seconds)))
             except TimeoutError:
                 log.append("too late")
 
@@ -103,9 +103,9 @@ def test_a_timer_looks_once_in_a_window_and_not_once_a_wait() -> None:
 
     async def hear() -> int:
         loop = asyncio.get_running_loop()
-        with Patience(SECONDS) as patience:
+        with IdleTimeout(SECONDS) as timeout:
             for _ in range(1000):
-                await patience.wait(asyncio.sleep(SECONDS / 100))
+                await timeout.wait(asyncio.sleep(SECONDS / 100))
         return loop.timers - 1000
 
     assert 1 <= run(hear()) <= 12
@@ -115,10 +115,10 @@ def test_time_between_waits_does_not_count() -> None:
     """A reader that takes its time is not cut off, even in the middle of its work."""
 
     async def read() -> list[int]:
-        with Patience(SECONDS) as patience:
+        with IdleTimeout(SECONDS) as timeout:
             heard = []
             for number in range(3):
-                heard.append(await patience.wait(asyncio.sleep(1, number)))
+                heard.append(await timeout.wait(asyncio.sleep(1, number)))
                 await asyncio.sleep(3 * SECONDS)
             return heard
 
@@ -126,14 +126,14 @@ def test_time_between_waits_does_not_count() -> None:
 
 
 def test_the_cancel_of_the_caller_wins() -> None:
-    """A cancel that comes together with the end of patience is the caller's all the same."""
+    """A cancel that comes together with the end of timeout is the caller's all the same."""
 
     async def both() -> None:
         task = asyncio.current_task()
         assert task is not None
         asyncio.get_running_loop().call_at(SECONDS, task.cancel)
-        with Patience(SECONDS) as patience:
-            await patience.wait(asyncio.sleep(9))
+        with IdleTimeout(SECONDS) as timeout:
+            await timeout.wait(asyncio.sleep(9))
 
     with pytest.raises(asyncio.CancelledError):
         run(both())
@@ -145,8 +145,8 @@ def test_a_timeout_around_it_is_told_apart() -> None:
     async def inside() -> tuple[bool, float]:
         try:
             async with asyncio.timeout(1) as outer:
-                with Patience(SECONDS) as patience:
-                    await patience.wait(asyncio.sleep(9))
+                with IdleTimeout(SECONDS) as timeout:
+                    await timeout.wait(asyncio.sleep(9))
         except TimeoutError:
             return outer.expired(), asyncio.get_running_loop().time()
         raise AssertionError
@@ -165,8 +165,8 @@ def test_what_will_not_be_cancelled_may_still_answer() -> None:
         raise AssertionError
 
     async def hear() -> tuple[str, int]:
-        with Patience(SECONDS) as patience:
-            heard = await patience.wait(stubborn())
+        with IdleTimeout(SECONDS) as timeout:
+            heard = await timeout.wait(stubborn())
         task = asyncio.current_task()
         assert task is not None
         await asyncio.sleep(1)
@@ -179,9 +179,9 @@ def test_waits_may_be_those_of_several_tasks() -> None:
     """A stream may be handed on: the task that waits is the one that is told."""
 
     async def hear() -> list[object]:
-        with Patience(SECONDS) as patience:
-            first = await asyncio.create_task(patience.wait(asyncio.sleep(1, "heard")))
-            late = asyncio.create_task(patience.wait(asyncio.sleep(9)))
+        with IdleTimeout(SECONDS) as timeout:
+            first = await asyncio.create_task(timeout.wait(asyncio.sleep(1, "heard")))
+            late = asyncio.create_task(timeout.wait(asyncio.sleep(9)))
             done, _ = await asyncio.wait([late])
             return [first, *(type(task.exception()) for task in done)]
 
@@ -192,10 +192,10 @@ def test_nothing_stays_behind() -> None:
     """Out of its context, it is not kept until a timer that nobody needs goes off."""
 
     async def leave() -> None:
-        with Patience(3600) as patience:
-            await patience.wait(asyncio.sleep(1))
-        left = weakref.ref(patience)
-        del patience
+        with IdleTimeout(3600) as timeout:
+            await timeout.wait(asyncio.sleep(1))
+        left = weakref.ref(timeout)
+        del timeout
         gc.collect()
         assert left() is None
 

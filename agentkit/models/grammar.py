@@ -1,27 +1,38 @@
-"""JSON Schema as a grammar can express it.
+"""A JSON Schema for one answer, built from the tools on offer, for grammar-constrained decoding.
+
+A small model that is told about tools in words rarely writes a valid call; one whose sampling is
+held to this schema always does, and only the values are left to it.
 
 Engines such as llama.cpp turn a JSON Schema into a grammar and sample only what it allows. They
 know part of JSON Schema, take ``properties`` in the order written, and have no sense of length. So
 a schema is translated first: references are inlined, combinations are worked out, keywords that no
 grammar can express are left out, and strings and arrays get a bound, because a small model can
-fill a string for ever.
-
-The result is never wider than the schema, except for what ``INEXPRESSIBLE`` lists.
+fill a string for ever. The result is never wider than the schema, except for what ``INEXPRESSIBLE``
+lists.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
-from agentkit.models.grammar.intersection import intersection
+from agentkit.tools.canonical import json_key, same_json
+from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.fit import fits
 from agentkit.tools.patterns import is_compilable
 from agentkit.tools.schema import resolve_local
+
+CALLS = "calls"
+"""Key of an answer that calls tools."""
+
+ANSWER = "answer"
+"""Key of an answer that does not."""
 
 INEXPRESSIBLE = frozenset(
     {
@@ -87,6 +98,98 @@ class Bounds:
 
     characters: int = 200
     items: int = 20
+
+
+def call_schema(
+    tools: Sequence[ToolDefinition],
+    *,
+    max_calls: int = 8,
+    allow_text: bool = False,
+    answer: JsonObject | None = None,
+    bounds: Bounds | None = None,
+) -> JsonObject:
+    """The schema of one answer: ``{"calls": [{"name": ..., "arguments": {...}}]}``.
+
+    What is generated under it satisfies the tool's own schema, and the rules that were learned
+    about the tool, as far as a grammar can say
+    (``INEXPRESSIBLE`` tells how far). Keys come in a fixed order, the name
+    before the arguments. A tool whose schema nothing satisfies takes its parameters all the same.
+
+    Args:
+        tools: What may be called, in the order offered.
+        max_calls: Most calls in one answer.
+        allow_text: Also allow ``{"answer": ...}`` in place of calls.
+        answer: Schema of that answer; None is text.
+        bounds: Longest strings and arrays among the arguments; those of ``answer`` may be ten
+            times as long.
+
+    Raises:
+        UsageError: No tool is offered, or nothing satisfies ``answer``.
+
+    Example:
+        >>> from agentkit.tools.definition import ToolDefinition
+        >>> wait = ToolDefinition.from_schema(
+        ...     "wait", "Wait.", {"type": "object", "properties": {"s": {"enum": [1, 5]}}}
+        ... )
+        >>> call_schema([wait], max_calls=1)["properties"]["calls"]["items"]["properties"]["name"]
+        {'const': 'wait'}
+    """
+    if not tools:
+        raise UsageError("no tool is offered, so there is no call to describe; offer at least one")
+    limits = bounds or Bounds()
+    call = either([_call(tool, limits) for tool in tools])
+    calls = _closed({CALLS: array_of(call, 1, max(1, max_calls))})
+    if not allow_text:
+        return calls
+    return either([calls, _closed({ANSWER: answer_schema(answer or {"type": "string"}, limits)})])
+
+
+def answer_schema(schema: JsonObject, bounds: Bounds | None = None) -> JsonObject:
+    """``schema`` for an answer to a person, with roomier bounds than arguments have.
+
+    Raises:
+        UsageError: Nothing satisfies ``schema``.
+    """
+    limits = bounds or Bounds()
+    roomy = Bounds(characters=10 * limits.characters, items=limits.items)
+    translated = grammar_schema(schema, roomy)
+    if translated is None:
+        raise UsageError(f"nothing satisfies the output schema {str(schema)[:200]}")
+    return translated
+
+
+def _call(tool: ToolDefinition, bounds: Bounds) -> JsonObject:
+    parameters = tool.parameters_schema  # with what was learned, where a grammar can say it
+    arguments = grammar_schema({"type": "object", **parameters}, bounds)
+    if arguments is None:
+        arguments = _despite_contradiction(tool, bounds)
+    is_free = isinstance(arguments.get("additionalProperties"), Mapping)
+    if is_free and "additionalProperties" not in parameters:
+        arguments = {"const": {}}  # a tool without parameters takes none, it does not take any
+    # The name comes first: it decides which arguments may follow.
+    return _closed({"name": {"const": tool.name}, "arguments": arguments})
+
+
+def _despite_contradiction(tool: ToolDefinition, bounds: Bounds) -> JsonObject:
+    """Arguments for a schema that nothing satisfies, such as an integer with an enum of strings.
+
+    The call will be refused, and the refusal names the rule; without a call nobody would learn
+    that the definition is wrong.
+    """
+    anything = grammar_schema({}, bounds) or {"type": "string"}
+    parts = tool.signature.properties.items()
+    schemas = {name: grammar_schema(part, bounds) or anything for name, part in parts}
+    required = [name for name in schemas if name in tool.signature.required]
+    return {**_closed(schemas), "required": required}
+
+
+def _closed(properties: dict[str, JsonObject]) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def grammar_schema(schema: JsonObject, bounds: Bounds | None = None) -> JsonObject | None:
@@ -433,7 +536,7 @@ def plain_pattern(pattern: Any) -> str | None:
     body, position, parts = pattern[1:-1], 0, []
     while position < len(body):
         match = _TOKEN.match(body, position)
-        part = _plain(match) if match else None
+        part = _plain_token(match) if match else None
         if match is None or part is None:
             return None
         parts.append(part)
@@ -442,7 +545,7 @@ def plain_pattern(pattern: Any) -> str | None:
     return plain if is_compilable(plain) else None
 
 
-def _plain(match: re.Match[str]) -> str | None:
+def _plain_token(match: re.Match[str]) -> str | None:
     if match["escaped"]:
         return _plain_escape(match["escaped"])
     if match["members"]:
@@ -465,3 +568,106 @@ def _plain_member(match: re.Match[str]) -> str:
     if character in _CLASSES:
         return _CLASSES[character]
     return character if character in _PUNCTUATION - {"-", "]", "[", "^"} else match[0]
+
+
+def intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
+    """One schema for two that hold together; None when no type is common to both.
+
+    Parts that can not be merged on the spot are joined by ``allOf``. Of two different patterns,
+    formats or ``multipleOf`` the first is kept.
+
+    Args:
+        one: A schema without references and combinators at its top.
+        other: Another one.
+
+    Example:
+        >>> intersection({"type": "integer", "minimum": 1}, {"type": "number", "minimum": 3})
+        {'type': 'integer', 'minimum': 3}
+    """
+    merged = {**other, **one}
+    if "type" in one and "type" in other:
+        merged["type"] = _common_types(one["type"], other["type"])
+        if not merged["type"]:
+            return None
+    if "properties" in one or "properties" in other:
+        merged["properties"] = _properties(one, other)
+    if "prefixItems" in merged:
+        merged["prefixItems"] = _places(one, other)
+    if not _VALUES.isdisjoint(merged):
+        merged["enum"] = _common_values(one, other)
+        merged.pop("const", None)
+    for keyword in one.keys() & other.keys() & _JOINED.keys():
+        merged[keyword] = _JOINED[keyword](one[keyword], other[keyword])
+    return merged
+
+
+def _common_types(one: Any, other: Any) -> Any:
+    left = [one] if isinstance(one, str) else list(one)
+    right = [other] if isinstance(other, str) else list(other)
+    # Every integer is a number.
+    common = [kind for kind in left if kind in right or (kind == "integer" and "number" in right)]
+    if "number" in left and "integer" in right and "integer" not in common:
+        common.append("integer")
+    return common[0] if len(common) == 1 else common
+
+
+def _common_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Any]:
+    left, right = _values(one), _values(other)
+    if left is None or right is None:
+        return list(left or right or [])
+    allowed = set(map(json_key, right))
+    return [value for value in left if json_key(value) in allowed]
+
+
+def _values(schema: Mapping[str, Any]) -> Sequence[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    values: Sequence[Any] | None = schema.get("enum")
+    return values
+
+
+def _both(one: Any, other: Any) -> Any:
+    if same_json(one, other) or other is True:
+        return one
+    if one is True:
+        return other
+    return {"allOf": [one, other]}
+
+
+def _places(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Any]:
+    """A schema for each place of a tuple; beyond its own places a schema's ``items`` holds."""
+    left, right = one.get("prefixItems", ()), other.get("prefixItems", ())
+    places = itertools.zip_longest(left, right)
+    defaults = one.get("items", True), other.get("items", True)
+    return [
+        _both(
+            first if index < len(left) else defaults[0],
+            second if index < len(right) else defaults[1],
+        )
+        for index, (first, second) in enumerate(places)
+    ]
+
+
+def _properties(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    left, right = one.get("properties", {}), other.get("properties", {})
+    merged = {
+        name: _both(schema, right.get(name, other.get("additionalProperties", True)))
+        for name, schema in left.items()
+    }
+    for name, schema in right.items():
+        if name not in left:
+            merged[name] = _both(schema, one.get("additionalProperties", True))
+    return merged
+
+
+def _all_names(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*one, *other]))
+
+
+_VALUES = frozenset({"enum", "const"})
+_JOINED: Mapping[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("minLength", "minItems", "minimum", "exclusiveMinimum"), max),
+    **dict.fromkeys(("maxLength", "maxItems", "maximum", "exclusiveMaximum"), min),
+    **dict.fromkeys(("items", "additionalProperties"), _both),
+    "required": _all_names,
+}

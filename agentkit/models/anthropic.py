@@ -1,38 +1,44 @@
-"""``anthropic:MODEL``: Anthropic's models through its own SDK."""
+"""``anthropic:MODEL``: Anthropic's models, with or without a client of its SDK.
+
+A stream consists of blocks, and a turn may be paused and go on.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentkit._loop_bound import LoopBound
-from agentkit.errors import MissingExtraError, ModelError, ModelResponseError
+from agentkit.errors import ModelResponseError, UsageError
 from agentkit.messages import JsonObject
-from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
-from agentkit.models.hosted.anthropic_messages import (
+from agentkit.models.anthropic_messages import (
     AnthropicCodec,
     CacheTime,
     CodecOptions,
     ToolSearch,
     read_counts,
+    writes_to_schemas,
 )
-from agentkit.models.hosted.anthropic_output import writes_to_schemas
-from agentkit.models.hosted.model import HostedModel
-from agentkit.models.hosted.sdk_errors import translated_sdk_error
-from agentkit.models.hosted.sdk_stream import posted, read_object, stream_objects
+from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.models.http_model import Exchange, HttpModel
+from agentkit.models.openai_compatible import api_headers
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
-from agentkit.models.transport.base import cut_short, place
-from agentkit.models.wire.reading import MISSING, expect, member, parse_object
-from agentkit.models.wire.request import checked_extra
+from agentkit.models.transport import SdkTransport, Transport, open_transport, place
+from agentkit.models.wire import (
+    MISSING,
+    checked_extra,
+    encode_body,
+    expect,
+    member,
+    parse_object,
+)
 
 if TYPE_CHECKING:
     import anthropic
 
-
 _URL = "https://api.anthropic.com"
+_API_VERSION = "2023-06-01"
 _KEY_SOURCE = "the variable ANTHROPIC_API_KEY, or the key of the client that was passed"
 _PATH = "/v1/messages"
 
@@ -46,7 +52,7 @@ def anthropic_model(
     prompt_cache: CacheTime | None = "5m",
     tool_search: ToolSearch | None = None,
     native_output: bool | None = None,
-) -> HostedModel:
+) -> HttpModel:
     """One of Anthropic's models.
 
     ``seed`` has no counterpart. Thinking (ask for it in ``ModelSettings.extra``) and what the
@@ -56,8 +62,8 @@ def anthropic_model(
 
     Args:
         model: The model's name, such as ``claude-sonnet-5-5``.
-        client: A client of the caller's, who closes it; None makes one from the SDK's own
-            environment variables.
+        client: A client of Anthropic's SDK (of Bedrock or Vertex, too), which the caller closes;
+            None needs no SDK and reads ``ANTHROPIC_API_KEY`` and ``ANTHROPIC_BASE_URL``.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer.
         prompt_cache: How long Anthropic keeps the tools and instructions of a request with tools,
@@ -72,118 +78,89 @@ def anthropic_model(
             answer is a forced call of an added tool.
 
     Raises:
-        MissingExtraError: The package anthropic is not installed.
+        UsageError: There is no key.
     """
-    try:
-        import anthropic
-    except ImportError as error:
-        raise MissingExtraError(
-            f"'anthropic:{model}'",
-            package="anthropic",
-            install='pip install "agentkit-evolve[anthropic]"',
-        ) from error
-    del anthropic  # imported here and not in the first request
     options = CodecOptions(
         prompt_cache=prompt_cache,
         tool_search=tool_search,
         native_output=writes_to_schemas(model) if native_output is None else native_output,
     )
-    provider = Anthropic(model, client, options)
-    return HostedModel(model, provider, retry=retry, timeout_seconds=timeout_seconds)
+    headers: dict[str, str] = {}
+    if client is None:
+        key = os.environ.get("ANTHROPIC_API_KEY")
+        if not key:
+            raise UsageError(f"no API key for {f'anthropic:{model}'!r}: set ANTHROPIC_API_KEY")
+        url = f"{(os.environ.get('ANTHROPIC_BASE_URL') or _URL).rstrip('/')}{_PATH}"
+        headers = api_headers(None, {"x-api-key": key, "anthropic-version": _API_VERSION})
+        transport: Transport = open_transport("auto", None, url=url)
+    else:
+        key, url = client.api_key, str(client.base_url)
+        transport = SdkTransport(client, _PATH)
+    endpoint = Endpoint(place=place(url), model=model, key_source=_KEY_SOURCE, api_key=key)
+
+    def begin(request: ModelRequest, stream: bool) -> Exchange:  # noqa: FBT001 - as a callable
+        codec = AnthropicCodec(request, options)
+        fields = _fields(model, request, codec) | ({"stream": True} if stream else {})
+        return _MessageExchange(codec, fields, endpoint.place)
+
+    return HttpModel(
+        model,
+        provider_name="anthropic",
+        begin=begin,
+        url=url,
+        endpoint=endpoint,
+        headers=headers,
+        transport=transport,
+        defers_tools=tool_search is not None,
+        retry=retry,
+        timeout_seconds=timeout_seconds,
+    )
 
 
-class Anthropic:
-    """One model through the anthropic SDK; a ``Provider``."""
-
-    def __init__(
-        self, model: str, client: anthropic.AsyncAnthropic | None, options: CodecOptions
-    ) -> None:
-        base_url = os.environ.get("ANTHROPIC_BASE_URL") or _URL
-        self._model = model
-        self._options = options
-        self.defers_tools = options.tool_search is not None
-        self._endpoint = Endpoint(
-            place=place(base_url if client is None else str(client.base_url)),
-            model=model,
-            key_source=_KEY_SOURCE,
-            api_key=os.environ.get("ANTHROPIC_API_KEY") if client is None else client.api_key,
-        )
-        self._client = client
-        self._own: LoopBound[anthropic.AsyncAnthropic] = LoopBound(
-            opened=_open_client,
-            closed=lambda own: own.close(),
-            is_closed=lambda own: own.is_closed(),
-        )
-
-    async def answer(self, request: ModelRequest) -> ModelResponse:
-        """See ``Provider.answer``."""
-        client = self._client or await self._own.get()
-        codec = AnthropicCodec(request, self._options)
-        fields = self._fields(request, codec)
-        turn, goes_on = Turn(self._endpoint.place), True
-        while goes_on:
-            async with posted(client, _PATH, turn.request(fields)) as raw:
-                answer = await read_object(raw, self._endpoint)
-            goes_on = turn.add(answer)
-        return codec.decode(turn.message())
-
-    async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """See ``Provider.events``."""
-        client = self._client or await self._own.get()
-        codec = AnthropicCodec(request, self._options)
-        fields = self._fields(request, codec) | {"stream": True}
-        turn, goes_on, has_spoken = Turn(self._endpoint.place), True, False
-        while goes_on:
-            assembler = MessageAssembler()
-            opening = posted(client, _PATH, turn.request(fields))
-            async with aclosing(stream_objects(opening, self._endpoint)) as events:
-                async for event in events:
-                    text = assembler.add(event)
-                    if text:
-                        has_spoken = True
-                        yield TextDelta(text=text)
-            if not assembler.is_finished:
-                raise cut_short(self._endpoint.place)
-            goes_on = turn.add(assembler.finish())
-        response = codec.decode(turn.message())
-        if response.message.text and not has_spoken:  # a structured answer, which came as a call
-            yield TextDelta(text=response.message.text)
-        yield response
-
-    def translated(self, error: Exception) -> ModelError | None:
-        """See ``Provider.translated``."""
-        import anthropic
-
-        if isinstance(error, TypeError) and "authentication" in str(error):  # the SDK found no key
-            name = f"anthropic:{self._model}"
-            return ModelError(f"no API key for {name!r}: set ANTHROPIC_API_KEY")
-        return translated_sdk_error(error, anthropic, self._endpoint)
-
-    async def close(self) -> None:
-        """See ``Provider.close``."""
-        await self._own.close()
-
-    def _fields(self, request: ModelRequest, codec: AnthropicCodec) -> dict[str, Any]:
-        fields = codec.encode(self._model)
-        extra = checked_extra(request.settings)
-        ours, theirs = fields.get("output_config"), extra.get("output_config")
-        fields |= extra
-        if isinstance(ours, dict) and isinstance(theirs, Mapping):  # such as {"effort": "low"}
-            fields["output_config"] = {**theirs, **ours}
-        return fields
+def _fields(model: str, request: ModelRequest, codec: AnthropicCodec) -> dict[str, Any]:
+    fields = codec.encode(model)
+    extra = checked_extra(request.settings)
+    ours, theirs = fields.get("output_config"), extra.get("output_config")
+    fields |= extra
+    if isinstance(ours, dict) and isinstance(theirs, Mapping):  # such as {"effort": "low"}
+        fields["output_config"] = {**theirs, **ours}
+    return fields
 
 
-def _open_client() -> anthropic.AsyncAnthropic:
-    import anthropic
+class _MessageExchange:
+    """One turn, which may be paused and go on; an ``Exchange``."""
 
-    return anthropic.AsyncAnthropic(max_retries=0, timeout=None)  # both are HostedModel's business
+    def __init__(self, codec: AnthropicCodec, fields: JsonObject, place: str) -> None:
+        self._codec = codec
+        self._fields = fields
+        self._turn = _Turn(place)
+        self._assembler = MessageAssembler()
+        self._message: JsonObject | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        return self._assembler.is_finished
+
+    def body(self) -> bytes:
+        return encode_body(self._turn.request(self._fields))
+
+    def take(self, answer: JsonObject) -> None:
+        self._message = answer
+
+    def add(self, event: JsonObject) -> str:
+        return self._assembler.add(event)
+
+    def finish(self) -> ModelResponse | None:
+        message = self._assembler.finish() if self._message is None else self._message
+        self._message, self._assembler = None, MessageAssembler()
+        return None if self._turn.add(message) else self._codec.decode(self._turn.message())
 
 
 MOST_PAUSES = 10
 """A turn that pauses more often is given up."""
 
 
-class Turn:
+class _Turn:
     """The messages of one turn, of which all but the last were paused.
 
     Args:
