@@ -1,4 +1,4 @@
-"""What a server lists and answers, read within bounds."""
+"""What a server answers, read within bounds: its listing, and the value of a call."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import McpConnectionError, ModelRetry, ToolFailed
-from agentkit.interop.mcp.client.limits import McpLimits
-from agentkit.interop.mcp.client.listing import ListedTool, RawListing
-from agentkit.interop.mcp.client.mending import OVERSIZED
-from agentkit.interop.mcp.client.translation import record_of
-from agentkit.interop.mcp.wire import RESULT_FIELD
+from agentkit.interop.mcp.listing import ListedTool, McpLimits, RawListing, record_of
+from agentkit.interop.mcp.screening import OVERSIZED
 from agentkit.messages import JsonObject
 from agentkit.tools.bounded import BoundedValidator, UncheckableError
 from agentkit.tools.fit import fits
 from agentkit.tools.invocation import run_in_daemon_thread
+from agentkit.tools.mcp_record import RESULT_FIELD
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
@@ -29,10 +27,10 @@ async def read_listing(client: Client, limits: McpLimits) -> RawListing:
     """
     records: list[dict[str, Any]] = []
     cursor: str | None = None
-    capabilities = client.server_capabilities
-    if capabilities.tools is None and client.server_info is not None:
+    if client.server_capabilities.tools is None and client.server_info is not None:
         return RawListing(cut="the server says that it has no tools")
     left = limits.max_listing_chars
+    cut = f"the server's listing has more than {limits.max_pages:,} pages; the others are left"
     async with asyncio.timeout(limits.list_seconds):
         for _ in range(limits.max_pages):
             page = await client.list_tools(cursor=cursor)
@@ -43,8 +41,8 @@ async def read_listing(client: Client, limits: McpLimits) -> RawListing:
                 records.append(record)
             cursor = page.next_cursor
             if cursor is None:
-                return RawListing(records=tuple(records))
-    cut = f"the server's listing has more than {limits.max_pages:,} pages; the others are left"
+                cut = ""
+                break
     return RawListing(records=tuple(records), cut=cut)
 
 
@@ -78,8 +76,7 @@ async def call_tool(
     except ValidationError as error:
         raise ToolFailed(f"The server's answer is not what MCP says: {error}"[:500]) from error
     value = _value(answer, tool, limits)
-    result = tool.definition.signature.result
-    if result is not None:
+    if (result := tool.definition.signature.result) is not None:
         await _hold_to_schema(value, result)
     return value
 
@@ -107,23 +104,23 @@ def _refusal(error: MCPError, tool: str, server: str, limits: McpLimits) -> Exce
     """What an error of the protocol is to the caller."""
     from mcp_types.jsonrpc import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
 
-    if error.error.code == OVERSIZED:
-        return ToolFailed(error.error.message)
-    said = error.error.message[:500]
-    if error.error.code == CONNECTION_CLOSED or said == "Session terminated":
+    code, said = error.error.code, error.error.message[:500]
+    if code == OVERSIZED:
+        return ToolFailed(said)
+    if code == CONNECTION_CLOSED or said == "Session terminated":
         message = f"the MCP server {server!r} hung up while {tool!r} ran ({said})"
         return McpConnectionError(message, server=server)
-    if error.error.code == REQUEST_TIMEOUT:
+    if code == REQUEST_TIMEOUT:
         return TimeoutError(f"{server!r} did not answer within {limits.call_seconds:g} seconds")
-    if error.error.code == INVALID_PARAMS:
+    if code == INVALID_PARAMS:
         return ModelRetry(f"The server refuses the call: {said}")
-    return ToolFailed(f"The server answered with an error ({error.error.code}): {said}")
+    return ToolFailed(f"The server answered with an error ({code}): {said}")
 
 
 def _value(answer: Any, tool: ListedTool, limits: McpLimits) -> Any:
     if len(answer.content) > limits.max_result_parts:  # of a server in this process
         raise ToolFailed(f"The answer has more than {limits.max_result_parts:,} parts.")
-    text = "\n".join(_as_text(block) for block in answer.content)
+    text = "\n".join(map(_as_text, answer.content))
     structured = answer.structured_content
     size = len(text) + (0 if structured is None else _length(structured, limits.max_result_chars))
     if size > limits.max_result_chars:

@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentkit.errors import McpConnectionError
-from agentkit.interop.mcp.client.limits import McpLimits
-from agentkit.interop.mcp.client.listing import RawListing
-from agentkit.interop.mcp.client.reading import read_listing
-from agentkit.interop.mcp.client.transports import Place
+from agentkit.interop.mcp.answers import read_listing
+from agentkit.interop.mcp.listing import McpLimits, RawListing
+from agentkit.interop.mcp.transports import Place
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -16,12 +16,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
-from agentkit.interop.mcp.client.limits import McpLimits
-from agentkit.interop.mcp.client.mending import OVERSIZED, ListingMender
+from agentkit.interop.mcp.listing import McpLimits
+from agentkit.interop.mcp.screening import OVERSIZED, AnswerMender, error_message
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import httpx2
     from anyio.abc import Process
 
@@ -271,12 +269,8 @@ class _ProcessReader:
             return None
 
     def _failures(self, code: int, why: str) -> Iterator[Any]:
-        from mcp_types import ErrorData, JSONRPCError
-
         failed, self.unanswered = self.unanswered, {}
-        for request_id in failed:
-            error = ErrorData(code=code, message=why)
-            yield JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+        yield from (error_message(request_id, code, why) for request_id in failed)
 
     def _give_up(self, why: str) -> Iterator[Any]:
         from mcp_types import CONNECTION_CLOSED
@@ -424,7 +418,7 @@ async def _watched(
 
 
 class _WatchedStream:
-    """A stream of messages that tells when it is over, and whose listings can be read.
+    """A stream of messages that tells when it is over, and whose answers can be read.
 
     The official client tells the end only to whoever calls next; a server that died in between is
     to be started again before that.
@@ -433,7 +427,8 @@ class _WatchedStream:
     def __init__(self, stream: Any, ended: Ended, limits: McpLimits) -> None:
         self._stream = stream
         self._ended = ended
-        self._mender = ListingMender(limits)
+        self._mender = AnswerMender(limits)
+        self.close, self.aclose = stream.close, stream.aclose
 
     @property
     def last_context(self) -> Any:
@@ -450,15 +445,7 @@ class _WatchedStream:
         self._mender.mend(message)
         return message
 
-    def close(self) -> None:
-        """Close the stream."""
-        self._stream.close()
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
-
-    def __aiter__(self) -> _WatchedStream:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
@@ -473,12 +460,7 @@ class _WatchedStream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
 

@@ -1,33 +1,36 @@
-"""``McpServer``: a server whose tools agents can call."""
+"""``McpServer`` and ``McpServers``: servers whose tools agents can call."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from agentkit.agent.session import Route, RouteRequest
 from agentkit.errors import McpError, ToolNotFoundError, UsageError
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
 from agentkit.evolution.validation.reasons import shown
 from agentkit.evolution.validation.report import Check
-from agentkit.interop.mcp.client.connection import Connection, outcome_of
-from agentkit.interop.mcp.client.importing import ImportPolicy, Memory, NewTools, import_listing
-from agentkit.interop.mcp.client.limits import McpLimits
-from agentkit.interop.mcp.client.listing import HeldTool, ListedTool, Listing, RawListing
-from agentkit.interop.mcp.client.naming import checked_server_name
-from agentkit.interop.mcp.client.reading import call_tool
-from agentkit.interop.mcp.client.snapshots import ToolSnapshots
-from agentkit.interop.mcp.client.transports import HttpPlace, InProcessPlace, Place, StdioPlace
-from agentkit.interop.mcp.sdk import require_sdk
+from agentkit.interop.mcp.answers import call_tool
+from agentkit.interop.mcp.connection import Connection, outcome_of
+from agentkit.interop.mcp.listing import (
+    HeldTool,
+    ListedTool,
+    Listing,
+    McpLimits,
+    RawListing,
+    checked_server_name,
+    require_sdk,
+)
+from agentkit.interop.mcp.screening import ImportPolicy, Memory, NewTools, import_listing
+from agentkit.interop.mcp.snapshots import ToolSnapshots
+from agentkit.interop.mcp.transports import HttpPlace, InProcessPlace, Place, StdioPlace
 from agentkit.library.library import Library, nearest_names
 from agentkit.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _logger = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ class McpServer:
             and whose texts pass the checks, unseen by a person.
         approved: Fingerprints by tool name, as ``fingerprints`` gave them earlier. A tool that has
             changed since is held.
-        checks: What texts are asked, see ``agentkit.interop.mcp.client.screening``.
+        checks: What texts are asked.
         limits: How much the server may say, and how long we wait.
         protocol: ``auto`` agrees on a version with the server; ``legacy`` shakes hands as before
             2026; or a version.
@@ -218,8 +221,7 @@ class McpServer:
         for name in names or [one.name for one in self.held if one.code == "unapproved"]:
             held = self._listing.holding(name)
             if held is None:
-                waiting = [one.name for one in self.held]
-                near = nearest_names(name, waiting)
+                near = nearest_names(name, [one.name for one in self.held])
                 raise ToolNotFoundError(name, nearest=near, version=self.snapshot)
             if held.tool is None or not held.is_approvable:
                 raise McpError(f"{held} It can not be approved.", server=self.name)
@@ -254,16 +256,11 @@ class McpServer:
         try:
             await outcome_of(self._connection.start())
         except BaseException:
-            await self.__aexit__(None, None, None)
+            await self.__aexit__()
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._connection.stop()
         await asyncio.to_thread(self._connection.join)
 
@@ -272,16 +269,11 @@ class McpServer:
         try:
             self._connection.start().result()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.stop()
         self._connection.join()
 
@@ -332,3 +324,107 @@ class McpServer:
 
     def __repr__(self) -> str:
         return f"McpServer({self.name!r}, {self.state}, {len(self.tools)} tools)"
+
+
+class McpServers:
+    """Several servers, whose tools keep their names where these are their own.
+
+    Tools of one name are offered as ``server__tool``, each of them, so that none stands in the
+    place of another; ``renamed`` tells. They stay so, also when the other one goes away.
+
+    Args:
+        servers: The servers, each with a name of its own.
+
+    Raises:
+        UsageError: Two servers have one name.
+
+    Example:
+        >>> both = McpServers(
+        ...     McpServer.stdio("python", ["files.py"], name="files"),
+        ...     McpServer.http("http://localhost:8000/mcp", name="orders"),
+        ... )
+        >>> [server.name for server in both.servers]
+        ['files', 'orders']
+    """
+
+    def __init__(self, *servers: McpServer) -> None:
+        for name in _repeated(server.name for server in servers):
+            raise UsageError(
+                f"several MCP servers are called {name!r}; give each a name: name='files'"
+            )
+        self.servers = servers
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that are offered now, server by server."""
+        self._settle()
+        return tuple(tool for server in self.servers for tool in server.tools)
+
+    @property
+    def library(self) -> Library:
+        """The same as a library."""
+        return Library(self.tools)
+
+    @property
+    def held(self) -> Mapping[str, tuple[HeldTool, ...]]:
+        """The tools that are not offered, by server."""
+        return {server.name: server.held for server in self.servers}
+
+    @property
+    def renamed(self) -> tuple[str, ...]:
+        """Which tools got their server's name before their own, in sentences."""
+        self._settle()
+        return tuple(
+            f"{tool.definition.name}: {tool.name} of {server.name}, whose name is taken"
+            for server in self.servers
+            for tool in server.listing.tools
+            if tool.definition.name != tool.name
+        )
+
+    async def route(self, asked: RouteRequest) -> Route:
+        """The library of a run with the newest tools of all servers, as an ``Agent``'s router."""
+        self._settle()
+        labels: dict[str, str] = {}
+        for server in self.servers:
+            route = await server.route(asked)
+            asked = replace(asked, library=route.library)
+            labels |= route.labels
+        return Route(library=asked.library, labels=labels)
+
+    def _settle(self) -> None:
+        """See to it that no two servers offer one name."""
+        while taken := _repeated(tool.name for server in self.servers for tool in server.tools):
+            for server in self.servers:
+                server.offered_as(
+                    {tool.name for tool in server.listing.tools if tool.definition.name in taken}
+                )
+
+    async def __aenter__(self) -> Self:
+        entered = await asyncio.gather(
+            *(server.__aenter__() for server in self.servers), return_exceptions=True
+        )
+        failed = [outcome for outcome in entered if isinstance(outcome, BaseException)]
+        if failed:
+            await self.__aexit__()
+            raise failed[0]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.gather(*(server.__aexit__() for server in self.servers))
+
+    def __enter__(self) -> Self:
+        try:
+            for server in self.servers:
+                server.__enter__()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self.servers:
+            server.__exit__()
+
+
+def _repeated(names: Iterable[str]) -> dict[str, int]:
+    return {name: count for name, count in Counter(names).items() if count > 1}

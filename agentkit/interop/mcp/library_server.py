@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit import retrieval
 from agentkit._version import __version__
@@ -16,15 +18,21 @@ from agentkit.agent.library_provider import LibraryProvider
 from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval, Approver
 from agentkit.errors import AgentKitError, StoreUnavailableError
-from agentkit.interop.mcp.sdk import require_sdk
-from agentkit.interop.mcp.serving.announcing import Announcer
-from agentkit.interop.mcp.serving.asking import NOBODY, ask_client, can_ask
-from agentkit.interop.mcp.serving.exposure import Exposure, HiddenTool
-from agentkit.interop.mcp.serving.guarding import Guard, KeyHolder
-from agentkit.interop.mcp.serving.news import News
-from agentkit.interop.mcp.serving.results import call_record, error_record, for_client
-from agentkit.interop.mcp.serving.running import CallRunner
-from agentkit.interop.mcp.serving.searching import CALL, SEARCH, answer_search, search_records
+from agentkit.interop.mcp.listing import require_sdk
+from agentkit.interop.mcp.serving import (
+    CALL,
+    SEARCH,
+    CallRunner,
+    Exposure,
+    HiddenTool,
+    answer_search,
+    ask_client,
+    call_record,
+    can_ask,
+    for_client,
+    search_records,
+    text_record,
+)
 from agentkit.library.capabilities import SelfRefreshing
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
@@ -35,12 +43,20 @@ from agentkit.tools.tool import Tool
 if TYPE_CHECKING:
     from mcp.server import Server
     from mcp.server.context import ServerRequestContext
+    from mcp.server.session import ServerSession
     from mcp_types import CallToolRequestParams, PaginatedRequestParams
     from starlette.applications import Starlette
 
 _logger = logging.getLogger(__name__)
 _PAGE = 250  # clients over HTTP take events of a megabyte
 _POLL_SECONDS = 1.0
+_MOST_SESSIONS = 1_024
+_HEALTH_PATH = "/healthz"
+
+App: TypeAlias = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
+
+KeyHolder: TypeAlias = Callable[[str], str | None]
+"""The name of whoever holds a key; None for a key that is none."""
 
 
 class LibraryServer:
@@ -115,7 +131,7 @@ class LibraryServer:
         )
         self._runner = CallRunner(queue=queue, execution=execution)
         self._exposure = self._exposed(self._libraries.current)
-        self._announcer = Announcer()
+        self._listeners = _Listeners()
         self._store = store
 
     @property
@@ -134,8 +150,8 @@ class LibraryServer:
         return self._exposure.hidden
 
     def _exposed(self, library: Library) -> Exposure:
-        approval = "client" if self._approve is None else "host"
-        return Exposure(library=library, prefix=self._prefix, approval=approval)  # type: ignore[arg-type]  # both are literals
+        asks_host = self._approve is not None
+        return Exposure(library=library, prefix=self._prefix, asks_host=asks_host)
 
     async def refresh(self) -> bool:
         """Take up the newest library of the store, and tell clients when there is one.
@@ -149,7 +165,7 @@ class LibraryServer:
         if newest is self._exposure.library:
             return False
         self._exposure = self._exposed(newest)
-        await self._announcer.tools_changed()
+        await self._listeners.tools_changed()
         return True
 
     def sdk_server(self) -> Server[Any]:
@@ -164,7 +180,7 @@ class LibraryServer:
             lifespan=self._lifespan,
             on_list_tools=_guarded(self._list_tools),
             on_call_tool=_guarded(self._call_tool),
-            on_subscriptions_listen=self._announcer.listen,
+            on_subscriptions_listen=self._listeners.listen,
         )
         server.add_notification_handler(
             "notifications/initialized", NotificationParams, self._greeted
@@ -220,9 +236,17 @@ class LibraryServer:
                 await asyncio.gather(watch, return_exceptions=True)
 
     async def _follow(self, replica: SelfRefreshing) -> None:
-        news = News(replica)
+        """Show each new version of a replica, which looks for them in a thread of its own."""
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+        def tell(_: Library) -> None:
+            with suppress(RuntimeError):  # the loop is closed, so nobody waits any more
+                loop.call_soon_threadsafe(changed.set)
+
+        replica.follow(tell)
         while True:
-            await news.wait()
+            await changed.wait()
+            changed.clear()
             await self._show(self._libraries.current)
 
     async def _watch(self) -> None:
@@ -237,7 +261,7 @@ class LibraryServer:
         self, context: ServerRequestContext[Any, Any], params: object | None
     ) -> None:
         del params
-        self._announcer.add(context.session)
+        self._listeners.add(context.session)
 
     async def _list_tools(
         self, context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
@@ -263,7 +287,7 @@ class LibraryServer:
         if self._search and name == CALL:
             inner, given = arguments.get("name"), arguments.get("arguments", {})
             if not isinstance(inner, str) or not isinstance(given, Mapping):
-                return error_record("name must be a tool's name, and arguments an object.")
+                return text_record("name must be a tool's name, and arguments an object.")
             name, arguments = inner, dict(given)
         return await self._call(context, params, name, arguments)
 
@@ -278,18 +302,18 @@ class LibraryServer:
             self._libraries.for_run()
         except StoreUnavailableError as error:
             _logger.warning("a call of %s is refused: %s", name, error)
-            return error_record("The tools may be out of date, and their store is away; try later.")
+            return text_record("The tools may be out of date, and their store is away; try later.")
         exposure = self._exposure
         tool = exposure.runnable.get(name)
         if tool is None:
             near = ", ".join(self._callable_near(name))
-            return error_record(f"There is no tool {name!r}." + f" Similar: {near}." * bool(near))
+            return text_record(f"There is no tool {name!r}." + f" Similar: {near}." * bool(near))
         approve = self._approve
         if tool.needs_approval and approve is None:
-            decision = await self._asked(context, params, name, arguments)
+            decision = await ask_client(context, params, name, arguments)
             if not isinstance(decision, Approval):
                 return decision
-            approve = _always(decision)
+            approve = partial(_decided, decision)
         result = await self._runner.run(
             tool.name,
             arguments,
@@ -305,17 +329,70 @@ class LibraryServer:
         near = self._exposure.library.nearest(name.removeprefix(self._prefix))
         return [shown for one in near if (shown := self._prefix + one) in self._exposure.runnable]
 
-    async def _asked(
-        self,
-        context: ServerRequestContext[Any, Any],
-        params: CallToolRequestParams,
-        name: str,
-        arguments: Mapping[str, Any],
-    ) -> Any:
-        """An ``Approval``, or the question that is to be answered first."""
-        if not can_ask(context):
-            return Approval(approved=False, reason=NOBODY)
-        return await ask_client(context, params, name, arguments)
+
+class _Listeners:
+    """Knows who wants to hear of changes.
+
+    Clients of 2026-07-28 and later listen to a stream that the official library serves; earlier
+    ones get a notification on their connection.
+    """
+
+    def __init__(self) -> None:
+        from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+
+        self._bus = InMemorySubscriptionBus()
+        self._sessions: OrderedDict[int, ServerSession] = OrderedDict()
+        self.listen: Any = ListenHandler(self._bus)
+
+    def add(self, session: ServerSession) -> None:
+        """Remember a client that has shaken hands; of very many the oldest is forgotten."""
+        self._sessions[id(session)] = session
+        while len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+
+    async def tools_changed(self) -> None:
+        """Tell everybody. A client that is gone is forgotten."""
+        from mcp.shared.subscriptions import ToolsListChanged
+
+        await self._bus.publish(ToolsListChanged())
+        for key, session in list(self._sessions.items()):
+            try:
+                await session.send_tool_list_changed()
+            except Exception as error:  # noqa: BLE001 - whatever a closed connection raises
+                _logger.info("a client is gone and hears of no more changes: %r", error)
+                self._sessions.pop(key, None)
+
+
+class Guard:
+    """What stands before a library over HTTP: keys, and a page that says that it lives.
+
+    Args:
+        app: The ASGI application that answers whoever holds a key.
+        holder: Knows the keys; None lets everybody in.
+    """
+
+    def __init__(self, app: App, holder: KeyHolder | None = None) -> None:
+        self._app = app
+        self._holder = holder
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        """Answer a request for the health, refuse one without a key, and hand on the others."""
+        from starlette.responses import JSONResponse
+
+        app: Any = self._app
+        if scope["type"] == "http" and scope["path"] == _HEALTH_PATH:
+            app = JSONResponse({"status": "ok"})
+        elif scope["type"] == "http" and not self._lets_in(scope):
+            error = "no valid key; send the header Authorization: Bearer KEY"
+            app = JSONResponse({"error": error}, 401, {"WWW-Authenticate": "Bearer"})
+        await app(scope, receive, send)
+
+    def _lets_in(self, scope: MutableMapping[str, Any]) -> bool:
+        if self._holder is None:
+            return True
+        given = [text for name, text in scope["headers"] if name == b"authorization"]
+        scheme, _, key = (given[0] if len(given) == 1 else b"").decode("latin-1").partition(" ")
+        return scheme.lower() == "bearer" and self._holder(key.strip()) is not None
 
 
 def _guarded(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -338,8 +415,8 @@ def _guarded(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[
     return answer
 
 
-def _always(decision: Approval) -> Approver:
-    return lambda *_: decision
+def _decided(decision: Approval, *_: object) -> Approval:
+    return decision
 
 
 def _client(context: ServerRequestContext[Any, Any]) -> str:
