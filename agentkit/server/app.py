@@ -29,7 +29,7 @@ from agentkit.server.prometheus import CONTENT_TYPE
 from agentkit.server.runs import Runs
 from agentkit.server.slots import Bodies
 from agentkit.server.store_health import MinuteLog, Probe
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import run_in_daemon_thread
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

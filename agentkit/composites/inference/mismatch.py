@@ -9,7 +9,7 @@ from agentkit.composites.inference.schemas import kinds_of, shape_of_schema
 from agentkit.composites.inference.shape import NUMERIC, Kind, Shape
 from agentkit.messages import JsonObject
 from agentkit.tools.fit import fits
-from agentkit.tools.references import resolve_local
+from agentkit.tools.schema import resolve_local
 
 _DEEPEST = 6
 _WORDS: Mapping[Kind, str] = {

@@ -15,7 +15,7 @@ from agentkit.composites.inference.shape import (
     of_constant,
 )
 from agentkit.messages import JsonObject
-from agentkit.tools.references import resolve_local
+from agentkit.tools.schema import resolve_local
 
 _DEEPEST = 6
 _MOST_BRANCHES = 3

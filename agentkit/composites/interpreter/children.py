@@ -40,7 +40,7 @@ from agentkit.composites.rule_checker import RuleChecker
 from agentkit.errors import ContractViolation, DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Effects
-from agentkit.tools.encoding import UnserialisableError, described, encode_result
+from agentkit.tools.invocation import UnserialisableError, described, encode_result
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 

@@ -12,7 +12,7 @@ from agentkit.composites.interpreter.guard import Guard
 from agentkit.composites.problems import RunCode
 from agentkit.composites.render import render_expression
 from agentkit.errors import CompositeRunError, ToolSignal
-from agentkit.tools.encoding import described, shortened
+from agentkit.tools.invocation import described, shortened
 
 FAILURES = (
     Guard,

@@ -21,7 +21,7 @@ from agentkit.composites.interpreter.failures import run_error
 from agentkit.composites.interpreter.frames import ACTIVATION, METER, Frame
 from agentkit.composites.interpreter.weights import SCALARS
 from agentkit.messages import JsonObject
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 
 AwaitCall: TypeAlias = Callable[[Frame, JsonObject], Awaitable[Any]]
