@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.gates.decision import GateReport

@@ -12,7 +12,7 @@ from agentkit.library.graph import Dag, in_order, reachable
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agentkit.composites.limits import CompositeLimits
+    from agentkit.composites.problems import CompositeLimits
     from agentkit.composites.problems import ContractMode
 
 Refusals = dict[str, tuple[SourceProblem, ...]]

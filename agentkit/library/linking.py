@@ -12,7 +12,7 @@ from agentkit.library.graph import reachable
 from agentkit.library.library import Library
 
 if TYPE_CHECKING:
-    from agentkit.composites.limits import CompositeLimits
+    from agentkit.composites.problems import CompositeLimits
     from agentkit.composites.problems import ContractMode
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agentkit.composites.effects import join_effects
+from agentkit.composites.source import join_effects
 from agentkit.errors import LibraryError
 from agentkit.library.graph import cycle_among, in_order, reachable, shown
 from agentkit.library.library import Library

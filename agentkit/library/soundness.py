@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_from_json
-from agentkit.composites.effects import join_effects
-from agentkit.composites.ir import Program
-from agentkit.composites.limits import READING_LIMITS
+from agentkit.composites.source import join_effects
+from agentkit.composites.language import Program
+from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.parser import parse_expression
 from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, SourceProblem

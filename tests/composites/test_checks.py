@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.parser import parse
 from agentkit.errors import SourceProblem
 from agentkit.tools.tool import Tool

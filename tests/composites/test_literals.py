@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.codec import program_digest
-from agentkit.composites.limits import READING_LIMITS
-from agentkit.composites.literals import literal_of
+from agentkit.composites.problems import READING_LIMITS
+from agentkit.composites.codec import literal_of
 from agentkit.composites.parser import parse
 from agentkit.errors import UsageError
 

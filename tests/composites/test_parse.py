@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_digest
-from agentkit.composites.limits import CompositeLimits
-from agentkit.composites.nearest import nearest
+from agentkit.composites.problems import CompositeLimits
+from agentkit.composites.problems import nearest
 from agentkit.composites.parser import parse, parse_expression
-from agentkit.composites.render import render
+from agentkit.composites.rendering import render
 from agentkit.errors import CompositeError
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_digest
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.parser import parse, parse_expression
-from agentkit.composites.render import line_of, render, render_expression
+from agentkit.composites.rendering import line_of, render, render_expression
 from agentkit.tools.tool import Tool
 
 WIDE = CompositeLimits(nodes=5_000, nesting=60, source_bytes=100_000)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
 from agentkit.composites.source import compose
 from agentkit.composites.type_check import type_check

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentkit.composites.contracts import Conditions
-from agentkit.composites.expressions import Expression
+from agentkit.composites.contracts import Expression
 from agentkit.errors import CompositeRunError, ModelRetry
 from agentkit.testing import primitive_library
 from agentkit.tools.validation import validate_arguments

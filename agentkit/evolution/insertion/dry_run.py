@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from agentkit.composites.binding import composite_tool
+from agentkit.composites.composite import composite_tool
 from agentkit.composites.contracts import check_post, check_pre
-from agentkit.composites.interpreter import Composite
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import Composite
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.evolution.insertion.budget import Budget, BudgetSpent
 from agentkit.evolution.insertion.outcome import RejectionCode

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.evolution.insertion.budget import BudgetSpent
 from agentkit.evolution.insertion.decision import Addition, Decision, Merger

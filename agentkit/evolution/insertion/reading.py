@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agentkit.composites.codec import program_from_json
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError
 from agentkit.evolution.insertion.policy import InsertPolicy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import LibraryError
 from agentkit.evolution.insertion.dry_run import DryRun
 from agentkit.evolution.insertion.outcome import Witness

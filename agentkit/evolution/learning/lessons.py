@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import DefinitionError
 from agentkit.evolution.insertion.budget import BudgetSpent
 from agentkit.evolution.insertion.dry_run import DryRun

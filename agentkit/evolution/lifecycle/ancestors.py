@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.evolution.insertion.agreement import agree
 from agentkit.evolution.insertion.budget import BudgetSpent
 from agentkit.evolution.insertion.dry_run import DryRun, Failed

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.gates.decision import GateReport

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentkit.composites.binding import composite_tool
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import StaleVersionError
 from agentkit.evolution.insertion.snapshot import Snapshot
 from agentkit.evolution.lifecycle.ledger import Ledger

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import LibraryError
 from agentkit.evolution.gates.decision import GateReport
 from agentkit.evolution.insertion.policy import InsertPolicy

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.ancestors import Tried, try_composite
 from agentkit.evolution.lifecycle.step import Position, Step

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.composites.codec import program_to_json
-from agentkit.composites.effects import join_effects
-from agentkit.composites.render import render
+from agentkit.composites.source import join_effects
+from agentkit.composites.rendering import render
 from agentkit.evolution.mining import naming
 from agentkit.evolution.mining.lifting import Lifting
 from agentkit.evolution.mining.patterns import Occurrence

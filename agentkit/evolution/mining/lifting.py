@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentkit.composites import ir
-from agentkit.composites.decoding import is_text
-from agentkit.composites.literals import literal_of
+from agentkit.composites import language as ir
+from agentkit.composites.codec import is_text
+from agentkit.composites.codec import literal_of
 from agentkit.evolution.mining import naming
 from agentkit.evolution.mining.ordering import Ordering
 from agentkit.evolution.mining.patterns import Occurrence, Pattern

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentkit.composites import ir
-from agentkit.composites.literals import literal_of
+from agentkit.composites import language as ir
+from agentkit.composites.codec import literal_of
 from agentkit.evolution.mining import naming
 from agentkit.evolution.mining.patterns import Link, Pattern
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.composites.binding import composite_tool
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import AgentKitError, ToolFailed
 from agentkit.evolution.mining.trajectory import Flow, Source, Trajectory, at_path, cast_value
 from agentkit.tools.definition import ToolDefinition

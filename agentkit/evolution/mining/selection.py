@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.codec import program_from_json, program_to_json
 from agentkit.errors import CompositeError
 from agentkit.evolution.mining.lifting import (

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_from_json, program_to_json
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
 from agentkit.composites.problems import RunCode
-from agentkit.composites.render import render
+from agentkit.composites.rendering import render
 from agentkit.errors import CompositeError
 from agentkit.testing.random_programs import (
     GUARDS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.errors import CompositeRunError
 
 Compile = Callable[..., Composite]

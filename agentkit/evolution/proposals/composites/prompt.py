@@ -13,8 +13,8 @@ from typing import Any
 
 from agentkit.composites.codec import program_from_json
 from agentkit.composites.language import BUILTINS, METHODS
-from agentkit.composites.limits import READING_LIMITS
-from agentkit.composites.render import render
+from agentkit.composites.problems import READING_LIMITS
+from agentkit.composites.rendering import render
 from agentkit.episodes import Episode
 from agentkit.errors import SourceProblem
 from agentkit.retrieval.cards import first_sentence

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
-from agentkit.composites.written import is_dotted, written
+from agentkit.composites.language import is_dotted, written
 from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import SourceProblem, UsageError
