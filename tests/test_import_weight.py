@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -54,9 +55,12 @@ ENTRY_POINTS = [
 
 def loaded_by(code: str) -> set[str]:
     """Top-level packages that a fresh interpreter has loaded after running ``code``."""
-    report = f"{code}\nimport sys\nprint(*sys.modules)"
+    checkout = str(
+        Path(__file__).parents[1]
+    )  # in isolated mode only what is installed would be found
+    report = f"import sys\nsys.path.insert(0, {checkout!r})\n{code}\nprint(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-I", "-c", report], capture_output=True, text=True, check=True
+        [sys.executable, "-sP", "-c", report], capture_output=True, text=True, check=True
     )
     return {name.split(".")[0] for name in done.stdout.split()}
 

@@ -32,7 +32,7 @@ from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
-from agentkit.evolution.serving import feedback_on
+from agentkit.evolution.feedback import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
 
 _NONE = (

@@ -63,8 +63,7 @@ from agentkit.evaluation.running.settings import (
 from agentkit.evaluation.sampling import stratified
 from agentkit.evaluation.task import Benchmark
 from agentkit.library import Library, Store
-from agentkit.library.code_binding import by_name, pinned
-from agentkit.library.code_writing import bind_code
+from agentkit.library.code_binding import bind_code, by_name, pinned
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 from agentkit.tools.tool import Tool

@@ -40,20 +40,18 @@ from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.running.settings import EvaluationSettings, ignore
+from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.evolver_lock import evolving
-from agentkit.evolution.learning.rules import LearningRules
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.learning import LearningRules
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.mining.miner import MiningRules
-from agentkit.evolution.proposals.composite_stream import CompositeStream
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.evolution_stream import EvolutionStream
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.proposals.proposer import Proposer
-from agentkit.evolution.round import Compare, evolve
-from agentkit.evolution.round_report import Round
+from agentkit.evolution.mining import MiningRules
+from agentkit.evolution.proposer import Proposer
+from agentkit.evolution.proposers.composites import CompositeStream
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
+from agentkit.evolution.round import Compare, Round, evolve
 from agentkit.library import EpisodeFilter, Library, LibraryChange, Store
-from agentkit.library.code_writing import bind_code
+from agentkit.library.code_binding import bind_code
 from agentkit.library.opening import open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model

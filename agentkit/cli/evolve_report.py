@@ -12,8 +12,8 @@ from agentkit.cli.options import typed
 from agentkit.cli.output import one_line, plural, say
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
-from agentkit.evolution.review_words import STATE_WORDS, brief_words
-from agentkit.evolution.round_report import Considered, Round
+from agentkit.evolution.review import STATE_WORDS, brief_words
+from agentkit.evolution.round import Considered, Round
 
 _LONGEST = 300
 _MOST_FAILING = 5

@@ -14,8 +14,8 @@ import click
 
 from agentkit.cli.options import EVALUATIONS, FOLDER, LIBRARY
 from agentkit.errors import UsageError
-from agentkit.evolution.gates.decision import GateRules
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.gates import GateRules
 from agentkit.library.opening import file_of
 from agentkit.retrieval.retriever import Retriever
 

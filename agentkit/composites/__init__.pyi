@@ -1,28 +1,42 @@
 from .annotations import Expr as Expr
 from .checks import check_program as check_program
-from .codec import literal_of as literal_of
-from .codec import program_digest as program_digest
-from .codec import program_from_json as program_from_json
-from .codec import program_to_json as program_to_json
-from .composite import Composite as Composite
-from .composite import composite_tool as composite_tool
-from .contracts import Conditions as Conditions
-from .contracts import Expression as Expression
-from .contracts import check_post as check_post
-from .contracts import check_pre as check_pre
-from .contracts import surely_broken as surely_broken
+from .codec import (
+    literal_of as literal_of,
+    program_digest as program_digest,
+    program_from_json as program_from_json,
+    program_to_json as program_to_json,
+)
+from .composite import (
+    Composite as Composite,
+    composite_tool as composite_tool,
+)
+from .contracts import (
+    Conditions as Conditions,
+    Expression as Expression,
+    check_post as check_post,
+    check_pre as check_pre,
+    surely_broken as surely_broken,
+)
 from .dataflow import shortest_path as shortest_path
 from .guards import TracedCall as TracedCall
-from .parser import ParsedSource as ParsedSource
-from .parser import parse as parse
-from .parser import parse_expression as parse_expression
-from .problems import CONTRACT_LIMITS as CONTRACT_LIMITS
-from .problems import READING_LIMITS as READING_LIMITS
-from .problems import RUN_CODES as RUN_CODES
-from .problems import CompositeLimits as CompositeLimits
+from .parser import (
+    ParsedSource as ParsedSource,
+    parse as parse,
+    parse_expression as parse_expression,
+)
+from .problems import (
+    CONTRACT_LIMITS as CONTRACT_LIMITS,
+    READING_LIMITS as READING_LIMITS,
+    RUN_CODES as RUN_CODES,
+    CompositeLimits as CompositeLimits,
+)
 from .rendering import render as render
 from .rule_checker import RuleChecker as RuleChecker
-from .rule_validity import RuleProblem as RuleProblem
-from .rule_validity import rule_problems as rule_problems
-from .source import compose as compose
-from .source import join_effects as join_effects
+from .rule_validity import (
+    RuleProblem as RuleProblem,
+    rule_problems as rule_problems,
+)
+from .source import (
+    compose as compose,
+    join_effects as join_effects,
+)

@@ -39,8 +39,12 @@ from agentkit.composites.language import Call
 from agentkit.composites.rule_checker import RuleChecker
 from agentkit.errors import ContractViolation, DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
-from agentkit.tools.encoding import UnserialisableError, described, encode_result
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import (
+    UnserialisableError,
+    described,
+    encode_result,
+    run_in_daemon_thread,
+)
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 

@@ -19,7 +19,7 @@ from agentkit.composites.language import Call, Expression
 from agentkit.composites.problems import CompositeLimits, RunCode
 from agentkit.composites.rendering import render_expression
 from agentkit.errors import CompositeRunError, ToolSignal
-from agentkit.tools.encoding import described, shortened
+from agentkit.tools.invocation import described, shortened
 
 ATOMS = frozenset({NoneType, bool, float})
 NUMBERS = frozenset({bool, int, float})

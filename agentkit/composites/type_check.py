@@ -17,8 +17,8 @@ from agentkit.errors import SourceProblem
 from agentkit.messages import JsonObject
 from agentkit.tools.fit import fits
 from agentkit.tools.tool import Tool
+from agentkit.tools.types.declared import declared_type
 from agentkit.tools.types.lattice import ANY, NEVER, Alternative, Base, TypeSet, join, json_text
-from agentkit.tools.types.schemas import declared_type
 
 _PASSES = 6
 """Looks at a loop before the variables that still change count as anything."""

@@ -20,10 +20,10 @@ from agentkit.composites import language as ir
 from agentkit.composites.parser import parse_expression
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import CompositeError, DatasetError, ToolSignal, UsageError
-from agentkit.evolution.mining.trajectory import Flow, Given, Step, Trajectory
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit.tools.encoding import UnserialisableError, encode_result
+from agentkit.tools.invocation import UnserialisableError, encode_result
 from agentkit.tools.tool import Tool
 
 OPERATOR_TOOLS: Mapping[str, str] = {

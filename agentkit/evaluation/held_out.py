@@ -13,7 +13,7 @@ from agentkit.evaluation.running import evaluate
 from agentkit.evaluation.running.resuming import episodes_of_run
 from agentkit.evaluation.running.settings import EvaluationSettings, Listener, ignore, settings_text
 from agentkit.evaluation.task import Benchmark, Task
-from agentkit.evolution.gates.decision import PairedScore
+from agentkit.evolution.gates import PairedScore
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import JsonObject

@@ -24,8 +24,15 @@ from typing import Any
 
 from agentkit.errors import DatasetError
 from agentkit.evaluation.expectations import GoldCall
-from agentkit.evolution.mining.trajectory import Flow, Given, Source, Step, Trajectory, at_path
-from agentkit.evolution.mining.trajectory import Path as DataPath
+from agentkit.evolution.trajectories import (
+    Flow,
+    Given,
+    Path as DataPath,
+    Source,
+    Step,
+    Trajectory,
+    at_path,
+)
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.messages import JsonObject
 from agentkit.reading import read_json, unpacked

@@ -10,43 +10,39 @@ from functools import partial
 from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
-from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.insertion.decision import Addition, Merger, told
-from agentkit.evolution.insertion.duplicates import Judge
-from agentkit.evolution.insertion.insert import Procedure, decide
-from agentkit.evolution.insertion.outcome import InsertOutcome, Rejected
-from agentkit.evolution.insertion.policy import InsertPolicy
-from agentkit.evolution.insertion.reading import Candidate
-from agentkit.evolution.learning.lessons import Teaching, lessons_of
-from agentkit.evolution.learning.report import LearnReport
-from agentkit.evolution.learning.rules import LearningRules
-from agentkit.evolution.learning.uses import Passed, has_passed, uses_of
-from agentkit.evolution.lifecycle.assessing import Assess
-from agentkit.evolution.lifecycle.cycle import Advance, Lifecycle
-from agentkit.evolution.lifecycle.editing import edit_step, restoring_step
-from agentkit.evolution.lifecycle.journal import Journal, LibraryStore
-from agentkit.evolution.lifecycle.judging import ChangeJudge, Judgement
-from agentkit.evolution.lifecycle.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.lifecycle.record import ProposalRecord, ProposerRecord
-from agentkit.evolution.lifecycle.revalidating import Revalidation
-from agentkit.evolution.lifecycle.rolling_back import Undoable, find_change, undo_step
-from agentkit.evolution.lifecycle.screening import Validate
-from agentkit.evolution.lifecycle.standing import Standing
-from agentkit.evolution.lifecycle.step import Position, Step
+from agentkit.evolution.checker import ChangeJudge, Judgement, Validate
+from agentkit.evolution.compare import Assess
+from agentkit.evolution.decide import LifecyclePolicy, Standing
+from agentkit.evolution.duplicates import Judge
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.insert_outcomes import (
+    Addition,
+    InsertOutcome,
+    InsertPolicy,
+    Merger,
+    Rejected,
+    told,
+)
+from agentkit.evolution.insertion import Candidate, Procedure, decide
+from agentkit.evolution.learning import LearningRules, LearnReport, Teaching, lessons_of
+from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
+from agentkit.evolution.lifecycle import Advance, Lifecycle, Revalidation
 from agentkit.evolution.loops import from_sync
-from agentkit.evolution.proposals.proposer import Suggestion
+from agentkit.evolution.proposal import ProposalRecord, ProposerRecord
+from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.provenance import LESSON, Provenance, lesson
 from agentkit.evolution.recorded import check_recorded, with_recorded
+from agentkit.evolution.repository import Journal, LibraryStore, Position, Step
+from agentkit.evolution.rollback import Undoable, edit_step, find_change, restoring_step, undo_step
+from agentkit.evolution.usage import Passed, has_passed, uses_of
 from agentkit.evolution.validation.validate import validate
-from agentkit.library.chain import Signer
 from agentkit.library.changes import now
+from agentkit.library.event_chain import Operation, Signer
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.library.rollback import rollback_change
 from agentkit.library.store import LibraryChange
-from agentkit.library.written import Operation
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
 

@@ -6,12 +6,11 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentkit.evolution.learning.report import LearnReport
-from agentkit.evolution.lifecycle.step import Step
-from agentkit.library.chain import EventDraft
+from agentkit.evolution.learning import LearnReport
+from agentkit.evolution.repository import Step
+from agentkit.library.event_chain import EventDraft, Operation, written
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.written import Operation, written
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 

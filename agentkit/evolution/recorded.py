@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentkit.errors import UsageError
-from agentkit.evolution.insertion.stubs import with_examples
+from agentkit.evolution.dry_run import with_examples
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.tools.canonical import is_json

@@ -27,15 +27,14 @@ from agentkit.evaluation import Benchmark, load_tasks, with_tools
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.round import evolve
-from agentkit.evolution.round_report import Round
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.streams import FeedbackStream
+from agentkit.evolution.round import Round, evolve
 from agentkit.library import Store
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
 from agentkit.testing import FunctionModel
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools import ToolDefinition
 
 HERE = Path(__file__).parent
 

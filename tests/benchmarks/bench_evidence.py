@@ -31,12 +31,12 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Turn
-from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.observed import EvidenceRules
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.tools.error_messages import value_text
 from agentkit.tools.fit import fits
-from agentkit.tools.problem import value_text
 from agentkit.tools.rules import Between, Form, OneOf, Rule
 from agentkit.tools.rules.holding import holds
 from agentkit.tools.schema import copied

@@ -30,22 +30,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agentkit.evolution.gate_statistics import (
+    Elond,
+    chance_to_pass,
+    exact_interval,
+    log_e_value,
+    log_money_path,
+)
 from agentkit.evolution.gates import (
     ArmScore,
-    Elond,
     GateRules,
     PairedScore,
     PairedSelection,
+    blocks,
     bystander_gate,
-    chance_to_pass,
     cost_gate,
-    log_e_value,
-    log_money_path,
     one_sided_mid_p,
     shadow_gate,
 )
-from agentkit.evolution.gates.canary import blocks
-from agentkit.evolution.gates.exact import exact_interval
 from agentkit.metrics.intervals import wilson_interval
 
 LEVEL = 0.05

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from agentkit.evaluation import load_gsm8k, replay_solution
 from agentkit.evaluation.gsm8k import SolutionReplay
-from agentkit.evolution.mining import MinedComposite, apply, mine, replay
+from agentkit.evolution.lifting import MinedComposite
+from agentkit.evolution.mining import apply, mine, replay
 from agentkit.testing import primitive_library
 
 LIBRARY = primitive_library()

@@ -27,8 +27,7 @@ import asyncio
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -39,13 +38,11 @@ from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Verdict
 from agentkit.errors import ModelError
 from agentkit.evolution import ToolManager, unmatched_words
-from agentkit.evolution.gates.bystanders import bystander_gate
-from agentkit.evolution.gates.decision import GateReport, PairedSelection
-from agentkit.evolution.learning.unmatched import vocabulary
-from agentkit.evolution.learning.variety import words_of
-from agentkit.evolution.proposals.evolution_stream import EvolutionStream
-from agentkit.evolution.proposals.proposal import UnreadableProposal
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.gates import GateReport, PairedSelection, bystander_gate
+from agentkit.evolution.proposal import UnreadableProposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.streams import EvolutionStream
+from agentkit.evolution.usage import vocabulary, words_of
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.memory import MemoryStore

@@ -43,11 +43,11 @@ from agentkit.evaluation import Benchmark, Task, fetch_bfcl, load_bfcl, with_too
 from agentkit.evaluation.benchmarks.environments import EnvironmentFactory
 from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
-from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.proposals.proposal import Proposal
-from agentkit.evolution.proposals.proposer import Observations, Proposer
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposer import Observations, Proposer
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.observed import EvidenceRules
+from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.store import Store

@@ -31,10 +31,9 @@ from hidden_constraints import KNOBS, SHORT, Asking, Learning, mean, rows_of, sh
 
 from agentkit import ToolDefinition, open_store
 from agentkit.evaluation import Benchmark, fetch_bfcl, load_bfcl
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.evolution_stream import EvolutionStream
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.proposals.proposer import Proposer
+from agentkit.evolution.proposer import Proposer
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.models.resolve import resolve_model
 from agentkit.testing import ReplayModel
 

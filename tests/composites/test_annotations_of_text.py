@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
 
-from agentkit.composites.annotations import read_annotation
-from agentkit.composites.annotations import Expr
+from agentkit.composites.annotations import Expr, read_annotation
 from agentkit.composites.problems import Fault
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, UsageError

@@ -8,8 +8,8 @@ import pytest
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
-from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.parser import parse
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import SourceProblem
 from agentkit.tools.tool import Tool
 

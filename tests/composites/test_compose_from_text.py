@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition, tool
 from agentkit.composites.composite import composite_tool

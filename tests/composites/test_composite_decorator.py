@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import pytest
 
 from agentkit import Tool, tool
-from agentkit.composites.decorator import composite
 from agentkit.composites.annotations import Expr
+from agentkit.composites.decorator import composite
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError

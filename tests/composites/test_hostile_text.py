@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 
 from agentkit.composites import language as ir
-from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.parser import parse, parse_expression
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.tools.tool import Tool
 

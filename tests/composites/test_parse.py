@@ -6,16 +6,14 @@ import ast
 from collections.abc import Iterator, Mapping
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_digest
-from agentkit.composites.problems import CompositeLimits
-from agentkit.composites.problems import nearest
 from agentkit.composites.parser import parse, parse_expression
+from agentkit.composites.problems import CompositeLimits, nearest
 from agentkit.composites.rendering import render
 from agentkit.errors import CompositeError
 from agentkit.tools.definition import ToolDefinition

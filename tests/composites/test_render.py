@@ -6,15 +6,14 @@ import ast
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_digest
-from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.parser import parse, parse_expression
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.rendering import line_of, render, render_expression
 from agentkit.tools.tool import Tool
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse

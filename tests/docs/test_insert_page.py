@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from agentkit.evolution import RejectionCode
-from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insert_outcomes import InsertPolicy
 
 PAGE = (Path(__file__).parents[2] / "docs" / "insert-tool.md").read_text(encoding="utf-8")
 

@@ -10,8 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Library, Tool, ToolDefinition, open_store
 from agentkit.diagnosis import FailureProfile, diagnose

@@ -12,7 +12,8 @@ import pytest
 
 from agentkit.errors import DatasetError, FetchError
 from agentkit.evaluation.nestful import WHEEL_SHA256, fetch_nestful, load_nestful
-from agentkit.evolution.mining import Flow, Given, apply, mine, replay
+from agentkit.evolution.mining import apply, mine, replay
+from agentkit.evolution.trajectories import Flow, Given
 
 SAMPLE = Path(__file__).parent / "sample_nestful"
 

@@ -11,16 +11,15 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
 from agentkit.errors import ModelConnectionError, UsageError
 from agentkit.evolution import ToolManager
+from agentkit.evolution.compare import EpisodeGates
+from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateRules, PairedScore
-from agentkit.evolution.learning.rules import LearningRules
-from agentkit.evolution.lifecycle.assessing import EpisodeGates
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.mining.miner import MiningRules
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.evolution_stream import EvolutionStream
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
+from agentkit.evolution.learning import LearningRules
+from agentkit.evolution.mining import MiningRules
+from agentkit.evolution.observers import judged
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.round import evolve
-from agentkit.evolution.serving import judged
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Effects

@@ -5,15 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.composites import language as ir
-from agentkit.composites import program_from_json, shortest_path
+from agentkit.composites import language as ir, program_from_json, shortest_path
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_to_json
-from agentkit.composites.language import Argument, Assign, Binary, Boolean, Break, Call, Compare, Comprehension, Conditional, Constant, Continue, DictLiteral, Do, For, If, Index, ListLiteral, Name, Parameter, Program, Return, Slice
+from agentkit.composites.language import (
+    Argument,
+    Assign,
+    Binary,
+    Boolean,
+    Break,
+    Call,
+    Compare,
+    Comprehension,
+    Conditional,
+    Constant,
+    Continue,
+    DictLiteral,
+    Do,
+    For,
+    If,
+    Index,
+    ListLiteral,
+    Name,
+    Parameter,
+    Program,
+    Return,
+    Slice,
+)
 from agentkit.library.dag import depth, expand, flat_size, saved_calls
 
 X, ONE = Name(name="x"), Constant(value=1)

@@ -4,8 +4,7 @@ import math
 
 import jsonschema
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.models.call_schema import answer_schema, call_schema

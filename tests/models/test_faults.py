@@ -19,9 +19,9 @@ from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
 from agentkit.models.wire.events import EventParser
 from agentkit.models.wire.reading import read_body
-from agentkit.testing.faulty_server import (
+from agentkit.testing.model_server import FaultyServer
+from agentkit.testing.server_steps import (
     ErrorStatus,
-    FaultyServer,
     HalfStream,
     RawReply,
     RawStream,

@@ -19,7 +19,8 @@ from agentkit.messages import (
 )
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, StreamingChatModel
 from agentkit.models.openai_compatible import OpenAICompatibleModel, Price
-from agentkit.testing.faulty_server import FaultyServer, RawReply, Reply
+from agentkit.testing.model_server import FaultyServer
+from agentkit.testing.server_steps import RawReply, Reply
 from agentkit.tools.definition import ToolDefinition
 
 FACTORIAL = ToolDefinition.from_schema(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.models.wire.names import WireNames
 

@@ -19,8 +19,7 @@ import re
 import zlib
 from dataclasses import replace
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval import CascadeRetriever, Lexical, TypedDagRetriever, default_stages

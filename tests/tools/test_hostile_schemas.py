@@ -22,7 +22,7 @@ from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fa
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.sources import definition_from_json, definitions_from_json
-from agentkit.tools.types.schemas import declared_type
+from agentkit.tools.types.declared import declared_type
 from agentkit.tools.validation import ArgumentValidator
 
 

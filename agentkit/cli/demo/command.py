@@ -25,8 +25,8 @@ from agentkit.evaluation.bfcl import fetch_bfcl, load_bfcl
 from agentkit.evaluation.catalogue import import_catalogue
 from agentkit.evaluation.running.settings import EvaluationProgress, Listener
 from agentkit.evaluation.task import Benchmark
+from agentkit.evolution.differences import library_changes
 from agentkit.evolution.evolver_lock import evolving
-from agentkit.evolution.model_view import library_changes
 from agentkit.fetch import cache_directory
 from agentkit.interop.export import artifact_of
 from agentkit.interop.export.renderers import formats

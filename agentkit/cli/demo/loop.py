@@ -23,11 +23,10 @@ from agentkit.evaluation.running.settings import (
 )
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.round import evolve
-from agentkit.evolution.round_report import Round
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.round import Round, evolve
 from agentkit.library import Author, Library, Store
-from agentkit.library.code_writing import bind_code
+from agentkit.library.code_binding import bind_code
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval, wilson_interval
 from agentkit.models.base import ChatModel, ModelSettings

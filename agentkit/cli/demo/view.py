@@ -15,8 +15,8 @@ from agentkit.cli.demo.loop import Answer, Measured
 from agentkit.cli.output import Column, plural, print_table, say, stdout
 from agentkit.cli.review_view import print_diff
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.model_view import ViewChange
-from agentkit.evolution.round_report import Considered, Round
+from agentkit.evolution.differences import ViewChange
+from agentkit.evolution.round import Considered, Round
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval
 from agentkit.retrieval.retriever import Retrieval

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from agentkit.errors import ModelRetry
-from agentkit.evolution.mining.trajectory import Trajectory
+from agentkit.evolution.trajectories import Trajectory
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics import CanonicalCall, canonical_calls
 from agentkit.tools.definition import ToolDefinition

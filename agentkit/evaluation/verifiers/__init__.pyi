@@ -1,21 +1,15 @@
 from .allowed_calls import AllowedCallsVerifier as AllowedCallsVerifier
 from .answer_shape import (
     PatternVerifier as PatternVerifier,
-)
-from .answer_shape import (
     SchemaVerifier as SchemaVerifier,
 )
 from .any_call import (
     AnyCallVerifier as AnyCallVerifier,
-)
-from .any_call import (
     NoCallVerifier as NoCallVerifier,
 )
 from .code_reading import code_readings as code_readings
 from .combining import (
     AllOf as AllOf,
-)
-from .combining import (
     AnyOf as AnyOf,
 )
 from .data_flow_verifier import DataFlowVerifier as DataFlowVerifier
@@ -25,18 +19,12 @@ from .functions import FunctionVerifier as FunctionVerifier
 from .guard import guarded as guarded
 from .making import (
     Scene as Scene,
-)
-from .making import (
     verifier_for as verifier_for,
 )
 from .number_answer import NumberAnswerVerifier as NumberAnswerVerifier
 from .numbers_in_text import (
     NumberInText as NumberInText,
-)
-from .numbers_in_text import (
     final_number as final_number,
-)
-from .numbers_in_text import (
     read_number as read_number,
 )
 from .python_tests import PythonTestsVerifier as PythonTestsVerifier
@@ -44,14 +32,10 @@ from .rubric_judge import RubricVerifier as RubricVerifier
 from .sandbox.limits import CodeLimits as CodeLimits
 from .sandbox.running import (
     CodeRun as CodeRun,
-)
-from .sandbox.running import (
     run_tests as run_tests,
 )
 from .state import (
     StateDifference as StateDifference,
-)
-from .state import (
     state_differences as state_differences,
 )
 from .text_answer import TextAnswerVerifier as TextAnswerVerifier

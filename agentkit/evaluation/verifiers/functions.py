@@ -9,7 +9,7 @@ from typing import TypeAlias
 from agentkit.episodes import Episode, Evidence, Verdict
 from agentkit.evaluation.verifiers.answers import answer_turn
 from agentkit.evaluation.verifiers.verdicts import faulty, judged, shown
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import run_in_daemon_thread
 
 Judgement: TypeAlias = bool | float | Verdict
 """What a function may say: passed or not, a score from 0 to 1, or a whole verdict."""

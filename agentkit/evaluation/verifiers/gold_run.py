@@ -13,8 +13,7 @@ from agentkit.evaluation.expectations import GoldCall
 from agentkit.evaluation.task import Environment
 from agentkit.evaluation.verifiers.verdicts import described
 from agentkit.messages import ToolFailure, ToolResult
-from agentkit.tools.encoding import encode_result
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import encode_result, run_in_daemon_thread
 from agentkit.tools.tool import Tool
 
 _SECONDS = 30.0

@@ -9,10 +9,8 @@ from typing import Any, Literal
 
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import UsageError
-from agentkit.evolution.insertion.policy import InsertPolicy
-from agentkit.evolution.insertion.snapshot import Snapshot
-from agentkit.evolution.lifecycle.ancestors import Tried, try_composite
-from agentkit.evolution.lifecycle.arriving import (
+from agentkit.evolution.approvals import told
+from agentkit.evolution.checker import (
     broken_calls,
     moved_pins,
     needs_person,
@@ -20,16 +18,17 @@ from agentkit.evolution.lifecycle.arriving import (
     settled,
     text_faults_of_all,
 )
-from agentkit.evolution.lifecycle.drafts import told
-from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.duplicates import Snapshot
+from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.insertion import Tried, try_composite
+from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.export.artifact import Artifact
 from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
+from agentkit.library.dag import in_order
 from agentkit.library.events import Author
-from agentkit.library.graph import in_order
 from agentkit.library.library import Library
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition

@@ -1,18 +1,12 @@
 from .client.group import McpServers as McpServers
 from .client.keeping import (
     approved_in as approved_in,
-)
-from .client.keeping import (
     keep_tools as keep_tools,
 )
 from .client.limits import McpLimits as McpLimits
 from .client.listing import (
     HeldTool as HeldTool,
-)
-from .client.listing import (
     ListedTool as ListedTool,
-)
-from .client.listing import (
     Listing as Listing,
 )
 from .client.server import McpServer as McpServer

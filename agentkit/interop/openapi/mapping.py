@@ -16,8 +16,7 @@ from agentkit.interop.openapi.request_bodies import kind_of, read_body
 from agentkit.interop.openapi.schemas import SchemaPool
 from agentkit.interop.openapi.security import secret_parameters
 from agentkit.tools.definition import Description, Effects, Origin, Signature, ToolDefinition
-from agentkit.tools.references import check_bounds, inline_root, resolve_local
-from agentkit.tools.schema import detach_descriptions
+from agentkit.tools.schema import check_bounds, detach_descriptions, inline_root, resolve_local
 
 MAX_SUMMARY = 1000
 """Longest text of a tool; some providers refuse more than 1,024 characters."""

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from agentkit.errors import UsageError
 from agentkit.interop.openapi.documents import decode, plain_json
 from agentkit.messages import JsonObject
-from agentkit.tools.references import resolve_local
+from agentkit.tools.schema import resolve_local
 
 
 class Unmappable(Exception):  # noqa: N818 - inside only: it becomes an entry of the report

@@ -17,7 +17,7 @@ from agentkit.interop.openapi.parameters import Arguments
 from agentkit.interop.openapi.plan import Body, BodyField, BodyKind, Style
 from agentkit.interop.openapi.remote import Located, Operation, Unmappable, below
 from agentkit.interop.openapi.schemas import Converted, SchemaPool
-from agentkit.tools.references import references
+from agentkit.tools.schema import references
 
 _FILE: Mapping[str, Any] = {
     "type": "object",

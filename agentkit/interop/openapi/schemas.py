@@ -18,12 +18,8 @@ from typing import Any, Literal
 from agentkit.errors import DefinitionError
 from agentkit.interop.openapi.remote import Located, ReferenceSpace, Unmappable, below
 from agentkit.interop.openapi.report import OpenApiNote
+from agentkit.tools.schema import SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS
 from agentkit.tools.sources.dialects import normalise_schema
-from agentkit.tools.sources.keywords import (
-    SCHEMA_KEYWORDS,
-    SCHEMA_LIST_KEYWORDS,
-    SCHEMA_MAP_KEYWORDS,
-)
 
 _MAX_DEPTH = 48
 _SCALARS = ("string", "integer", "number", "boolean")

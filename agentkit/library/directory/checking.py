@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentkit.errors import StoreError
-from agentkit.library.abilities import StoreFault
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.capabilities import StoreFault
+from agentkit.library.chain_check import verify_chain
 from agentkit.library.directory.folder import Folder
-from agentkit.library.directory.hand_edits import HandEdit
-from agentkit.library.directory.index import Index
-from agentkit.library.directory.log import Log
-from agentkit.library.directory.past import Past, check_follows_file
+from agentkit.library.directory.hand_edits import HandEdit, Index
+from agentkit.library.directory.history import Log, Past, check_follows_file
 from agentkit.library.events import LibraryEvent
 
 _OURS = frozenset({"tools", "history", "local", "index.json"})

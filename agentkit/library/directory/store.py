@@ -5,37 +5,257 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import parse_qsl
 
 from agentkit.episodes import Episode
-from agentkit.errors import StoreError, UsageError
-from agentkit.library.abilities import (
+from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError, UsageError
+from agentkit.library.capabilities import (
     AppliedChange,
     Compacted,
     EpisodeVolume,
     Retention,
     StoreFault,
 )
-from agentkit.library.changes import check_change, check_filter
-from agentkit.library.directory.checking import (
-    edit_faults,
-    file_faults,
-    history_faults,
-    strangers,
-)
-from agentkit.library.directory.committing import answer, encoded_behind
+from agentkit.library.changes import are_held, check_change, check_filter, check_follows, now
+from agentkit.library.directory.checking import edit_faults, file_faults, history_faults, strangers
+from agentkit.library.directory.files import ToolFiles
 from agentkit.library.directory.folder import Folder, no_parent
 from agentkit.library.directory.hand_edits import EditFinder, HandEdit
-from agentkit.library.directory.leftovers import clear_leftovers, size_of
-from agentkit.library.directory.local_episodes import LocalEpisodes
-from agentkit.library.directory.log import Log
-from agentkit.library.directory.tool_files import ToolFiles
-from agentkit.library.directory.url import DirectoryUrl
-from agentkit.library.directory.watching import FolderWatch
+from agentkit.library.directory.history import Log, encoded
 from agentkit.library.events import LibraryEvent
-from agentkit.library.library import Library
+from agentkit.library.library import Library, nearest_names
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.sqlite.connection import storable
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DirectoryUrl:
+    """A URL ``dir:PATH`` or ``dir:PATH?format=json``.
+
+    Attributes:
+        path: The folder.
+        form: How tools are written, ``yaml`` or ``json``; empty when the URL does not say.
+    """
+
+    path: Path
+    form: str = ""
+
+    @classmethod
+    def parse(cls, url: str) -> DirectoryUrl:
+        """The parts of a URL.
+
+        ``dir:library``, ``dir:/data/library`` and ``dir:~/library`` are paths; ``dir:///data/library``
+        is one too.
+
+        Raises:
+            UsageError: The URL names no folder, or asks for something else than a format.
+        """
+        place, _, query = url.partition(":")[2].partition("?")
+        path = place.removeprefix("//")
+        asked = dict(parse_qsl(query, keep_blank_values=True))
+        if not path or not asked.keys() <= {"format"}:
+            raise UsageError(
+                f"{url!r} is not the URL of a directory store; write dir:library, "
+                "dir:/data/library, or dir:library?format=json"
+            )
+        return cls(path=Path(path).expanduser(), form=asked.get("format", ""))
+
+
+def folder_of(url: str) -> Path | None:
+    """The folder of a directory store's URL, whether it is there or not; None for any other URL.
+
+    Example:
+        >>> print(folder_of("dir:library?format=json"), folder_of("sqlite:///library.db"))
+        library None
+    """
+    return DirectoryUrl.parse(url).path if url.partition(":")[0].lower() == "dir" else None
+
+
+_SECONDS_OF_A_WRITER = 3600
+"""A draft of a writer on another machine may be in use; none is for so long."""
+
+
+def clear_leftovers(folder: Folder) -> None:
+    """Delete drafts that nobody will complete."""
+    if not folder.local.is_dir():
+        return
+    with folder.translated(folder.local):
+        for draft in folder.local.glob("draft-*.tmp"):
+            with suppress(FileNotFoundError):  # a writer is just done with it
+                if time.time() - draft.stat().st_mtime > _SECONDS_OF_A_WRITER:
+                    draft.unlink()
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files of a folder; of those that vanish meanwhile, none."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue
+    return total
+
+
+class LocalEpisodes:
+    """The SQLite store, opened when it is needed: a checkout that is only read gets no file."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._path = folder.local / "episodes.db"
+        self._lock = threading.Lock()
+        self._store: SQLiteStore | None = None
+
+    def to_write(self) -> SQLiteStore:
+        """The store, made when it is absent."""
+        with self._lock:
+            if self._store is None:
+                self._folder.make_local()
+                self._store = SQLiteStore(self._path)
+            return self._store
+
+    def to_read(self) -> SQLiteStore | None:
+        """The store; None when no episode was ever kept here."""
+        with self._folder.translated(self._path):
+            is_there = self._store is not None or self._path.exists()
+        return self.to_write() if is_there else None
+
+    def check(self) -> Iterator[StoreFault]:
+        """What is damaged in it."""
+        store = self.to_read()
+        if store is not None:
+            yield from store.check()
+
+    def close(self) -> None:
+        """Close the file. A second call does nothing."""
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+
+_LOOK_AGAIN_SECONDS = 0.02
+
+_Signature: TypeAlias = tuple[int, int, int] | None
+
+
+class FolderWatch:
+    """Looks at two names in the history: the last one, and the one that comes next.
+
+    A look costs some microseconds, and works on every file system, also on those of other machines.
+    What git puts in the place of the history is heard too.
+    """
+
+    def __init__(self, folder: Folder, *, place: int) -> None:
+        self._folder = folder
+        self._place = place
+        self._last = self._sign(place)
+        self._is_closed = False
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait for a commit; see ``Watch.wait``."""
+        deadline = time.monotonic() + timeout_seconds
+        while not self._has_moved():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(left, _LOOK_AGAIN_SECONDS))
+        return True
+
+    def close(self) -> None:
+        """Stop listening. A second call does nothing."""
+        self._is_closed = True
+
+    def _has_moved(self) -> bool:
+        if self._is_closed:
+            raise StoreError(f"this watch of {self._folder.path} is closed; make a new one")
+        if self._sign(self._place) != self._last:  # another branch: begin anew with what it has
+            self._place = 0
+        start = self._place
+        while self._sign(self._place + 1) is not None:
+            self._place += 1
+        has_moved = self._place != start or self._sign(self._place) != self._last
+        self._last = self._sign(self._place)
+        return has_moved
+
+    def _sign(self, place: int) -> _Signature:
+        path: Path = self._folder.entry(place)
+        with self._folder.translated(path):
+            try:
+                found = path.stat()
+            except FileNotFoundError:
+                return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """The next change of the history.
+
+    Attributes:
+        place: Where it is to stand.
+        version: The library version afterwards.
+        content: Its file.
+    """
+
+    place: int
+    version: int
+    content: bytes
+
+
+def answer(change: LibraryChange, log: Log, expected_version: int) -> int | None:
+    """The version that a known change made; None for one that is to be made.
+
+    The caller holds the log still.
+
+    Raises:
+        StaleVersionError: Another writer was faster, or another writer's events came first.
+        ToolNotFoundError: A removal names a tool that is not there.
+    """
+    past, _ = log.refresh()
+    made = past.made_by.get(storable(change.proposal_id))
+    if made is not None:
+        return made
+    if not change.makes_version and _holds(log, change):
+        return past.version
+    if past.version != expected_version:
+        raise StaleVersionError(expected=expected_version, actual=past.version)
+    check_follows(change.events, past.last_event)
+    for name in change.removals:
+        if name not in past.definitions:
+            nearest = nearest_names(name, past.definitions)
+            raise ToolNotFoundError(name, nearest=nearest, version=past.version)
+    return None
+
+
+def encoded_behind(change: LibraryChange, log: Log) -> Claim:
+    """A change as the next one of the history; the caller holds the log still."""
+    past, _ = log.refresh()
+    place, version = past.length + 1, past.version + change.makes_version
+    content = encoded(
+        change,
+        place=place,
+        version=version,
+        previous=past.head,
+        created_at=change.created_at or now(),
+    )
+    return Claim(place=place, version=version, content=content)
+
+
+def _holds(log: Log, change: LibraryChange) -> bool:
+    first = change.events[0].sequence
+    end = log.refresh()[0].last_event
+    if end is None or first > end.sequence:
+        return False
+    return are_held(change.events, log.events(first - 1))
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,13 +1,18 @@
-"""``SQLiteStore``: the default store, one file that several programs may use at a time."""
+"""``sqlite:``, the default store: one file that several programs may use at a time."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from agentkit.episodes import Episode
-from agentkit.library.abilities import (
+from agentkit.errors import StoreError
+from agentkit.library.capabilities import (
     AppliedChange,
     Compacted,
     EpisodeVolume,
@@ -16,17 +21,171 @@ from agentkit.library.abilities import (
 )
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.sqlite.checking import check_file
-from agentkit.library.sqlite.compacting import compact_file
+from agentkit.library.sealing import is_sealed, seal
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
-from agentkit.library.sqlite.derived_table import DerivedTable
-from agentkit.library.sqlite.episode_tables import EpisodeTables
-from agentkit.library.sqlite.event_table import EventTable
-from agentkit.library.sqlite.extent_table import ExtentTable
+from agentkit.library.sqlite.episodes import EpisodeTables, ExtentTable
 from agentkit.library.sqlite.migrations import bring_up_to_date
-from agentkit.library.sqlite.tool_tables import ToolTables
-from agentkit.library.sqlite.watching import SQLiteWatch
+from agentkit.library.sqlite.tables import EventTable, ToolTables
+from agentkit.library.sqlite.upkeep import check_file, compact_file
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+
+logger = logging.getLogger(__name__)
+
+_GENERATIONS = 4
+"""An entry goes when so many writes passed that did not name it."""
+
+_AT_A_TIME = 500
+"""Keys in one statement; SQLite takes a thousand at least."""
+
+_MOST_BYTES = 512 * 1024 * 1024
+"""What the table may hold; the index of a million tools is about 300 MB."""
+
+_DAMAGED = (
+    "%s: %d index entries are damaged or were written by another user or machine, and are made "
+    "anew; tools are not affected"
+)
+
+_NEXT = "SELECT coalesce(max(generation), 0) + 1 FROM derived"
+
+
+class DerivedTable:
+    """A ``DerivedCache`` in a SQLite file.
+
+    Each entry is sealed: a file from elsewhere may hold tools that were reviewed and an index that
+    finds others, so an index is believed only where this user's programs made it.
+
+    Whatever goes wrong here, the file is locked, read-only, full or damaged, is said in the log
+    and costs the time to work things out again.
+
+    Args:
+        connection: The file.
+    """
+
+    def __init__(self, connection: SQLiteConnection) -> None:
+        self._connection = connection
+
+    def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        """The bytes of those keys that are there and undamaged; of others a warning."""
+        found: dict[str, bytes] = {}
+        strange = 0
+        try:
+            for some in _batches(keys):
+                marks = ",".join("?" * len(some))
+                sql = f"SELECT key, checksum, body FROM derived WHERE key IN ({marks})"  # noqa: S608 - question marks alone
+                for key, checksum, body in self._connection.execute(sql, some):
+                    if is_sealed(body, checksum, _kind(key)):
+                        found[key] = body
+                    else:
+                        strange += 1
+        except StoreError as error:
+            logger.info("no index was read, it is made anew: %s", error)
+        if strange:
+            logger.warning(_DAMAGED, self._connection.path, strange)
+        return found
+
+    def put(self, entries: Mapping[str, bytes], *, keep: Collection[str] = ()) -> None:
+        """Write entries in one transaction, and drop those that four writes did not name."""
+        try:
+            with self._connection.transaction():
+                self._write(entries, keep)
+        except StoreError as error:
+            logger.info("the index was not kept for the next start: %s", error)
+
+    def _write(self, entries: Mapping[str, bytes], keep: Collection[str]) -> None:
+        ((generation,),) = self._connection.execute(_NEXT)
+        self._connection.execute_many(
+            "INSERT OR REPLACE INTO derived VALUES (?,?,?,?)",
+            [(key, generation, seal(body, _kind(key)), body) for key, body in entries.items()],
+        )
+        self._connection.execute_many(
+            "UPDATE derived SET generation = ? WHERE key = ?",
+            [(generation, key) for key in keep if key not in entries],
+        )
+        oldest = generation - _GENERATIONS + 1
+        self._connection.execute("DELETE FROM derived WHERE generation < ?", (oldest,))
+        while self._size() > _MOST_BYTES and oldest <= generation:
+            oldest += 1
+            self._connection.execute("DELETE FROM derived WHERE generation < ?", (oldest,))
+
+    def _size(self) -> int:
+        ((total,),) = self._connection.execute("SELECT total(length(body)) FROM derived")
+        return int(total)
+
+
+def _kind(key: str) -> str:
+    return f"derived {key}"
+
+
+def _batches(keys: Sequence[str]) -> Iterator[list[str]]:
+    rest = iter(keys)
+    while some := list(islice(rest, _AT_A_TIME)):
+        yield some
+
+
+_LOOK_EVERY_SECONDS = 0.02
+"""SQLite wakes nobody, so somebody has to ask. Waking for it, more than the look itself, is what an
+idle process pays; so not more often than a commit is to be heard soon."""
+
+_HEADS = """
+SELECT (SELECT max(version) FROM versions), (SELECT max(sequence) FROM library_events)
+"""
+
+
+class SQLiteWatch:
+    """A ``Watch`` of a SQLite file, on a connection of its own. Any thread may close it.
+
+    ``PRAGMA data_version`` changes when another connection has written, that of the same store
+    included. Most of what is written are episodes; only news of the library end a wait.
+
+    Args:
+        path: The file, which is there.
+        timeout_seconds: How long a look may wait for a program that holds the file.
+        tracer: Sees every statement.
+
+    Raises:
+        StoreError: The file can not be opened.
+    """
+
+    def __init__(self, path: Path, *, timeout_seconds: float, tracer: Tracer | None) -> None:
+        self._connection = SQLiteConnection(path, timeout_seconds=timeout_seconds, tracer=tracer)
+        self._closed = threading.Event()
+        self._written = self._data_version()
+        self._heads = self._read_heads()
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait for a commit; see ``Watch.wait``."""
+        until = time.monotonic() + timeout_seconds
+        while not self._hears():
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            if self._closed.wait(min(left, _LOOK_EVERY_SECONDS)):
+                raise StoreError(f"the watch on {self._connection.path} is closed; make a new one")
+        return True
+
+    def close(self) -> None:
+        """Close its connection. A second call does nothing."""
+        self._closed.set()
+        self._connection.close()
+
+    def _hears(self) -> bool:
+        """Whether the library or its events differ from the last time."""
+        written = self._data_version()
+        if written == self._written:
+            return False
+        heads = self._read_heads()
+        news = heads != self._heads
+        self._written, self._heads = written, heads
+        return news
+
+    def _data_version(self) -> int:
+        self._connection.check_in_place()
+        ((number,),) = self._connection.execute("PRAGMA data_version")
+        return int(number)
+
+    def _read_heads(self) -> tuple[int, int]:
+        ((version, sequence),) = self._connection.execute(_HEADS)
+        return version or 0, sequence or 0
 
 
 class SQLiteStore:

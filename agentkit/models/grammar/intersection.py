@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agentkit.tools.fit import json_key, same_json
+from agentkit.tools.canonical import json_key, same_json
 
 
 def intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:

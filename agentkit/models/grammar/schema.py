@@ -21,7 +21,7 @@ from agentkit.messages import JsonObject
 from agentkit.models.grammar.intersection import intersection
 from agentkit.tools.fit import fits
 from agentkit.tools.patterns import is_compilable
-from agentkit.tools.references import resolve_local
+from agentkit.tools.schema import resolve_local
 
 INEXPRESSIBLE = frozenset(
     {

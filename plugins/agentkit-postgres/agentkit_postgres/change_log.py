@@ -7,9 +7,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from agentkit.library.abilities import AppliedChange
-from agentkit.library.row_faults import read_evidence
+from agentkit.library.capabilities import AppliedChange
 from agentkit.library.store import LibraryChange
+from agentkit.library.tables import read_evidence
 from agentkit_postgres.connection import Connections
 from agentkit_postgres.texts import restored
 from agentkit_postgres.tool_tables import ToolTables

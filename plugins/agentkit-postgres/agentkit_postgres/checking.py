@@ -9,9 +9,9 @@ from typing import Any
 
 from agentkit.episodes.jsonl import decode_episode
 from agentkit.errors import StoreError, StoreUnavailableError
-from agentkit.library.abilities import StoreFault
+from agentkit.library.capabilities import StoreFault
 from agentkit.library.events import LibraryEvent
-from agentkit.library.row_faults import row_fault
+from agentkit.library.tables import row_fault
 from agentkit.tools.definition import ToolDefinition
 from agentkit_postgres.connection import Connections
 from agentkit_postgres.encoding import encode_tool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from psycopg import sql
 
 from agentkit.errors import StoreError
-from agentkit.library.abilities import Compacted
+from agentkit.library.capabilities import Compacted
 from agentkit_postgres.connection import Connections, Link, fetch
 
 _TABLES = """

@@ -11,10 +11,9 @@ from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import decode_episode, encode_episode
-from agentkit.library.begun import begun_at
-from agentkit.library.changes import check_filter
-from agentkit.library.episode_pages import paged_episodes
+from agentkit.library.changes import begun_at, check_filter
 from agentkit.library.store import EpisodeFilter
+from agentkit.library.tables import paged_episodes
 from agentkit_postgres.connection import Connections, Link, fetch
 from agentkit_postgres.migrations import newer
 from agentkit_postgres.steps import STEPS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from agentkit.library.abilities import EpisodeVolume, Retention
+from agentkit.library.capabilities import EpisodeVolume, Retention
 from agentkit_postgres.connection import Connections
 
 _AT_A_TIME = 1_000

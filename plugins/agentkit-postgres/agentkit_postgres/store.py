@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
-from agentkit.library.abilities import (
+from agentkit.library.capabilities import (
     AppliedChange,
     Compacted,
     EpisodeVolume,

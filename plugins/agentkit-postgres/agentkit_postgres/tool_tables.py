@@ -10,10 +10,8 @@ from agentkit.errors import StaleChainError, StaleVersionError, StoreError, Tool
 from agentkit.library.changes import check_change, now
 from agentkit.library.derived import DerivedCache
 from agentkit.library.library import Library, nearest_names
-from agentkit.library.newest_library import Differences, NewestLibrary
-from agentkit.library.row_faults import read_evidence
 from agentkit.library.store import LibraryChange, ToolRevision
-from agentkit.library.verified import VerifiedDefinitions
+from agentkit.library.tables import Differences, NewestLibrary, VerifiedDefinitions, read_evidence
 from agentkit.tools.definition import ToolDefinition
 from agentkit_postgres.connection import Connections
 from agentkit_postgres.encoding import EncodedTool, encode_event, encode_tool

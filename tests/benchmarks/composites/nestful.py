@@ -45,21 +45,10 @@ from typing import Any
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.evaluation.nestful import Nestful, fetch_nestful, load_nestful
 from agentkit.evolution import Added, ToolManager
-from agentkit.evolution.mining import (
-    ExampleRules,
-    Flow,
-    Given,
-    MinedComposite,
-    MiningResult,
-    MiningRules,
-    Trajectory,
-    apply,
-    find_flows,
-    insert_mined,
-    mine,
-    replay,
-    trace_flows,
-)
+from agentkit.evolution.lifting import ExampleRules, MinedComposite
+from agentkit.evolution.mined import insert_mined
+from agentkit.evolution.mining import MiningResult, MiningRules, apply, mine, replay
+from agentkit.evolution.trajectories import Flow, Given, Trajectory, find_flows, trace_flows
 
 SEEDS = (0, 1, 2, 3, 4)
 MOST = 1_000

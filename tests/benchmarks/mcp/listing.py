@@ -18,8 +18,7 @@ from typing import Any
 
 from mcp import Client
 from mcp.server import Server
-from mcp_types import CallToolResult, ListToolsResult
-from mcp_types import Tool as WireTool
+from mcp_types import CallToolResult, ListToolsResult, Tool as WireTool
 
 from agentkit import Library
 from agentkit.interop.mcp import LibraryServer, McpLimits

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.evaluation.benchmarks import nestful_benchmark

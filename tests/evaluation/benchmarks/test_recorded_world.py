@@ -6,8 +6,7 @@ import pytest
 
 from agentkit import ModelRetry, ToolDefinition
 from agentkit.evaluation.benchmarks import RecordedWorld
-from agentkit.evolution.mining import Flow, Given
-from agentkit.evolution.mining.trajectory import Step, Trajectory
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 
 LOOK = ToolDefinition.from_schema(
     "look",

@@ -7,8 +7,7 @@ import string
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.errors import DatasetError
 from agentkit.evaluation import (

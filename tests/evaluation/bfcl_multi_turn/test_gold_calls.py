@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.evaluation import GoldCall
 from agentkit.evaluation.bfcl_multi_turn.gold import UnreadableGoldError, parse_gold

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.evaluation.bfcl_multi_turn.observing import MAX_DEPTH, MAX_VALUES, observed
 

@@ -1,8 +1,7 @@
 """The same tool under several names, and tools that only look like it."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.evaluation.doctor.doubles import features, find_doubles

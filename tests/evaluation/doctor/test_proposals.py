@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store, tool
 from agentkit.evaluation.doctor import MENDS, Catalogue, examine

@@ -2,8 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.evaluation.doctor import FIELDS, Catalogue, examine

@@ -3,8 +3,7 @@
 import base64
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.evaluation.doctor.text_mends import (
     markup,

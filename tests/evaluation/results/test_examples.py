@@ -4,8 +4,7 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.episodes import Evidence
 from agentkit.evaluation.results import summarise

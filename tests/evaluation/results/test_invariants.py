@@ -1,7 +1,6 @@
 """What holds for any episodes, in any order."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.evaluation.results import summarise

@@ -3,8 +3,7 @@
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.evaluation.results import summarise
 from agentkit.evaluation.results.estimating import accuracy, macro_mean, pass_table

@@ -12,8 +12,8 @@ from agentkit.evaluation import Benchmark, FinalState, GoldCall, Task
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import evolve
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from agentkit.evolution.gates import ArmScore, GateRules, canary_gate
-from agentkit.evolution.gates.canary import blocks
+from agentkit.evolution.gates import ArmScore, GateRules, blocks, canary_gate
 
 SESSIONS = st.lists(
     st.tuples(st.sampled_from(["control", "candidate"]), st.sampled_from([0.0, 0.5, 1.0])),

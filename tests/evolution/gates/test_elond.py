@@ -6,13 +6,10 @@ import math
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import StoreFormatError, UsageError
-from agentkit.evolution.gates import Elond, log_e_path
-from agentkit.evolution.gates.elond import DECAY, gamma
-from agentkit.evolution.gates.evidence import evidence
+from agentkit.evolution.gate_statistics import DECAY, Elond, evidence, gamma, log_e_path
 
 
 def test_all_levels_together_are_the_alpha_that_is_tolerated():

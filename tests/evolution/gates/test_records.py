@@ -7,8 +7,7 @@ import math
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.gates import (

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from agentkit.evolution.gates import GateReport, GateRules, PairedScore, offline_gate
-from agentkit.evolution.gates.reuse import MARKS, resemblance, task_marks, with_uses
+from agentkit.evolution.gates import (
+    MARKS,
+    GateReport,
+    GateRules,
+    PairedScore,
+    offline_gate,
+    resemblance,
+    task_marks,
+    with_uses,
+)
 
 IDS = st.sets(st.text(max_size=8), max_size=60)
 

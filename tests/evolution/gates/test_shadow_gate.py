@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates import GateRules, PairedScore, log_e_value, shadow_gate
+from agentkit.evolution.gate_statistics import log_e_value
+from agentkit.evolution.gates import GateRules, PairedScore, shadow_gate
 
 TEXTS = st.text(alphabet="wl=", max_size=80)
 

@@ -1,8 +1,7 @@
 """The ratio of types to tokens, and what length does to it."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.evolution.language.diversity import moving_type_token_ratio, type_token_ratio

@@ -1,8 +1,7 @@
 """How far texts are apart."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.evolution.language.edit_distance import (
     character_distance,

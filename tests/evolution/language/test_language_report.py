@@ -8,7 +8,7 @@ import pytest
 from agentkit.errors import ToolNotFoundError, UsageError
 from agentkit.evolution.language import Measures, histories_of, language_report
 from agentkit.library import LibraryChange, ToolRevision
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.tools.definition import Example
 

@@ -1,8 +1,7 @@
 """What a word is."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.evolution.language.pieces import pieces, words
 

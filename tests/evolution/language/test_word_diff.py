@@ -1,7 +1,6 @@
 """What changed, word by word."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.evolution.language.differences import marked, word_diff
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
 from agentkit.evolution import LearningRules, ToolManager
-from agentkit.evolution.learning import private_part
+from agentkit.evolution.usage import private_part
 from agentkit.library.pins import pin_faults
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.definition import Effects

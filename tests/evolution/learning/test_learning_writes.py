@@ -10,8 +10,8 @@ import pytest
 
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution import LearningRules, ToolManager
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author
 from agentkit.library.pins import pin_faults
 from agentkit.library.rollback import rollback_change

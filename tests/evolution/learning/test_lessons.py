@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import tool
 from agentkit.errors import UsageError
 from agentkit.evolution import InsertPolicy, LearningRules, ToolManager
-from agentkit.evolution.learning.variety import varied, words_of
+from agentkit.evolution.usage import varied, words_of
 from agentkit.tools.definition import Effects, Example
 
 WANTED = [("Rain", "Rome"), ("Snow", "Oslo"), ("Fog", "Bern")]

@@ -6,9 +6,9 @@ import pytest
 
 from agentkit import Episode
 from agentkit.episodes import Verdict
-from agentkit.evolution.gates.decision import GateRules
-from agentkit.evolution.lifecycle.assessing import EpisodeGates
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.compare import EpisodeGates
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.gates import GateRules
 
 
 def episode(episode_id, passed, **labels):

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Episode, ToolDefinition
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
 from agentkit.library.events import Author

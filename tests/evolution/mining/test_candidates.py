@@ -9,16 +9,11 @@ import pytest
 from agentkit import ToolDefinition, open_store
 from agentkit.composites.parser import parse
 from agentkit.evolution import ToolManager
-from agentkit.evolution.mining import (
-    ExampleRules,
-    Flow,
-    MiningRules,
-    SearchLimits,
-    Step,
-    insert_mined,
-    mine,
-)
-from agentkit.evolution.mining.recording import pinned_to, with_recordings
+from agentkit.evolution.lifting import ExampleRules
+from agentkit.evolution.mined import insert_mined, pinned_to, with_recordings
+from agentkit.evolution.mining import MiningRules, mine
+from agentkit.evolution.patterns import SearchLimits
+from agentkit.evolution.trajectories import Flow, Step
 from agentkit.library import Library
 from agentkit.tools.definition import Effects, Example
 from agentkit.tools.tool import Tool

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.evolution.mining import Flow, FlowRules, Given, find_flows, trace_flows
-from agentkit.evolution.mining.dataflow import calls_of
+from agentkit.evolution.trajectories import (
+    Flow,
+    FlowRules,
+    Given,
+    calls_of,
+    find_flows,
+    trace_flows,
+)
 
 
 def booking(number, *, result=None, argument=None, request="Book it."):

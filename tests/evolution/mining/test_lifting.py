@@ -6,17 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.evolution.mining import (
-    Flow,
-    Given,
-    LiftingRules,
-    MiningRules,
-    SearchLimits,
-    Step,
-    Trajectory,
-    mine,
-)
-from agentkit.evolution.mining.naming import identifier, tool_name
+from agentkit.evolution.lifting import LiftingRules, identifier, tool_name
+from agentkit.evolution.mining import MiningRules, mine
+from agentkit.evolution.patterns import SearchLimits
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 
 PLACES = [("London", "Oslo"), ("Paris", "Rome"), ("Lima", "Quito"), ("Kyiv", "Bern")]
 

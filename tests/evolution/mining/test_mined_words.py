@@ -8,9 +8,9 @@ import pytest
 
 from agentkit import Library, open_store
 from agentkit.evolution import ToolManager
+from agentkit.evolution.mined import with_recordings
 from agentkit.evolution.mining import MiningRules, mine
-from agentkit.evolution.mining.recording import with_recordings
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.proposal import Proposal
 from agentkit.library.events import Author
 from agentkit.testing import primitive_library
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.evolution.mining import Flow, Given, MiningRules, SearchLimits, Step, Trajectory, mine
+from agentkit.evolution.mining import MiningRules, mine
+from agentkit.evolution.patterns import SearchLimits
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.tools.definition import Effects
 
 

@@ -6,25 +6,18 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_from_json, program_to_json
 from agentkit.evolution import ToolManager
-from agentkit.evolution.mining import (
-    Flow,
-    Given,
-    LiftingRules,
-    MiningRules,
-    SearchLimits,
-    Step,
-    Trajectory,
-    insert_mined,
-    mine,
-)
-from agentkit.library.soundness import library_faults
+from agentkit.evolution.lifting import LiftingRules
+from agentkit.evolution.mined import insert_mined
+from agentkit.evolution.mining import MiningRules, mine
+from agentkit.evolution.patterns import SearchLimits
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
+from agentkit.library.pins import library_faults
 from agentkit.tools.definition import Effects
 
 TOOLS = {

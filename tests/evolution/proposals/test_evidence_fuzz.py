@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode, Library, ToolDefinition
 from agentkit.composites import rule_problems
 from agentkit.episodes import Evidence, Turn, Verdict
-from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.observed import EvidenceRules
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 
 TOOL = ToolDefinition.from_schema(

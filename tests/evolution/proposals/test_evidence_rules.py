@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Turn
 from agentkit.errors import UsageError
-from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.observed import EvidenceRules
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.rules import Between, Condition, Form, OneOf, Requires
 

@@ -7,10 +7,9 @@ import json
 import pytest
 
 from agentkit.episodes import Verdict
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.proposals.prompting import Prompt
-from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.streams import FeedbackStream, Prompt
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.rules import OneOf
 

@@ -8,8 +8,8 @@ import importlib.util
 import pytest
 
 from agentkit.errors import MissingExtraError, UsageError
-from agentkit.evolution.proposals.optimizer import GepaOptimizer, Score, texts_of, with_texts
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score, texts_of, with_texts
 from agentkit.testing import FunctionModel
 
 needs_gepa = pytest.mark.skipif(

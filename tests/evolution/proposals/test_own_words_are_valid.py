@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Library, ToolDefinition
-from agentkit.evolution.proposals.evidence.lessons import Lesson, applied
+from agentkit.evolution.proposers.observed import Lesson, applied
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.validate import validate
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires

@@ -8,9 +8,9 @@ import pytest
 
 from agentkit import Agent, Library, ToolDefinition, tool
 from agentkit.episodes import Episode
-from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.observed import EvidenceRules
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Specification

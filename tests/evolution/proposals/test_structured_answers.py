@@ -9,11 +9,10 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.episodes import Evidence, Verdict
-from agentkit.evolution.proposals.block_schema import block_schema
-from agentkit.evolution.proposals.evolution_stream import EvolutionStream
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.proposals.proposal import Proposal
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.blocks import block_schema
+from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.models.grammar.schema import grammar_schema
 from agentkit.testing import FunctionModel
 

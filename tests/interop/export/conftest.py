@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from agentkit import ToolDefinition, open_store
 from agentkit.evolution import ToolManager
-from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author, LibraryChange, Store
 from agentkit.testing import primitive_library, sample_library
 from agentkit.tools.definition import Effects, Example, Origin

@@ -13,17 +13,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Episode
 from agentkit.episodes.jsonl import read_episodes
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import EpisodeFilter
-from agentkit.library.keeping import EpisodeWriter, WriterSettings
-from agentkit.library.keeping.buffer import Pending
-from agentkit.library.keeping.outbox import Outbox
-from agentkit.library.keeping.spill import SpillFolder
+from agentkit.library.episode_writer import (
+    EpisodeWriter,
+    Outbox,
+    Pending,
+    SpillFolder,
+    WriterSettings,
+)
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing.store_fixtures import fault_runs
@@ -260,10 +262,10 @@ def test_a_store_that_hangs_does_not_hold_up_the_end(store, folder):
 PROGRAM = """
 import sys
 from agentkit import Episode
-from agentkit.library.keeping import EpisodeWriter, WriterSettings
-from agentkit.library.keeping.buffer import Pending
-from agentkit.library.keeping.outbox import Outbox
-from agentkit.library.keeping.spill import SpillFolder
+from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
+from agentkit.library.episode_writer import Pending
+from agentkit.library.episode_writer import Outbox
+from agentkit.library.episode_writer import SpillFolder
 from agentkit.library.sqlite import SQLiteStore
 path, folder = sys.argv[1:]
 writer = EpisodeWriter(SQLiteStore(path), spill=folder, settings=WriterSettings(linger_seconds=60))

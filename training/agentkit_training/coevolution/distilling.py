@@ -23,8 +23,8 @@ from agentkit.evolution import (
     mine,
     trajectories_of,
 )
-from agentkit.evolution.lifecycle.journal import LibraryStore
-from agentkit.evolution.mining.patterns import SearchLimits
+from agentkit.evolution.patterns import SearchLimits
+from agentkit.evolution.repository import LibraryStore
 from agentkit.models.base import ChatModel
 from agentkit.tools.tool import Tool
 from agentkit_training.coevolution.records import ProposalOutcome

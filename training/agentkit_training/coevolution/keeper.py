@@ -18,7 +18,7 @@ from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
 from agentkit.interop.export import Artifact, artifact_of, restore_artifact
 from agentkit.library import Library
-from agentkit.library.abilities import Retention
+from agentkit.library.capabilities import Retention
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Store
 from agentkit.models.base import ChatModel, ModelSettings

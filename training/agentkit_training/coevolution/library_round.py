@@ -11,8 +11,7 @@ from agentkit.episodes import Episode
 from agentkit.evolution import Proposer, ToolManager, evolve
 from agentkit.evolution.language.edit_distance import word_distance
 from agentkit.evolution.language.texts import texts_of
-from agentkit.evolution.round import Compare
-from agentkit.evolution.round_report import Considered
+from agentkit.evolution.round import Compare, Considered
 from agentkit.library import Library
 from agentkit.library.dag import depth
 from agentkit.retrieval.cards import schema_text

@@ -13,8 +13,7 @@ from agentkit.models.resolve import resolve_model
 from agentkit_training.config.evaluation import EvaluationConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.config.sections import PolicySection
-from agentkit_training.export.handover import LIBRARY as HANDED_LIBRARY
-from agentkit_training.export.handover import Handover, load_handover
+from agentkit_training.export.handover import LIBRARY as HANDED_LIBRARY, Handover, load_handover
 from agentkit_training.jobs.ending import HANDOVER, LIBRARY, POLICY
 from agentkit_training.policy.adapter_files import CONFIG as ADAPTER_CONFIG
 from agentkit_training.runs.directory import RunDirectory

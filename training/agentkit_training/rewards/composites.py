@@ -10,8 +10,7 @@ from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import UsageError
 from agentkit.evaluation.verifiers.made_calls import MadeCalls
-from agentkit.library import Library
-from agentkit.library import dag as questions
+from agentkit.library import Library, dag as questions
 from agentkit.messages import ToolResult
 from agentkit_training.rewards.reward import Reward, Worth
 from agentkit_training.rollout.samples import Rollout

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import load_benchmark
-from agentkit.evaluation.nestful import RELEASE as NESTFUL_RELEASE
-from agentkit.evaluation.nestful import fetch_nestful
+from agentkit.evaluation.nestful import RELEASE as NESTFUL_RELEASE, fetch_nestful
 from agentkit.fetch import cache_directory
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic
 from agentkit_training.tasks.bfcl import POOL, bfcl_multi_turn_tasks, bfcl_tasks

@@ -6,10 +6,10 @@ import pytest
 
 from agentkit import open_store
 from agentkit.evaluation import episodes_of_run, evaluate
-from agentkit.evolution.proposals.evidence.lessons import EvidenceRules
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposal import Proposal
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.observed import EvidenceRules
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel

@@ -18,7 +18,7 @@ from agentkit.evaluation.doctor.schema_mends import (
 )
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.references import references, resolve_local
+from agentkit.tools.schema import references, resolve_local
 
 _TYPING_TEXT = """
 type enum const $ref anyOf oneOf allOf not if properties items prefixItems

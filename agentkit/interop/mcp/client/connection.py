@@ -212,7 +212,7 @@ class Connection:
 
         self._lost = lost = asyncio.Event()
         client = Client(
-            self.place.target(lost.set),
+            self.place.target(lost.set, self.limits),
             message_handler=self._heard,
             cache=None,
             mode=self.protocol,
@@ -249,11 +249,12 @@ class Connection:
 
     async def _list_again(self, client: Client) -> None:
         """List at the server's word; what it lists wrongly leaves the tools as they were."""
+        from mcp import MCPError
         from pydantic import ValidationError
 
         try:
             self.listed(await read_listing(client, self.limits))
-        except (ValidationError, TimeoutError) as error:
+        except (ValidationError, MCPError, TimeoutError) as error:
             _logger.warning("MCP server %r: its new listing is no listing: %s", self.name, error)
 
     async def _heard(self, message: Any) -> None:

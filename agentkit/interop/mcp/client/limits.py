@@ -19,6 +19,9 @@ class McpLimits:
             tool that has one is held.
         max_definition_chars: Characters of one tool's listing in all, as JSON.
         max_result_chars: Characters of one answer in all; a longer one is a failed call.
+        max_result_parts: Texts, pictures and the like in one answer; more are a failed call.
+        max_message_bytes: Bytes of one message before it is decoded; a call that is answered with
+            more fails.
         connect_seconds: Longest wait for a connection, start of the process included.
         list_seconds: Longest wait for the whole listing.
         call_seconds: Longest wait for one answer.
@@ -33,6 +36,8 @@ class McpLimits:
     max_text_chars: int = 8_000
     max_definition_chars: int = 30_000
     max_result_chars: int = 1_000_000
+    max_result_parts: int = 2_000
+    max_message_bytes: int = 10_000_000
     connect_seconds: float = 30.0
     list_seconds: float = 30.0
     call_seconds: float = 60.0

@@ -1,7 +1,8 @@
-"""Answers to ``tools/list`` in which single entries are not what MCP says.
+"""Answers as the official client can read them: bounded, and with entries that are well-formed.
 
-The official client refuses such an answer whole. So each entry that it would stumble over is
-replaced by one that it can read and that carries the reason; import then holds that entry alone.
+A listing with one malformed entry the official client refuses whole. So each entry that it would
+stumble over is replaced by one that it can read and that carries the reason; import then holds that
+entry alone. What has too many parts to be validated at all is cut, or replaced by an error.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from agentkit.interop.mcp.client.limits import McpLimits
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -19,6 +22,17 @@ MALFORMED_KEY = "agentkit.dev/malformed"
 _ENTRY_KEY = "agentkit.dev/entry"
 _LONGEST = 300
 
+OVERSIZED = -32_099
+"""Code of the errors with which we replace answers that are too large to be read."""
+
+
+def oversized_error(request_id: Any, why: str) -> Any:
+    """A message of the protocol in the place of an answer that is too large."""
+    from mcp_types import ErrorData, JSONRPCError
+
+    error = ErrorData(code=OVERSIZED, message=why)
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+
 
 class ListingMender:
     """Mends the listings of one connection.
@@ -28,11 +42,12 @@ class ListingMender:
     there; one that is not asked to speaks the newest.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: McpLimits) -> None:
+        self._limits = limits
         self._version = ""
 
     def mend(self, message: Any) -> None:
-        """Replace the malformed entries of a listing; other messages stay as they are.
+        """Replace the malformed entries of a listing, and an answer of too many parts.
 
         Args:
             message: What the official transport received.
@@ -42,7 +57,15 @@ class ListingMender:
             return
         if isinstance(version := result.get("protocolVersion"), str):
             self._version = version
+        parts, most = result.get("content"), self._limits.max_result_parts
+        if isinstance(parts, list) and len(parts) > most:
+            why = (
+                f"the answer has {len(parts):,} parts, {most:,} are allowed; ask for less, or "
+                f"raise McpLimits(max_result_parts={len(parts)})"
+            )
+            message.message = oversized_error(message.message.id, why)
         if isinstance(entries := result.get("tools"), list):
+            del entries[self._limits.max_tools + 1 :]  # one more tells that there are too many
             reasons = dict(_problems(entries, self._version))
             result["tools"] = [
                 _placeholder(entry, reasons[at]) if at in reasons else entry

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from agentkit.errors import McpConnectionError, ModelRetry, ToolFailed
 from agentkit.interop.mcp.client.limits import McpLimits
 from agentkit.interop.mcp.client.listing import ListedTool, RawListing
+from agentkit.interop.mcp.client.mending import OVERSIZED
 from agentkit.interop.mcp.client.translation import record_of
 from agentkit.interop.mcp.wire import RESULT_FIELD
 from agentkit.messages import JsonObject
 from agentkit.tools.bounded import BoundedValidator, UncheckableError
 from agentkit.tools.fit import fits
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import run_in_daemon_thread
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
@@ -106,6 +107,8 @@ def _refusal(error: MCPError, tool: str, server: str, limits: McpLimits) -> Exce
     """What an error of the protocol is to the caller."""
     from mcp_types.jsonrpc import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
 
+    if error.error.code == OVERSIZED:
+        return ToolFailed(error.error.message)
     said = error.error.message[:500]
     if error.error.code == CONNECTION_CLOSED or said == "Session terminated":
         message = f"the MCP server {server!r} hung up while {tool!r} ran ({said})"
@@ -118,6 +121,8 @@ def _refusal(error: MCPError, tool: str, server: str, limits: McpLimits) -> Exce
 
 
 def _value(answer: Any, tool: ListedTool, limits: McpLimits) -> Any:
+    if len(answer.content) > limits.max_result_parts:  # of a server in this process
+        raise ToolFailed(f"The answer has more than {limits.max_result_parts:,} parts.")
     text = "\n".join(_as_text(block) for block in answer.content)
     structured = answer.structured_content
     size = len(text) + (0 if structured is None else _length(structured, limits.max_result_chars))

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 
 from agentkit.agent.session import Route, RouteRequest
 from agentkit.interop.mcp.client.naming import prefixed
+from agentkit.library.conflicts import distinct_name
 from agentkit.library.library import Library
-from agentkit.library.naming import distinct_name
 from agentkit.tools.tool import Tool
 
 _KEPT = 32

@@ -25,7 +25,7 @@ from agentkit.interop.mcp.serving.news import News
 from agentkit.interop.mcp.serving.results import call_record, error_record, for_client
 from agentkit.interop.mcp.serving.running import CallRunner
 from agentkit.interop.mcp.serving.searching import CALL, SEARCH, answer_search, search_records
-from agentkit.library.abilities import SelfRefreshing
+from agentkit.library.capabilities import SelfRefreshing
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import Store

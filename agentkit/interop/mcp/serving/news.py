@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from agentkit.library.abilities import SelfRefreshing
+from agentkit.library.capabilities import SelfRefreshing
 from agentkit.library.library import Library
 
 

@@ -17,8 +17,7 @@ from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evaluation.results.wording import many, whole
 from agentkit.evolution.language.differences import word_diff
 from agentkit.evolution.language.records import FieldLanguage, LanguageReport, ToolLanguage
-from agentkit_bench.language.plots import STYLE as LINES
-from agentkit_bench.language.plots import Curve, line_plot, sparkline
+from agentkit_bench.language.plots import STYLE as LINES, Curve, line_plot, sparkline
 from agentkit_bench.language.tables import (
     MOST_TOOLS,
     headline,

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from agentkit.episodes import Episode, Turn
 from agentkit.evolution import MiningRules, mine, trajectories_of
-from agentkit.evolution.mining.miner import MinedComposite, apply
-from agentkit.evolution.mining.patterns import SearchLimits
+from agentkit.evolution.mining import MinedComposite, apply
+from agentkit.evolution.patterns import SearchLimits
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit_training.coevolution.distilling import is_success
