@@ -3,8 +3,8 @@
 A lazy door, because most agents have no composite: text → ``parser`` (with ``reading`` for
 expressions) → ``language``, the nodes in memory → ``checks`` (with ``dataflow``) → ``interpreter``
 over ``guards`` and ``functions``, or ``waiting`` when ``children`` have to be waited for.
-``composite`` binds a program to its children, ``contracts`` evaluates conditions, ``source`` makes a
-definition of a text (with ``annotations`` and ``type_check``), ``decorator`` one of a function.
+``composite`` binds a program to its children, ``contracts`` evaluates conditions, ``source`` makes
+a definition of a text (with ``annotations`` and ``type_check``), ``decorator`` one of a function.
 ``codec`` is the stored form, ``rendering`` the text of a program.
 """
 

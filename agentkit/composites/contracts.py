@@ -295,11 +295,12 @@ def surely_broken(
 ) -> str | None:
     """A precondition that no call with these values can keep; None when there is none to be found.
 
-    ``check_pre`` judges a call, where a condition that can not be evaluated counts as violated. Here
-    it is the other way round: as long as a value is missing, or is not what the condition expects,
-    nothing is sure. Of a condition joined by ``and``, each part is looked at alone: one that is false breaks the
-    whole, whatever the others say. Parts that read a parameter without a value are unknown, and so
-    are parts whose evaluation fails: the value may still be put differently.
+    ``check_pre`` judges a call, where a condition that can not be evaluated counts as violated.
+    Here it is the other way round: as long as a value is missing, or is not what the condition
+    expects, nothing is sure. Of a condition joined by ``and``, each part is looked at alone: one
+    that is false breaks the whole, whatever the others say. Parts that read a parameter without a
+    value are unknown, and so are parts whose evaluation fails: the value may still be put
+    differently.
 
     Args:
         definition: The tool.

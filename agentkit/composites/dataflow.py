@@ -42,6 +42,9 @@ def truth(node: Expression) -> bool | None:
         case ir.Unary(operator="not", operand=operand):
             inner = truth(operand)
             return None if inner is None else not inner
+        case ir.Conditional(test=test, then=then, otherwise=otherwise):
+            decided = truth(test)
+            return None if decided is None else truth(then if decided else otherwise)
         case ir.ListLiteral(items=items) | ir.TupleLiteral(items=items):
             return bool(items)
         case ir.DictLiteral(keys=keys):

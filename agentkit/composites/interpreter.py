@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from agentkit.composites import language as ir
 from agentkit.composites.functions import FUNCTIONS, iterable, method_of, text_of
@@ -41,6 +41,8 @@ LowerCall: TypeAlias = Callable[[ir.Call, Sequence[Evaluate]], Evaluate]
 Bind: TypeAlias = Callable[[Frame, Any], None]
 Signal: TypeAlias = str | None
 Run: TypeAlias = Callable[[Frame], Signal]
+
+Made = TypeVar("Made")
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 
@@ -168,7 +170,7 @@ class Lowering:
 
         return run
 
-    def counted(self, block: ir.Block, make: Callable[[], Any]) -> tuple[Any, Run]:
+    def counted(self, block: ir.Block, make: Callable[[], Made]) -> tuple[Made, Run]:
         """What ``make`` lowers for a block, and a closure that pays for the nodes in it."""
         outside, self.nodes = self.nodes, 0
         made = make()

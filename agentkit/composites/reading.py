@@ -1,4 +1,4 @@
-"""Expressions of a text, read from Python's syntax to nodes; what is not in the language is noted."""
+"""Expressions of a text, from Python's syntax to nodes; what the language lacks is noted."""
 
 from __future__ import annotations
 
@@ -361,14 +361,16 @@ class ExpressionReader:
             return self.refuse(node, "nested_comprehension", what, advice)
         if clause.is_async:
             return self.refuse_foreign(node, "`async for` is", "Use a plain `for`.")
-        is_dict = isinstance(node, ast.DictComp)
+        key, element = (
+            (node.key, node.value) if isinstance(node, ast.DictComp) else (None, node.elt)
+        )
         return ir.Comprehension(
             kind=_COMPREHENSIONS[type(node)],
             targets=self.targets(clause.target),
             source=self.expression(clause.iter),
             conditions=self.expressions(clause.ifs),
-            key=self.expression(node.key) if is_dict else None,
-            element=self.expression(node.value if is_dict else node.elt),
+            key=None if key is None else self.expression(key),
+            element=self.expression(element),
         )
 
     def _attribute(self, node: ast.Attribute) -> ir.Expression:

@@ -45,8 +45,9 @@ def render(
 ) -> str:
     """A program as a Python function.
 
-    ``parse`` reads the same program back from it, with the same digest. A tool whose name Python
-    can not write is written as ``parse`` reads it (``get_user`` for ``get user``).
+    ``parse`` reads the same program back from it, with the same digest; only an f-string that
+    Python 3.11 can not write becomes a sum of texts. A tool whose name Python can not write is
+    written as ``parse`` reads it (``get_user`` for ``get user``).
 
     Args:
         program: The program.
@@ -235,13 +236,13 @@ def _syntax(node: ir.Expression, *, joined: bool = False) -> ast.expr:
                 lambda left, right: ast.BinOp(left=left, op=ast.Add(), right=right), texts
             )
         case ir.Format(parts=parts):
-            values = [
+            made = [
                 one(part)
                 if isinstance(part, ir.Constant)
                 else ast.FormattedValue(value=one(part), conversion=-1)
                 for part in parts
             ]
-            return ast.JoinedStr(values=values)
+            return ast.JoinedStr(values=made)
         case ir.Comprehension():
             return _comprehension(node, one)
         case _:

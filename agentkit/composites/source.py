@@ -611,10 +611,10 @@ def _constant(node: ast.expr) -> Any:
             return [_constant(item) for item in items]
         case ast.Dict(keys=keys, values=values):
             found = {}
-            for key, value in zip(keys, values, strict=True):
+            for key, entry in zip(keys, values, strict=True):
                 if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
                     raise _NotWrittenOutError(key or node)
-                found[key.value] = _constant(value)
+                found[key.value] = _constant(entry)
             return found
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)) if (
             type(value) is not bool

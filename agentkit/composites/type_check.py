@@ -16,6 +16,7 @@ from agentkit.composites.problems import Fault, Place, placed
 from agentkit.errors import SourceProblem
 from agentkit.messages import JsonObject
 from agentkit.tools.fit import fits
+from agentkit.tools.schema import resolve_local
 from agentkit.tools.tool import Tool
 from agentkit.tools.types.declared import declared_type
 from agentkit.tools.types.lattice import ANY, NEVER, Alternative, Base, TypeSet, join, json_text
@@ -25,6 +26,10 @@ _PASSES = 6
 
 _PRECISE_LOOPS = 2
 """Loops within loops beyond this are looked at once, so that the work stays linear."""
+
+_DEEPEST = 6
+_LONGEST = 1_000
+"""Characters of a constant that is kept as such."""
 
 _MOST_BRANCHES = 3
 """More types than these together say too little to be declared."""
@@ -124,11 +129,15 @@ class Known:
         has_items: Whether its lists are taken to have items, as declared ones are: a program that
             only works on empty lists does not work.
         keys: All keys that it can have, when it is an object; None when there may be others.
+        item: What each item is, when it is a list of which that is known.
+        elements: What is known of each item, when it is a list of known length.
     """
 
     type: TypeSet = ANY
     has_items: bool = True
     keys: frozenset[str] | None = None
+    item: Known | None = None
+    elements: tuple[Known, ...] | None = None
 
     def lacks(self, key: str) -> bool:
         """Whether it is an object that certainly has no such key."""
@@ -148,52 +157,121 @@ _ARRAY, _OBJECT = TypeSet.of("array"), TypeSet.of("object")
 def _joined(many: Iterable[Known]) -> Known:
     """What is known of a value that is one of several."""
     each = tuple(many)
+    if len(each) == 1:
+        return each[0]
     keys = [known.keys for known in each]
-    closed = all(one is not None for one in keys)
+    items = [known.item for known in each if known.item is not None]
+    elements = [known.elements for known in each if known.elements is not None]
+    lengths = {len(one) for one in elements}
+    is_closed = each and all(one is not None for one in keys)
     return Known(
         join(known.type for known in each),
         all(known.has_items for known in each),
-        frozenset().union(*(one or () for one in keys)) if closed else None,
+        frozenset().union(*(one or () for one in keys)) if is_closed else None,
+        _joined(items) if items and len(items) == len(each) else None,
+        tuple(map(_joined, zip(*elements, strict=True)))
+        if len(lengths) == 1 and len(elements) == len(each)
+        else None,
     )
+
+
+def _list_of(item: Known, *, has_items: bool, elements: Sequence[Known] | None = None) -> Known:
+    """A list of such items."""
+    type_ = _ARRAY if item.type.is_never else _shallow(TypeSet.list_of(item.type))
+    each = None if elements is None else tuple(_flat(one) for one in elements)
+    return Known(type_, has_items, item=_flat(item), elements=each)
+
+
+def _flat(known: Known, levels: int = 2) -> Known:
+    """What is known without what is deep inside, so that values that grow stay small."""
+    if known.item is None and known.elements is None:
+        return known
+    if not levels:
+        return replace(known, item=None, elements=None)
+    elements, item = known.elements, known.item
+    return replace(
+        known,
+        item=None if item is None else _flat(item, levels - 1),
+        elements=None if elements is None else tuple(_flat(e, levels - 1) for e in elements),
+    )
+
+
+def _resolved(schema: Any, root: JsonObject) -> Any:
+    """A schema, or what it refers to."""
+    for _ in range(_DEEPEST):
+        if not isinstance(schema, Mapping) or not isinstance(schema.get("$ref"), str):
+            break
+        schema = resolve_local(root, schema["$ref"])
+    return schema
+
+
+def _closed_keys(schema: Any) -> frozenset[str] | None:
+    """The keys that a schema allows; None when it allows others."""
+    if not isinstance(schema, Mapping) or schema.get("additionalProperties") is not False:
+        return None
+    properties = schema.get("properties", {})
+    is_closed = isinstance(properties, Mapping) and "patternProperties" not in schema
+    return frozenset(properties) if is_closed else None
 
 
 def _declared(schema: Any, root: JsonObject) -> Known:
     """What a schema tells of a value."""
-    is_closed = isinstance(schema, Mapping) and schema.get("additionalProperties") is False
-    properties = schema.get("properties", {}) if is_closed else {}
-    closed = is_closed and isinstance(properties, Mapping) and "patternProperties" not in schema
-    keys = frozenset(properties) if closed else None
+    keys = _closed_keys(_resolved(schema, root))
     return Known(declared_type(schema, root=root, is_result=True), keys=keys)
 
 
 def _constant(value: Any) -> Known:
-    if isinstance(value, float):
+    if isinstance(value, float) and value.is_integer():  # which JSON does not tell from an integer
         return _NUMBER
     return Known(TypeSet.one_of([value]))
 
 
-def _list_of(item: TypeSet, *, has_items: bool) -> Known:
-    return Known(_ARRAY if item.is_never else TypeSet.list_of(item), has_items)
+def _exactly(type_: TypeSet, value: object) -> TypeSet:
+    """A type that is one value only, unless that is long."""
+    text = json_text(value)
+    if len(text) > _LONGEST:
+        return type_
+    domain = frozenset([text])
+    return TypeSet.union(replace(one, domain=domain) for one in type_.alternatives)
 
 
-def _exactly(values: Sequence[Known]) -> list[Any] | None:
+def _constants(values: Sequence[Known]) -> list[Any] | None:
     """The values, when each is known."""
     constants = [known.type.constant() for known in values]
     known = [constant[0] for constant in constants if constant is not None]
     return known if len(known) == len(constants) else None
 
 
-def _element(known: Known) -> TypeSet:
+def _shallow(type_: TypeSet, levels: int = _DEEPEST) -> TypeSet:
+    """A type with no more than some levels, so that values that grow stay cheap to compare."""
+    if all(one.items is None and not one.fields for one in type_.alternatives):
+        return type_
+    cut = (
+        replace(
+            one,
+            items=_shallow(one.items, levels - 1) if one.items is not None and levels else None,
+            fields=tuple((name, _shallow(part, levels - 1)) for name, part in one.fields)
+            if levels
+            else (),
+        )
+        for one in type_.alternatives
+    )
+    return TypeSet.union(cut)
+
+
+def _element(known: Known) -> Known:
     """What a loop over a value meets: items, characters, keys."""
+    if known.item is not None:
+        return known.item
     if known.type.is_any:
-        return ANY
+        return _ANYTHING
     found = []
     for one in known.type.alternatives:
         if one.base == "array":
             found.append(one.items or ANY)
         elif one.base in {"string", "object"}:
             found.append(_STRING.type)
-    return join(found)
+    return Known(join(found), known.has_items)
 
 
 def _is_list(known: Known) -> bool:
@@ -215,6 +293,11 @@ def _looked_up(known: Known, index: Known) -> Known:
         return _ANYTHING
     constant = index.type.constant()
     key = constant[0] if constant is not None else None
+    elements = known.elements or ()
+    if type(key) is int and -len(elements) <= key < len(elements):
+        return elements[key]
+    if known.item is not None:
+        return known.item
     found: list[TypeSet] = []
     for one in known.type.alternatives:
         if one.base == "string":
@@ -235,8 +318,9 @@ def _words(type_: TypeSet) -> str:
 # --- whether it fits ------------------------------------------------------------------------------
 
 
-def mismatch(given: Known, schema: Any, root: JsonObject) -> str:
+def mismatch(given: Known, schema: Any, root: JsonObject, *, depth: int = 0) -> str:
     """Why no such value satisfies a schema; empty when one may."""
+    schema = _resolved(schema, root)
     if given.type.is_never or not isinstance(schema, Mapping):
         return ""
     constant = given.type.constant()
@@ -247,29 +331,43 @@ def mismatch(given: Known, schema: Any, root: JsonObject) -> str:
         if all(fits(item, schema, root=root) is False for item in stand_ins):
             return f"{value!r:.80} breaks {_rules(schema):.160}"
         return ""
-    wanted = declared_type(schema, root=root)
-    for key in schema.get("required", ()):
-        if given.lacks(key) and wanted.bases == {"object"}:
-            return f"it has no key {key!r}"
-    closed = _declared(schema, root).keys
-    if closed is not None and given.keys is not None and given.type.bases == {"object"}:
-        certain = set.intersection(
-            *({name for name, _ in one.fields} for one in given.type.alternatives)
-        )
-        unknown = sorted(certain - closed)
-        if unknown:
-            return f"it has a key {unknown[0]!r}, which is not among {sorted(closed)}"
-    loose, bare = _bare(given.type, has_items=given.has_items), _bare(wanted, has_items=True)
-    if not (loose & bare).is_never:
+    wanted = _bare(declared_type(schema, root=root), has_items=True)
+    loose = _bare(given.type, has_items=given.has_items)
+    if not loose.bases & _with_numbers(wanted.bases):
+        return f"it is {_words(given.type)}"
+    why = _misfit_inside(given, schema, root, depth) if depth < _DEEPEST else ""
+    if not why and (loose & wanted).is_never:
+        return f"it is {loose}, and not {wanted}"
+    return why
+
+
+def _misfit_inside(given: Known, schema: JsonObject, root: JsonObject, depth: int) -> str:
+    """Why the items of a list, or the keys of an object, do not fit."""
+    bases = given.type.bases
+    if bases == {"array"} and given.elements is not None:
+        prefix = schema.get("prefixItems")
+        rules = prefix if isinstance(prefix, list) else []
+        for at, element in enumerate(given.elements):
+            rule = rules[at] if at < len(rules) else schema.get("items", True)
+            why = mismatch(element, rule, root, depth=depth + 1)
+            if why:
+                return f"of item {at}, {why}"
+    if bases != {"object"} or given.keys is None:
         return ""
-    if loose.bases & _with_numbers(bare.bases):
-        return f"it is {loose}, and not {bare}"
-    return f"it is {_words(given.type)}"
+    missing = [name for name in schema.get("required", ()) if name not in given.keys]
+    if missing and declared_type(schema, root=root).bases == {"object"}:
+        return f"it has no key {missing[0]!r}"
+    allowed = _closed_keys(schema)
+    certain = [{name for name, _ in one.fields} for one in given.type.alternatives]
+    unknown = set() if allowed is None else set.intersection(*certain) - allowed
+    if unknown:
+        return f"it has a key {min(unknown)!r}, which is not among {sorted(allowed or ())}"
+    return ""
 
 
-def _with_numbers(bases: Iterable[Base]) -> frozenset[Base]:
-    found = frozenset(bases)
-    return found | _NUMERIC if found & _NUMERIC else found
+def _with_numbers(bases: frozenset[Base]) -> frozenset[Base]:
+    """Types that Python takes where these are declared: any number for a number."""
+    return bases | _NUMERIC if bases & {"integer", "number"} else bases
 
 
 def _rules(schema: JsonObject) -> str:
@@ -437,30 +535,23 @@ class _Expressions:
     def _list(self, items: Sequence[Known]) -> Known:
         if not items:
             return Known(TypeSet.one_of([[]]), has_items=False)
-        listed = _list_of(join(item.type for item in items), has_items=True)
-        values = _exactly(items)
-        if values is not None:
-            domain = frozenset([json_text(values)])
-            one = [replace(one, domain=domain) for one in listed.type.alternatives]
-            listed = replace(listed, type=TypeSet.union(one))
-        return replace(listed, has_items=all(item.has_items for item in items))
+        has_items = all(item.has_items for item in items)
+        known = _list_of(_joined(items), has_items=has_items, elements=items)
+        values = _constants(items)
+        return known if values is None else replace(known, type=_exactly(known.type, values))
 
     def _dict(self, keys: Sequence[Known], values: Sequence[Known]) -> Known:
-        names = _exactly(keys)
+        names = _constants(keys)
         if names is None or not all(isinstance(name, str) for name in names):
             return Known(_OBJECT)  # a key that is worked out may be any of them
         fields = {name: value.type for name, value in zip(names, values, strict=True)}
-        known = Known(
-            TypeSet.object_with({name: one for name, one in fields.items() if not one.is_never}),
+        type_ = _shallow(TypeSet.object_with({n: t for n, t in fields.items() if not t.is_never}))
+        exact = _constants(values)
+        return Known(
+            type_ if exact is None else _exactly(type_, dict(zip(names, exact, strict=True))),
             all(value.has_items for value in values),
             frozenset(names),
         )
-        exact = _exactly(values)
-        if exact is None:
-            return known
-        domain = frozenset([json_text(dict(zip(names, exact, strict=True)))])
-        one = [replace(one, domain=domain) for one in known.type.alternatives]
-        return replace(known, type=TypeSet.union(one))
 
     def _index(self, node: ir.Index, names: Names) -> Known:
         known, index = self.known(node.value, names), self.known(node.index, names)
@@ -475,8 +566,7 @@ class _Expressions:
 
     def _comprehension(self, node: ir.Comprehension, names: Names) -> Known:
         source = self.known(node.source, names)
-        item = self.bound(node.targets, node.source, source, names)
-        inside: Names | None = {**names, **item}
+        inside: Names | None = {**names, **assigned(node.targets, _element(source))}
         for condition in node.conditions:
             if inside is not None:
                 self.known(condition, inside)
@@ -488,44 +578,16 @@ class _Expressions:
             self.known(node.key, inside)
             return Known(_OBJECT)
         has_items = _is_list(source) and element.has_items and not node.conditions
-        return _list_of(element.type, has_items=has_items)
-
-    def bound(
-        self, targets: Sequence[str], source: ir.Expression, known: Known, names: Names
-    ) -> dict[str, Known]:
-        """What the targets of a loop over a value are."""
-        items = self._unpacked(source, names) if len(targets) > 1 else None
-        if items is not None and len(items) == len(targets):
-            return {target: Known(item) for target, item in zip(targets, items, strict=True)}
-        item = Known(_element(known), known.has_items)
-        return assigned(targets, None, [], item)
-
-    def _unpacked(self, source: ir.Expression, names: Names) -> list[TypeSet] | None:
-        """The parts of the tuples that a loop meets, where the language makes them."""
-        was_silent, self.is_silent = self.is_silent, True
-        try:
-            match source:
-                case ir.Builtin(function="enumerate", arguments=(first, *_)):
-                    return [_INTEGER.type, _element(self.known(first, names))]
-                case ir.Builtin(function="zip", arguments=arguments):
-                    return [_element(known) for known in self.all(arguments, names)]
-                case ir.Method(method="items", receiver=receiver):
-                    return [_STRING.type, _values(self.known(receiver, names))]
-            return None
-        finally:
-            self.is_silent = was_silent
+        return _list_of(element, has_items=has_items)
 
 
-def assigned(
-    targets: Sequence[str], value: ir.Expression | None, parts: Sequence[Known], known: Known
-) -> dict[str, Known]:
-    """What the targets of an assignment are; ``parts`` of a literal that is unpacked."""
+def assigned(targets: Sequence[str], known: Known) -> dict[str, Known]:
+    """What the targets of an assignment or a loop are."""
     if len(targets) == 1:
         return {targets[0]: known}
-    literal = isinstance(value, ir.ListLiteral | ir.TupleLiteral)
-    if literal and len(parts) == len(targets):
-        return dict(zip(targets, parts, strict=True))
-    return dict.fromkeys(targets, Known(_element(known), known.has_items))
+    if known.elements is not None and len(known.elements) == len(targets):
+        return dict(zip(targets, known.elements, strict=True))
+    return dict.fromkeys(targets, _element(known))
 
 
 def arithmetic(operator: ir.BinaryOperator, left: Known, right: Known) -> Known:
@@ -538,11 +600,11 @@ def arithmetic(operator: ir.BinaryOperator, left: Known, right: Known) -> Known:
         return Known(NEVER) if is_never else _ANYTHING
     if "array" not in bases:
         return Known(TypeSet.of(*bases))
-    lists = [one for side in (left, right) for one in side.type.alternatives if one.base == "array"]
-    items = [one.items or ANY for one in lists if one.domain != frozenset(["[]"])]
-    listed = _list_of(join(items), has_items=False).type
+    sides = [side for side in (left, right) if "array" in side.type.bases]
+    items = [_element(side) for side in sides if side.type.constant() != ([],)]
+    listed = _list_of(_joined(items), has_items=False)
     others = bases - {"array"}
-    return Known(listed | TypeSet.of(*others) if others else listed, has_items=False)
+    return Known(listed.type | TypeSet.of(*others), has_items=False) if others else listed
 
 
 def _result_bases(operator: ir.BinaryOperator, left: Base, right: Base) -> set[Base]:
@@ -578,7 +640,7 @@ def _function_result(name: str, given: Sequence[Known], keywords: Sequence[Known
     first = given[0]
     match name:
         case "max" | "min" if len(given) == 1:
-            return _joined([Known(_element(first), first.has_items), *keywords])
+            return _joined([_element(first), *keywords])
         case "max" | "min":
             return _joined(given)
         case "abs":
@@ -586,14 +648,14 @@ def _function_result(name: str, given: Sequence[Known], keywords: Sequence[Known
         case "round":
             return _INTEGER if len(given) == 1 else _number(first.type)
         case "sum" if len(given) == 1:
-            item = _element(first)
+            item = _element(first).type
             return _INTEGER if item.is_never else _joined([_INTEGER, _number(item)])
         case "list" | "sorted":
             return _list_of(_element(first), has_items=_is_list(first))
-        case "enumerate" | "zip":
-            pairs = [_element(known) for known in given]
-            item = join([*pairs, *([_INTEGER.type] if name == "enumerate" else [])])
-            return _list_of(_list_of(item, has_items=True).type, has_items=False)
+        case "enumerate":
+            return _tuples([_INTEGER, _element(first)])
+        case "zip":
+            return _tuples([_element(known) for known in given])
         case "sum":
             return _ANYTHING
     return _FUNCTIONS[name]
@@ -610,7 +672,15 @@ def _method_result(receiver: Known, name: str, given: Sequence[Known]) -> Known:
         if receiver.type.is_any:
             return _ANYTHING
         return _joined([_looked_up(receiver, given[0]), default])
-    item = _values(receiver) if name == "values" else TypeSet.list_of(ANY)
+    values = Known(_values(receiver))
+    if name == "items":
+        return _tuples([_STRING, values])
+    return _list_of(values, has_items=False)
+
+
+def _tuples(parts: Sequence[Known]) -> Known:
+    """What a loop may meet several targets for."""
+    item = _list_of(_joined(parts), has_items=True, elements=parts)
     return _list_of(item, has_items=False)
 
 
@@ -657,10 +727,7 @@ class _Flow:
         known = self.expressions.known
         match node:
             case ir.Assign(targets=targets, value=value):
-                found, parts = known(value, names), []
-                if len(targets) > 1 and isinstance(value, ir.ListLiteral | ir.TupleLiteral):
-                    parts = self.expressions.all(value.items, names)
-                return {**names, **assigned(targets, value, parts, found)}
+                return {**names, **assigned(targets, known(value, names))}
             case ir.Update(target=target, operator=operator, value=value):
                 old = names.get(target, _ANYTHING)
                 return {**names, target: arithmetic(operator, old, known(value, names))}
@@ -699,11 +766,11 @@ class _Flow:
 
     def _for(self, node: ir.For, names: Names) -> Names:
         source = self.expressions.known(node.source, names)
-        if _element(source).is_never:
+        if _element(source).type.is_never:
             return names
         was_silent, returned = self.expressions.is_silent, len(self.returned)
         self.expressions.is_silent = True
-        item = self.expressions.bound(node.targets, node.source, source, names)
+        item = assigned(node.targets, _element(source))
         entry, left = self._settled(node, names, item)
         self.expressions.is_silent = was_silent
         if not was_silent:  # now that all is known, once more for the faults
@@ -806,10 +873,10 @@ def parameter_schemas(
         properties = tool.definition.signature.properties if tool else {}
         for argument in call.arguments:
             schema, value = properties.get(argument.name), argument.value
-            if isinstance(value, ir.Name) and value.name in fixed and _stands_alone(schema):
+            if schema is not None and isinstance(value, ir.Name) and _stands_alone(schema):
                 bare = {key: rule for key, rule in schema.items() if key not in _WORDS_ONLY}
                 demands.setdefault(value.name, []).append(bare)
-    agreed = {name: _agreed(found) for name, found in demands.items()}
+    agreed = {name: _agreed(found) for name, found in demands.items() if name in fixed}
     return {
         name: schema
         for name, schema in agreed.items()

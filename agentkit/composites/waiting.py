@@ -160,7 +160,7 @@ class WaitingLowering(Lowering):
         return known
 
     def _any_waits(self, nodes: Iterable[ir.Node]) -> bool:
-        return any([self.waits(node) for node in nodes])
+        return any(map(self.waits, nodes))
 
     def _is_awaited(self, node: ir.Node) -> bool:
         return isinstance(node, ir.Call) and self._children[node.child].needs_event_loop
@@ -506,7 +506,7 @@ async def _side_by_side(begun: Iterator[Coroutine[Any, Any, Any]]) -> list[Any]:
     try:
         try:
             for work in begun:
-                tasks.append(asyncio.create_task(work))
+                tasks.append(asyncio.create_task(work))  # noqa: PERF401 - those that began stay
         except Exception as error:  # noqa: BLE001 - raised when all before it have succeeded
             late = error
         results = [await task for task in tasks]

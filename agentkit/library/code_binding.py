@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
-from agentkit.composites.rule_validity import rule_problems
+from agentkit import composites
 from agentkit.errors import (
     CodeDriftError,
     DuplicateToolError,
@@ -310,7 +310,9 @@ def _fitting(
         examples=tuple(examples),
     )
     unfit = tuple(
-        rule for rule in definition.specification.rules if rule_problems(rule, fitting, library)
+        rule
+        for rule in definition.specification.rules
+        if composites.rule_problems(rule, fitting, library)
     )
     rules = tuple(rule for rule in definition.specification.rules if rule not in unfit)
     specification = replace(fitting.specification, rules=rules)

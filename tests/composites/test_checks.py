@@ -156,13 +156,6 @@ def test_calls_of_data(value: ir.Expression, code: str, tools: Mapping[str, Tool
     assert found(problems) == [(2, code)]
 
 
-def test_f_strings_that_python_3_11_can_not_write_are_refused() -> None:
-    """Such a program has no text, on no version of Python."""
-    inner = ir.Index(value=ir.Constant(value="a"), index=ir.Constant(value="\n"))
-    problems = check_program(returning(ir.Format(parts=(inner,))))
-    assert found(problems) == [(2, "format_specification")]
-
-
 def test_nodes_used_twice_count_twice() -> None:
     """A small graph of nodes that is a huge tree stops early."""
     node: ir.Expression = ir.Constant(value=1)

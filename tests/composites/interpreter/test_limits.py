@@ -162,7 +162,7 @@ async def test_the_deadline_ends_waiting(compiled: Compile, world: Any) -> None:
     with pytest.raises(CompositeRunError, match=r"0\.05 seconds") as stopped:
         await composite.run_async({"a": 1})
     assert (stopped.value.code, stopped.value.path) == ("deadline", ("f", "read"))
-    assert stopped.value.expression == 'read(key="never")'
+    assert stopped.value.expression == "read(key='never')"
     assert world.running == 0
 
 
