@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.evolution.word_diff import marked, pieces, word_diff, words
+from agentkit.evolution.differences import marked, pieces, word_diff, words
 
 
 @given(st.text())
