@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.hostile_programs import (
+    REFUSED_PROGRAMS,
+    STOPPED_PROGRAMS,
+    RefusedProgram,
+    StoppedProgram,
+)
+from support.random_children import ChildrenInUse
 
 from agentkit.composites.composite import Composite, composite_tool
 from agentkit.composites.parser import parse, parse_expression
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, CompositeRunError
-from agentkit.testing.hostile_programs import (
-    REFUSED_PROGRAMS,
-    STOPPED_PROGRAMS,
-    RefusedProgram,
-    StoppedProgram,
-)
-from agentkit.testing.random_programs import ChildrenInUse
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Effects
 from agentkit.tools.tool import Tool

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings, strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis import HealthCheck
 
 from agentkit.composites import language as ir
-from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_digest, program_from_json, program_to_json
 from agentkit.composites.parser import parse
 from agentkit.composites.problems import CompositeLimits
@@ -45,18 +43,6 @@ def refused(record: Any, **options: Any) -> tuple[str, str]:
         program_from_json(record, **options)
     (problem,) = caught.value.problems
     return problem.code, problem.message
-
-
-@given(data=st.data())
-@settings(max_examples=40, suppress_health_check=SLOW)
-def test_programs_survive_json(data: st.DataObject, programs: SearchStrategy[ir.Program]) -> None:
-    """A program read back from its JSON is the same, with the same digest."""
-    program = data.draw(programs)
-    assume(not check_program(program, limits=WIDE))
-    record = json.loads(json.dumps(program_to_json(program)))
-    again = program_from_json(record, limits=WIDE)
-    assert again == program
-    assert program_digest(again) == program_digest(program)
 
 
 def test_one_and_one_point_nought_and_true_stay_apart() -> None:

@@ -16,6 +16,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from support.random_children import GUARDS, ChildrenInUse, Outcome, difference
+from support.random_programs import RandomProgram
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
@@ -25,13 +27,6 @@ from agentkit.composites.parser import parse
 from agentkit.composites.problems import RunCode
 from agentkit.composites.rendering import render
 from agentkit.errors import CompositeError
-from agentkit.testing.random_programs import (
-    GUARDS,
-    ChildrenInUse,
-    Outcome,
-    RandomProgram,
-    difference,
-)
 
 pytestmark = [pytest.mark.filterwarnings("ignore::SyntaxWarning"), pytest.mark.timeout(0)]
 
