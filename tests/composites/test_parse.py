@@ -160,29 +160,6 @@ def test_f_strings_without_values_are_texts(text: str) -> None:
     assert parse_expression(text, "") == ir.Constant(value="")
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("a + absent", "unknown_name"),
-        ("look_up(a)", "unknown_tool"),
-        ("a = 1", "syntax"),
-        ("a\nb", "syntax"),
-        ("", "syntax"),
-        ("a +", "syntax"),
-        ("[k for k in a if (k for k in b)]", "nested_comprehension"),
-        ("lambda: a", "unknown_construct"),
-        ("a" * 9_000, "too_large"),
-        ("-" * 30 + "a", "too_large"),
-    ],
-)
-def test_conditions_are_expressions_over_the_given_names(text: str, code: str) -> None:
-    """A condition calls no tool and knows no other name."""
-    with pytest.raises(CompositeError) as caught:
-        parse_expression(text, ["a", "b", "result"])
-    assert code in {problem.code for problem in caught.value.problems}
-    assert parse_expression("result >= max(a, b)", ["a", "b", "result"])
-
-
 # --- the same meaning, the same program -----------------------------------------------------------
 
 PLAIN = """def f(x, y=1):
