@@ -28,8 +28,8 @@ from agentkit.composites.type_check import type_faults
 from agentkit.composites.worked_examples import read_examples
 from agentkit.errors import CompositeError, DefinitionError, SourceProblem
 from agentkit.tools.definition import ChildReference, Origin, Signature, ToolDefinition
+from agentkit.tools.sources.annotations import CallableShape, Parameter
 from agentkit.tools.sources.function import DefinitionOptions, read_shape
-from agentkit.tools.sources.parameters import CallableShape, Parameter
 from agentkit.tools.tool import Tool, tools_by_name
 
 _FRIENDLY_MODULES = ("__future__", "agentkit", "collections.abc", "typing", "typing_extensions")

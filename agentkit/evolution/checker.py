@@ -36,7 +36,7 @@ from agentkit.library.rebase import Conflict, rebase
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence
-from agentkit.tools.rules.inherited import ToolsByName
+from agentkit.tools.rules.checking import ToolsByName
 
 if TYPE_CHECKING:
     from agentkit.evolution.ledger import Ledger

@@ -24,7 +24,7 @@ from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
 from agentkit.reading import read_json
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem
-from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit.tools.sources.json_records import definition_from_json
 from agentkit.tools.validation import ArgumentValidator
 
 ADDED_FUNCTIONS_REQUEST = "I have updated some more functions you can choose from. What about now?"

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from agentkit.evaluation.doctor import Catalogue, examine
-from agentkit.tools.sources.json_schema import definitions_from_json
+from agentkit.tools.sources.json_records import definitions_from_json
 
 EXPECTED = {
     "bfcl": {"duplicate": 300, "near_duplicate": 50, "shared_opening": 10, "refused_name": 1200},

@@ -21,7 +21,7 @@ from agentkit.messages import JsonObject
 from agentkit.tools.bounded import schema_fault
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.dialects import normalise_schema
-from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit.tools.sources.json_records import definition_from_json
 
 _READ_BY_MODELS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
