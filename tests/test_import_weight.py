@@ -37,7 +37,6 @@ READERS = (
     "agentkit.server.feedback",
     "agentkit.server.library",
     "agentkit.server.running",
-    "agentkit.interop.openapi.public_transport",
 )
 """Modules that read foreign JSON with pydantic, or stand on these; only servers load them. The last
 one is a transport of httpx, which the first call of an API loads."""

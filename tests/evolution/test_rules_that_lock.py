@@ -8,9 +8,16 @@ from dataclasses import replace
 import pytest
 
 from agentkit import ModelRetry, open_store, tool
-from agentkit.evaluation import Benchmark, ExactCalls, GoldCall, Task, with_tools
+from agentkit.evaluation import (
+    Benchmark,
+    ExactCalls,
+    GoldCall,
+    Task,
+    episodes_of_run,
+    evaluate,
+    with_tools,
+)
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.streams import FeedbackStream

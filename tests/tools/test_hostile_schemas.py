@@ -16,7 +16,7 @@ from agentkit import Agent, Tool
 from agentkit.errors import DefinitionError
 from agentkit.interop.export.renderers import FORMATS, render
 from agentkit.messages import ToolCall
-from agentkit.models.call_schema import call_schema
+from agentkit.models.grammar import call_schema
 from agentkit.testing import ScriptedModel
 from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
 from agentkit.tools.coercion import coerce

@@ -24,8 +24,9 @@ from agentkit.evaluation import (
     Task,
     TextAnswer,
     UserTurn,
+    dump_tasks,
+    load_tasks,
 )
-from agentkit.evaluation.benchmarks import dump_tasks, load_tasks
 from agentkit.messages import AssistantMessage, SystemMessage, UserMessage
 from agentkit.metrics import AllowedCall
 from agentkit.tools.definition import ToolDefinition

@@ -4,7 +4,7 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.evaluation.results import summarise
-from agentkit.evaluation.results.spread import MOST_BINS, distribution
+from agentkit.evaluation.results.counting import MOST_BINS, distribution
 
 SPECS = st.lists(
     st.fixed_dictionaries(

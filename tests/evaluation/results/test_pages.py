@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit.evaluation.results import report_html, report_markdown, summarise
-from agentkit.evaluation.results.markup import Markup, element
+from agentkit.evaluation.results.page import Markup, element
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import AssistantMessage, ToolCall
 

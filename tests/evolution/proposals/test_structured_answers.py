@@ -13,7 +13,7 @@ from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.blocks import block_schema
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
-from agentkit.models.grammar.schema import grammar_schema
+from agentkit.models.grammar import grammar_schema
 from agentkit.testing import FunctionModel
 
 CALL = ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0)
@@ -40,7 +40,7 @@ def answering(**fields):
     ("stream", "verdict"),
     [
         (lambda model: FeedbackStream(model, structured=True), WRONG),
-        (lambda model: EvolutionStream(model, least_episodes=1, structured=True), PERFECT),
+        (lambda model: EvolutionStream(model, min_episodes=1, structured=True), PERFECT),
     ],
 )
 async def test_both_streams_read_a_bare_object(library, make_episode, stream, verdict):

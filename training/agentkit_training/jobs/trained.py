@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark
-from agentkit.evaluation.running.settings import ToolSource
+from agentkit.evaluation.settings import ToolSource
 from agentkit.models.base import ChatModel
 from agentkit.models.resolve import resolve_model
 from agentkit_training.config.evaluation import EvaluationConfig
