@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.evolution.dry_run import BudgetSpent, DryRun, call_key, example_fault, runs_live
 from agentkit.evolution.insert_outcomes import InsertPolicy

@@ -31,8 +31,8 @@ def test_the_program(trips, travel_tools):
     assert source.partition('"""\n')[2] == (
         "    destination_airport = search_airport(query=destination_query)\n"
         "    origin_airport = search_airport(query=origin_query)\n"
-        '    return find_flights(originSkyId=origin_airport[0]["skyId"], '
-        'destinationSkyId=destination_airport[0]["skyId"], date=date, cabin=cabin)\n'
+        "    return find_flights(originSkyId=origin_airport[0]['skyId'], "
+        "destinationSkyId=destination_airport[0]['skyId'], date=date, cabin=cabin)\n"
     )
 
 
@@ -45,7 +45,7 @@ def test_what_never_varied_becomes_a_default(trips, travel_tools):
 def test_what_never_varied_can_stay_a_constant(trips, travel_tools):
     """With the policy ``keep`` there is no parameter for it."""
     composite = only(trips, travel_tools, constants="keep")
-    assert 'cabin="economy"' in composite.source
+    assert "cabin='economy'" in composite.source
     assert "cabin" not in composite.definition.signature.properties
 
 
