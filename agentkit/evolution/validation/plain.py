@@ -52,11 +52,14 @@ SECTIONS: Mapping[str, list[str]] = shipped_sections("plain_words")
 _ENGLISH = ("grammar", "describing", "values", "writing", "subjects")
 PLAIN = frozenset(stem(word) for name in _ENGLISH for word in words(SECTIONS[name]))
 PLAIN_ABROAD = frozenset(
-    word for name in ("de", "fr", "es", "pt") for word in words(SECTIONS[name])
+    word for name in ("de", "fr", "es", "pt", "it") for word in words(SECTIONS[name])
 )
 """Of other languages words alone count: French *pays* is no form of the English verb."""
 
 FORMAL = PLAIN - frozenset(map(stem, words(SECTIONS["subjects"])))
+GRAMMAR = frozenset(
+    stem(word) for name in ("grammar", "describing") for word in words(SECTIONS[name])
+)
 DESCRIBING = frozenset(map(stem, words(SECTIONS["describing"])))
 ALIKE = tuple(frozenset(map(stem, line.split())) for line in SECTIONS["alike"])
 BEFORE_OBJECTS = frozenset(
@@ -68,9 +71,13 @@ WRITING = frozenset(map(stem, words(SECTIONS["writing"])))
 PLAIN_UNSPACED = re.compile(
     "|".join(sorted((*words(SECTIONS["zh"]), *words(SECTIONS["ja"])), key=len, reverse=True))
 )
-UNITS = {
-    word: dimension
-    for dimension, lines in shipped_sections("units").items()
-    for line in lines
-    for word in line.partition(": ")[2].split()
-}
+UNITS, UNIT_NAMES = (
+    {
+        word: (dimension, line.partition(": ")[0])[which]
+        for dimension, lines in shipped_sections("units").items()
+        for line in lines
+        for word in line.partition(": ")[2].split()
+    }
+    for which in (0, 1)
+)
+"""What each word of a unit measures, and which unit it is."""

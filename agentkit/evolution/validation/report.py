@@ -15,6 +15,7 @@ from agentkit.evolution.validation.texts import (
     Text,
     edits_between,
     leaves,
+    mapping,
     text_or_empty,
     texts_of,
 )
@@ -87,6 +88,8 @@ class ProposedChange:
         library: The library that holds the base.
         sources: Texts that the candidate must not copy from: what users said and tools returned in
             the episodes behind it.
+        accepted: Arguments of calls that the tool accepted in these episodes: their values may be
+            named as examples, and bear out how values are written.
         origins: Where single texts of the candidate came from.
         written_by: Whose words all other new texts are.
         from_evidence: Whether a program read its rules off recorded calls, and no model wrote them.
@@ -97,6 +100,7 @@ class ProposedChange:
     candidate: ToolDefinition
     library: Library
     sources: tuple[str, ...] = ()
+    accepted: tuple[Mapping[str, Any], ...] = ()
     origins: tuple[TextOrigin, ...] = ()
     written_by: OriginKind = "model"
     from_evidence: bool = False
@@ -167,6 +171,16 @@ class ProposedChange:
             return self.parameters.get(edit.parameter)
         named = [path for path in self.parameters if stands_in(path.casefold(), sentence)]
         return self.parameters[named[0]] if len(named) == 1 else None
+
+    def given(self, path: str) -> tuple[Any, ...]:
+        """What worked calls and accepted ones gave a top-level parameter; of lists the items."""
+        calls = (*(mapping(one.arguments) for one in self.base.examples), *self.accepted)
+        values = (call[path] for call in calls if path in call)
+        return tuple(
+            one
+            for value in values
+            for one in (value if isinstance(value, list | tuple) else (value,))
+        )
 
     @cached_property
     def parameters(self) -> Mapping[str, ParameterFacts]:
