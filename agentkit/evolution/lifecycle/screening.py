@@ -122,6 +122,8 @@ class Screen:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return Screened(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
         change = ProposedChange(base=newest, candidate=moved, library=library, sources=sources)
+        taken = accepted_calls(newest, library, episodes) if episodes else ()
+        change = replace(change, accepted=tuple(call.arguments for call in taken))
         change = with_origins(change, proposal)
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)

@@ -34,20 +34,21 @@ HOW_LONG = re.compile(
 
 _ONE = (
     r"[`\"'“„«]?(?:[A-Z0-9][\w.+@/:-]{0,30}(?:(?<!\.)\s[A-Z][\w-]{0,20}){0,2}"
-    r"|[\w.+*?-]{0,30}[\d@/_*][\w.+@/:*?-]{0,30}|[a-z]{2,3}(?<!\bor)(?<!\band)(?<!\bnot)(?<!\bthe))[`\"'”“»]?(?!\w)"
+    r"|[\w.+*?-]{0,30}[\d@/_*][\w.+@/:*?-]{0,30}|(?!(?:in|of|is|it|as|by|to|no|if|or|on|at|and|the|not|for|per|all|any|one|its|but)\b)[a-z]{2,3})[`\"'”“»]?(?!\w)"
 )
 _AND = r"(?:,|/|、|\b(?:or|and|oder|und|ou|et|y|o|to)\b){1,2}"
 _ONES = rf"{_ONE}(?:\s?{_AND}\s?{_ONE}){{0,5}}"
 _AS = (
-    r"(?:\b(?:[Ss]uch as|e\.g\.,?|[Ff]or (?:example|instance),?|[Ll]ike|z\. ?B\.|[Pp]ar exemple"
-    r"|comme|[Pp]\. ?ej\.|[Pp]or ejemplo|como|beispielsweise|[Ee]xample:)\s"
+    r"(?:\b(?:[Ss]uch as|e\.g\.,?|[Ff]or (?:example|instance),?|[Ll]ike|z\. ?B\.|[Zz]um Beispiel"
+    r"|[Pp]ar exemple|comme|[Pp]\. ?ej\.|[Pp]or ejemplo|como|beispielsweise|[Ee]xample:)\s"
     r"|(?:例如|比如|例えば|例|如):?)\s?"
 )
 EXAMPLE = re.compile(rf"{_AS}{_ONES}|\((?:e\.g\.,?\s?|z\. ?B\.\s?|如)?{_ONES}\)")
 """Values as examples: names with a capital, codes, numbers. Small words are words, and are read."""
 
 _MAY_SHOW = re.compile(
-    r"\(|such as|e\.g|xample|like|z\.|emple|emplo|instance|com[mo]|beispiel|ej\.|[例比如]", re.I
+    r"\(|such as|e\.g|xample|like|z\.|emple|emplo|instance|com[mo]|beispiel|ej\.|[例比如]",
+    re.IGNORECASE,
 )
 
 
@@ -165,9 +166,10 @@ _CONVERTED = re.compile(
     rf"[\"'`]?\b{_COUNT} {_UNIT}[\"'`]? ?(?:=|is|are|means?) (\d+)\b(?: {_UNIT}\b)?", re.IGNORECASE
 )
 _DIGIT = re.compile(r"\d")
-_MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
+_MONTHS = [
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+]  # fmt: skip
 _WRITTEN_OUT = re.compile(
     rf"\b(\d\d?) ({'|'.join(_MONTHS)}) (\d{{4}})(?: is|:| =) (\d{{4}})-(\d\d)-(\d\d)\b",
     re.IGNORECASE,

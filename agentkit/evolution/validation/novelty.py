@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from agentkit.evolution.validation.claims import claims
 from agentkit.evolution.validation.folding import folded, stands_in
 from agentkit.evolution.validation.forms import (
     BOUND,
@@ -52,11 +53,11 @@ from agentkit.evolution.validation.plain import (
     WRITING,
     catalogue_nouns,
     is_plain,
+    spaced,
     stem,
 )
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.semantic.comparing import without_closed_forms
-from agentkit.evolution.validation.steering import steering
 from agentkit.evolution.validation.texts import Edit, leaves, mapping, rules_of
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -99,7 +100,7 @@ def new_words(change: ProposedChange) -> Iterator[tuple[Edit, tuple[str, ...]]]:
         words = tuple(dict.fromkeys(grounds.ungrounded(edit)))
         if len(words) == 1 and _is_rewritten(edit) and _is_of_catalogues(words[0]):
             words = ()
-        if words := words or tuple(islice(grounds.steering(edit), 1)):
+        if words := words or tuple(islice(grounds.claims(edit), 1)):
             yield edit, words
 
 
@@ -127,8 +128,8 @@ class _Grounds:
         parts = [str(leaf) for part in said for leaf in leaves(part)]
         texts = (without_examples(text.text) for text in change.texts if text.kind != "example")
         said_so = "\n".join((*texts, *parts))
-        spaced = _spaced(said_so)
-        self._said = folded(said_so if spaced == said_so else f"{said_so}\n{spaced}")
+        apart = spaced(said_so)
+        self._said = folded(said_so if apart == said_so else f"{said_so}\n{apart}")
         self._stems = frozenset(map(stem, _LETTERS.findall(self._said)))
         self._numbers = change.shown_numbers | numbers_in(self._said)
         for facts in change.parameters.values():
@@ -153,33 +154,44 @@ class _Grounds:
         text = OF_FORM.sub(" ", BOUND.sub(" ", UNLESS_GIVEN.sub("by default", text)))
         yield from (found.group() for found in OF_ALL_TALK.finditer(text))
         yield from about.other_defaults(text)
+        yield from self._unknown_words(edit, about, text)
+
+    def _unknown_words(self, edit: Edit, about: _About, text: str) -> Iterator[str]:
         if forms := set(masks(text)):
             yield from sorted(forms - (self._masks or ISO) - about.masks)
         text = WRITTEN_SO.sub(" ", text)
         if edit.kind == "summary":
             yield from self._other_deed(text)
         alike = Counter(map(_significant, _NUMBER.findall(edit.after)))
-        content: list[bool] = []  # of each word that speaks of something, whether it is of this
-        for match in _WORD.finditer(text):
-            word = match.group()
+        words = list(map(re.Match.group, _WORD.finditer(text)))
+        for word in words:
             if word[0].isdigit():
                 number = word.rstrip(".,")
-                if not self._knows_number(number, alike):
-                    yield number
+                yield from () if self._knows_number(number, alike) else (number,)
             elif _UNSPACED.search(word):
                 yield from self._unspaced(word)
             elif not self._is_grounded(word, about):
                 yield word
-            elif (cut := stem(word)) in about.stems:
-                content.append(True)
-            elif word not in UNITS and cut not in (PLAIN if content else FORMAL):
-                content += [False] if word not in PLAIN_ABROAD else []
+        content = list(self._content(words, about))
         if edit.parameter and content and not (content[0] and 3 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
 
-    def steering(self, edit: Edit) -> Iterator[str]:
+    def _content(self, words: Iterable[str], about: _About) -> Iterator[bool]:
+        """Of each known word that speaks of something, whether it speaks of the parameter."""
+        has_begun = False
+        for word in words:
+            if word[0].isdigit() or _UNSPACED.search(word) or not self._is_grounded(word, about):
+                continue
+            cut = stem(word)
+            is_own = cut in about.stems
+            is_of_another = word not in UNITS and cut not in (PLAIN if has_begun else FORMAL)
+            if is_own or (is_of_another and word not in PLAIN_ABROAD):
+                has_begun = True
+                yield is_own
+
+    def claims(self, edit: Edit) -> Iterator[str]:
         """What a text in known words asks for all the same."""
-        return steering(self._change, edit, self._stems)
+        return claims(self._change, edit, self._stems)
 
     def _other_deed(self, text: str) -> Iterator[str]:
         """The verb with which a summary begins when the tool did not say that it does this."""
@@ -248,6 +260,7 @@ class _About:
         """The examples so far, where a text names them all again."""
         self._examples = (
             *known,
+            *change.taken(edit.parameter),
             *_MASKED.sub(" ", " ".join(_CODE.findall(before))).split(),
         ) or tuple(shown(edit.after))
 
@@ -291,11 +304,6 @@ class _About:
 def _deed(word: str) -> str:
     """Of *creation* what the creator does: *creating*."""
     return word.replace("ations", "ating").replace("ation", "ating")
-
-
-def _spaced(text: str) -> str:
-    """A text with the words of names in camel case apart."""
-    return _HUMP.sub(" ", text)
 
 
 def _keys(value: Any) -> list[str]:

@@ -11,6 +11,8 @@ from agentkit.evolution.validation.shipped import shipped_lines, shipped_section
 _ENDING = re.compile(
     r"(?:ations?|ings?|ions?|ers?|ors?|ies|ied|ed|es|ly|al|en|er|te?n|(?<!s)s|e|y|a|o)$"
 )
+_LETTERS = re.compile(r"[^\W\d_]+")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LONGEST_STEM = 7
 _DOUBLED = frozenset("bdfgmnprt")
 
@@ -29,6 +31,22 @@ def stem(word: str) -> str:
             break
         word = cut[:-1] if cut[-1] == cut[-2] and cut[-1] in _DOUBLED else cut
     return word[:_LONGEST_STEM]
+
+
+def stems_of(text: str) -> frozenset[str]:
+    """The stems of the words of a folded text."""
+    return frozenset(map(stem, _LETTERS.findall(text)))
+
+
+def spaced(text: str) -> str:
+    """A text with the words of names in camel case apart."""
+    return _HUMP.sub(" ", text)
+
+
+@cache
+def word_stems(name: str) -> frozenset[str]:
+    """The stems of a list of words in ``phrases/claims.txt``."""
+    return stems_of(" ".join(shipped_sections("claims")[f"words of {name}"]))
 
 
 def is_plain(word: str) -> bool:
