@@ -56,6 +56,7 @@ _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _GERUND = re.compile(r"\b[a-z]{3,}ing\b")
 _NAMED_DEFAULT = re.compile(r"(?i:\b(default|maximum|minimum|max|min)(?: value)?(?: is)?): ")
 _ANY_VALUE = re.compile(r"\b(?:any|all|both|either)\b")
+_RATE = re.compile(r"\b(?:each|every) (?:second|minute|hour|day|week|month|year)\b")
 _SIGNS = {
     "space": " ", "comma": ",", "hyphen": "-", "dash": "-", "slash": "/", "dot": ".", "colon": ":",
     "prefix": "-", "suffix": "-",
@@ -202,7 +203,7 @@ class _Text:
         if self._facts.is_formed or self._facts.values:
             yield from self._new("as words")
         yield from self._new("same as")
-        values = self.known.values
+        values, stated = self.known.values, f"{self._before} {self._name}"
         for found in _says("without signs").finditer(self._text):
             has = str.isdigit if found[1].startswith(("dig", "num")) else str.isalpha
             if not values or any(map(has, "".join(values))):
@@ -210,10 +211,11 @@ class _Text:
         for found in _WITH_SIGN.finditer(self._text):
             if not any(_SIGNS[found[1]] in value for value in values):
                 yield found.group()
-        own = {UNIT_NAMES.get(word) for word in _WORD.findall(f"{self._before} {self._name}")}
+        own = {UNIT_NAMES[word] for word in _WORD.findall(stated) if word in UNIT_NAMES}
         own |= {"years"} if "age" in self._own else set()
         for found in _says("in unit").finditer(self._text):
-            if UNIT_NAMES.get(found[1]) not in {None, *own}:
+            unit = UNIT_NAMES.get(found[1])
+            if unit and (unit not in own if own else stem(found[1]) not in self._words):
                 yield found.group()
 
     def _is_written(self, cut: str) -> bool:
@@ -327,7 +329,7 @@ class _Text:
             is_kept = 2 * sum(cut in self._own for cut in cuts) >= len(cuts)
             if asks or not sentence.isascii() or (is_kept and self._edit.kind == "summary"):
                 continue
-            if not any(cut in self._words and cut not in FORMAL for cut in cuts):
+            if not any(cut in self._words and cut not in GRAMMAR for cut in cuts):
                 yield "nothing of the tool"
         talk = stems_of(self._text) & word_stems("requests") - self._words
         yield from (f"talk {cut}" for cut in sorted(talk))
@@ -418,7 +420,8 @@ class _Text:
             said = list(map(stem, _WORD.findall(clause)))
             is_when = self._edit.kind != "parameter" and _says("once").search(clause)
             yield from (f"to {cut}" for cut in (said if is_when else said[:1]) if cut in deeds)
-        for found in _says("many").finditer(BOUND.sub(" ", self._text)):
+        text = _RATE.sub(" ", BOUND.sub(" ", self._text))
+        for found in _says("many").finditer(text):
             yield from () if stands_in(found.group(), self._before) else (found.group(),)
 
 
