@@ -5,11 +5,7 @@ from .composites.decorator import composite as composite
 from .episodes.episode import Episode as Episode
 from .errors import (
     AgentKitError as AgentKitError,
-)
-from .errors import (
     ModelRetry as ModelRetry,
-)
-from .errors import (
     ToolFailed as ToolFailed,
 )
 from .library.library import Library as Library
@@ -18,8 +14,6 @@ from .models.resolve import resolve_model as resolve_model
 from .tools.decorator import tool as tool
 from .tools.definition import (
     Effects as Effects,
-)
-from .tools.definition import (
     ToolDefinition as ToolDefinition,
 )
 from .tools.tool import Tool as Tool

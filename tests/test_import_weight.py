@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +37,6 @@ READERS = (
     "agentkit.server.feedback",
     "agentkit.server.library",
     "agentkit.server.running",
-    "agentkit.interop.openapi.public_transport",
 )
 """Modules that read foreign JSON with pydantic, or stand on these; only servers load them. The last
 one is a transport of httpx, which the first call of an API loads."""
@@ -54,9 +54,12 @@ ENTRY_POINTS = [
 
 def loaded_by(code: str) -> set[str]:
     """Top-level packages that a fresh interpreter has loaded after running ``code``."""
-    report = f"{code}\nimport sys\nprint(*sys.modules)"
+    checkout = str(
+        Path(__file__).parents[1]
+    )  # in isolated mode only what is installed would be found
+    report = f"import sys\nsys.path.insert(0, {checkout!r})\n{code}\nprint(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-I", "-c", report], capture_output=True, text=True, check=True
+        [sys.executable, "-sP", "-c", report], capture_output=True, text=True, check=True
     )
     return {name.split(".")[0] for name in done.stdout.split()}
 

@@ -25,7 +25,7 @@ from agentkit.cli.main import main
 from agentkit.evaluation import episodes_of_run, evaluate, load_tasks, summarise
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import ToolManager, evolve
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
+from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.interop import Toolset
 from agentkit.interop.export import artifact_of
 

@@ -8,8 +8,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from re import _constants as codes
-from re import _parser as parser
+from re import _constants as codes, _parser as parser
 from typing import Any
 
 import pytest

@@ -12,7 +12,7 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import author, event_signer, opened
 from agentkit.errors import SourceProblem, UsageError
-from agentkit.evolution.insertion.outcome import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.insert_outcomes import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
 from agentkit.library import Library
 from agentkit.tools.tool import Tool
 

@@ -8,7 +8,7 @@ import click
 
 from agentkit.cli.graph import flat_size_or_none
 from agentkit.errors import CompositeError
-from agentkit.evolution.proposals.composites.prompt import source_of
+from agentkit.evolution.proposers.composites import source_of
 from agentkit.library import Library
 from agentkit.library.dag import rounded
 from agentkit.library.pins import pin_faults

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agentkit.cli.output import one_line, plural, stdout
 from agentkit.cli.signatures import signature_line
 from agentkit.evaluation.results.texts import shown, visible
-from agentkit.evolution.lifecycle.differences import Difference, Part
+from agentkit.evolution.differences import Difference, Part
 from agentkit.interop.export.artifact import GateEvidence
 from agentkit.interop.export.diff.comparing import LibraryDiff, ToolChange
 from agentkit.interop.export.diff.page import evidence_lines, headline, mark

@@ -11,9 +11,9 @@ from agentkit import evolution
 from agentkit.cli.loading import load_tools
 from agentkit.cli.project import current_project
 from agentkit.cli.stores import event_signer, opened_to_read
-from agentkit.evolution.insertion.policy import InsertPolicy
-from agentkit.evolution.lifecycle.assessing import EpisodeGates
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.compare import EpisodeGates
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author, Store

@@ -42,8 +42,13 @@ def progress() -> Iterator[Callable[[str], Progress]]:
 
 @contextmanager
 def _bars() -> Iterator[Callable[[str], Progress]]:
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
+    from rich.progress import (
+        BarColumn,
+        Progress as RichProgress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),

@@ -16,12 +16,11 @@ from agentkit.cli.stores import opened_if_there, opened_to_read, person
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.differences import library_changes
+from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.model_view import library_changes
-from agentkit.evolution.review import Review, find_proposal, review_of
-from agentkit.evolution.review_words import pin_words
+from agentkit.evolution.review import Review, find_proposal, pin_words, review_of
 from agentkit.library.library import Library
 
 which_argument = click.argument("which", metavar="ID|TOOL|last")

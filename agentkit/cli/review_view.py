@@ -15,10 +15,8 @@ from rich.text import Text
 from agentkit.cli.options import typed
 from agentkit.cli.output import plural, stdout
 from agentkit.evaluation.results.texts import shown, visible
-from agentkit.evolution.lifecycle.differences import compare_words
-from agentkit.evolution.model_view import PARAMETER, ViewChange
-from agentkit.evolution.review import Comparison, Review
-from agentkit.evolution.review_conversations import Conversation
+from agentkit.evolution.differences import PARAMETER, ViewChange, compare_words
+from agentkit.evolution.review import Comparison, Conversation, Review
 
 Sign = Literal["", "+", "-", "!", "$", "~"]
 """What a line is: plain, added, removed, wrong, a command, or less important."""

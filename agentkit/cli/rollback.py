@@ -13,12 +13,11 @@ from agentkit.cli.review import print_served, reason_option
 from agentkit.cli.stores import person
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY
-from agentkit.evolution.lifecycle.rolling_back import Undoable
+from agentkit.evolution.differences import library_changes
+from agentkit.evolution.ledger import WHOLE_LIBRARY
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.model_view import library_changes
-from agentkit.evolution.review import find_proposal, review_of
-from agentkit.evolution.review_words import pin_words
+from agentkit.evolution.review import find_proposal, pin_words, review_of
+from agentkit.evolution.rollback import Undoable
 
 _NOTHING = "nothing is left to take back"
 _NAMED = 5

@@ -27,17 +27,18 @@ from agentkit.cli.serve_library import Place, serve_library
 from agentkit.cli.stores import followed, gathered, opened
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
-from agentkit.evolution.serving import CanaryJudge, CanaryRouter, LedgerWatch, ShadowRunner
-from agentkit.library.directory.url import folder_of
-from agentkit.library.keeping import with_episodes
+from agentkit.evolution.observers import CanaryJudge
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch
+from agentkit.evolution.shadow import ShadowRunner
+from agentkit.library.directory.store import folder_of
+from agentkit.library.episode_stores import with_episodes
 from agentkit.library.opening import file_of
 from agentkit.library.store import Store
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits
-from agentkit.server.running import is_loopback
-from agentkit.server.running import serve as serve_app
+from agentkit.server.running import is_loopback, serve as serve_app
 from agentkit.tools.tool import Tool
 
 EVOLVE_SECONDS = 30.0

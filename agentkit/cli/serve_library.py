@@ -12,8 +12,7 @@ from agentkit.library import Store
 from agentkit.server.keys import Keys
 from agentkit.server.library.app import create_library_app
 from agentkit.server.limits import ServerLimits
-from agentkit.server.running import is_loopback
-from agentkit.server.running import serve as serve_app
+from agentkit.server.running import is_loopback, serve as serve_app
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

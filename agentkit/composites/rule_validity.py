@@ -10,18 +10,18 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from agentkit.composites.expressions import Expression
+from agentkit.composites.contracts import Expression
 from agentkit.composites.rule_checker import RuleChecker
 from agentkit.errors import CompositeError
 from agentkit.messages import JsonObject
+from agentkit.tools.canonical import same_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.fit import fits, same_json
-from agentkit.tools.problem import value_text
+from agentkit.tools.error_messages import close_to, value_text
+from agentkit.tools.fit import fits
+from agentkit.tools.patterns import why_unsafe
 from agentkit.tools.rules.contradictions import contradiction, possible_types
 from agentkit.tools.rules.holding import holds
 from agentkit.tools.rules.malformed import is_finite, why_malformed
-from agentkit.tools.rules.patterns import why_unsafe
-from agentkit.tools.rules.places import places
 from agentkit.tools.rules.records import (
     Between,
     CallBefore,
@@ -34,7 +34,7 @@ from agentkit.tools.rules.records import (
     Rule,
 )
 from agentkit.tools.rules.sentences import scalar_text
-from agentkit.tools.wording import close_to
+from agentkit.tools.schema import places
 
 MAX_VALUES = 64
 """Most values that a rule may list: a model reads them all at every turn."""

@@ -1,93 +1,45 @@
-from .gates.decision import (
-    GateReport as GateReport,
-)
-from .gates.decision import (
-    GateRules as GateRules,
-)
-from .insertion.judge import ModelJudge as ModelJudge
-from .insertion.outcome import (
+from .compare import EpisodeGates as EpisodeGates
+from .decide import LifecyclePolicy as LifecyclePolicy
+from .duplicates import ModelJudge as ModelJudge
+from .gates import GateConfig as GateConfig, GateReport as GateReport
+from .insert_outcomes import (
     Added as Added,
-)
-from .insertion.outcome import (
     InsertOutcome as InsertOutcome,
-)
-from .insertion.outcome import (
+    InsertPolicy as InsertPolicy,
     Merged as Merged,
-)
-from .insertion.outcome import (
     Rejected as Rejected,
-)
-from .insertion.outcome import (
     RejectionCode as RejectionCode,
-)
-from .insertion.outcome import (
     Witness as Witness,
 )
-from .insertion.policy import InsertPolicy as InsertPolicy
-from .language.report import language_report as language_report
-from .learning.report import LearnReport as LearnReport
-from .learning.rules import LearningRules as LearningRules
-from .learning.unmatched import (
-    UnmatchedWord as UnmatchedWord,
-)
-from .learning.unmatched import (
-    unmatched_words as unmatched_words,
-)
-from .lifecycle.assessing import EpisodeGates as EpisodeGates
-from .lifecycle.ledger import Ledger as Ledger
-from .lifecycle.policy import LifecyclePolicy as LifecyclePolicy
-from .lifecycle.record import ProposalRecord as ProposalRecord
+from .learning import LearningConfig as LearningConfig, LearnReport as LearnReport
+from .ledger import Ledger as Ledger
+from .lifting import MinedComposite as MinedComposite
 from .manager import ToolManager as ToolManager
-from .mining.candidates import MinedComposite as MinedComposite
-from .mining.inserting import insert_mined as insert_mined
-from .mining.miner import (
-    MiningResult as MiningResult,
-)
-from .mining.miner import (
-    MiningRules as MiningRules,
-)
-from .mining.miner import (
-    mine as mine,
-)
-from .mining.sources import trajectories_of as trajectories_of
-from .proposals.composite_stream import CompositeStream as CompositeStream
-from .proposals.composites.proposer import (
-    CompositeCandidate as CompositeCandidate,
-)
-from .proposals.composites.proposer import (
-    propose_composites as propose_composites,
-)
-from .proposals.evidence.lessons import EvidenceRules as EvidenceRules
-from .proposals.evidence_proposer import EvidenceProposer as EvidenceProposer
-from .proposals.evolution_stream import EvolutionStream as EvolutionStream
-from .proposals.feedback_stream import FeedbackStream as FeedbackStream
-from .proposals.optimizer import GepaOptimizer as GepaOptimizer
-from .proposals.proposal import (
+from .mined import insert_mined as insert_mined
+from .mining import MiningConfig as MiningConfig, MiningResult as MiningResult, mine as mine
+from .proposal import (
     Proposal as Proposal,
-)
-from .proposals.proposal import (
+    ProposalRecord as ProposalRecord,
     UnreadableProposal as UnreadableProposal,
 )
-from .proposals.proposer import (
-    Observations as Observations,
+from .proposer import Observations as Observations, Proposer as Proposer
+from .proposers.composites import (
+    CompositeCandidate as CompositeCandidate,
+    CompositeStream as CompositeStream,
+    propose_composites as propose_composites,
 )
-from .proposals.proposer import (
-    Proposer as Proposer,
-)
-from .round import evolve as evolve
-from .round_report import Round as Round
-from .serving.canary import CanaryRouter as CanaryRouter
-from .serving.shadow import (
-    ShadowLimits as ShadowLimits,
-)
-from .serving.shadow import (
-    ShadowRunner as ShadowRunner,
-)
+from .proposers.evidence import EvidenceProposer as EvidenceProposer
+from .proposers.observed import EvidenceConfig as EvidenceConfig
+from .proposers.optimizer import GepaOptimizer as GepaOptimizer
+from .proposers.streams import EvolutionStream as EvolutionStream, FeedbackStream as FeedbackStream
+from .round import EvolutionReport as EvolutionReport, evolve as evolve
+from .serving import CanaryRouter as CanaryRouter
+from .shadow import ShadowLimits as ShadowLimits, ShadowRunner as ShadowRunner
+from .trajectories import trajectories_of as trajectories_of
+from .usage import UnmatchedWord as UnmatchedWord, unmatched_words as unmatched_words
 from .validation.policy import ValidationPolicy as ValidationPolicy
 from .validation.report import (
     ProposedChange as ProposedChange,
-)
-from .validation.report import (
     ValidationReport as ValidationReport,
 )
 from .validation.semantic_judge import ModelSemanticJudge as ModelSemanticJudge

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from agentkit.errors import UsageError
-from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.library.directory.hand_edits import HandEdit
 from agentkit.library.events import Author
 from agentkit.library.library import Library

@@ -6,38 +6,407 @@ whoever shows them makes control characters visible and folds what is long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeAlias
 
+from agentkit.episodes import Episode
+from agentkit.episodes.redaction import Redaction
 from agentkit.errors import CompositeError, UsageError
-from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.lifecycle.differences import Difference, differences
-from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.evolution.lifecycle.moves import command
-from agentkit.evolution.lifecycle.record import ProposalRecord
-from agentkit.evolution.lifecycle.screening import change_of_new, with_origins
-from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.model_view import ModelView, ViewChange, view_changes
-from agentkit.evolution.proposals.composites.prompt import source_of
-from agentkit.evolution.review_conversations import Conversation, FindEpisode, failing_conversations
-from agentkit.evolution.review_words import (
-    STATE_WORDS,
-    brief_words,
-    demand_words,
-    event_words,
-    gate_words,
-    origin_words,
-    rejected_by,
-    text_words,
+from agentkit.evolution.checker import change_of_new, with_origins
+from agentkit.evolution.decide import command
+from agentkit.evolution.differences import (
+    Difference,
+    ModelView,
+    ViewChange,
+    differences,
+    view_changes,
 )
-from agentkit.evolution.validation.origins import fresh_texts
-from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.proposal import ProposalRecord, ProposalState, Stream
+from agentkit.evolution.proposers.composites import source_of
+from agentkit.evolution.validation.origins import FreshText, fresh_texts
+from agentkit.evolution.validation.report import FailedCheck, OriginKind, ProposedChange
 from agentkit.library.dag import ancestors
+from agentkit.library.events import EventKind, LibraryEvent
 from agentkit.library.library import Library
+from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.fit import fits
 from agentkit.tools.rules import demanded
+
+# --- The words of a review: states, events and the numbers of gates as sentences for people ------
+
+
+STATE_WORDS: Mapping[ProposalState, str] = {
+    "proposed": "waiting for somebody to agree",
+    "validated": "passed the checks, waiting",
+    "shadow": "running unseen beside the answers",
+    "canary": "serving a share of the sessions",
+    "active": "in use",
+    "superseded": "replaced by a later proposal",
+    "rejected": "rejected",
+    "quarantined": "held back: its proposer is quarantined",
+    "rolled_back": "taken back",
+}
+
+_ORIGINS: Mapping[Stream, str] = {
+    "evidence": "what tools answered and verifiers found; no model was asked",
+    "feedback": "a model read failed conversations",
+    "evolution": "a model read conversations that went well",
+    "composite": "calls that occur together",
+    "optimizer": "an optimizer",
+    "import": "imported from another library",
+    "person": "a person",
+}
+
+_REJECTED_BY: Mapping[str, str] = {
+    "checks": "the checks",
+    "unreadable": "the reader, because the answer was no proposal",
+    "judge": "the judge",
+    "person": "a person",
+    "gate": "the numbers",
+    "library": "a change of the library under it",
+    "parents": "a composite that would break",
+}
+
+_EVENTS: Mapping[EventKind, str] = {
+    "proposed": "proposed",
+    "validated": "passed the checks",
+    "shadow": "run unseen",
+    "canary": "given a share of the sessions",
+    "active": "put into use",
+    "superseded": "replaced",
+    "rejected": "rejected",
+    "quarantined": "held back",
+    "rolled_back": "taken back",
+    "judged": "judged",
+    "approved": "approved",
+    "overruled": "checks overruled",
+    "assessed": "compared",
+    "rebased": "moved onto the new definition",
+    "written": "changed the library",
+    "marked": "to be validated again",
+    "revalidated": "validated again",
+    "pinned": "pinned",
+    "unpinned": "pin removed",
+    "proposer_quarantined": "proposer quarantined",
+    "proposer_released": "proposer released",
+}
+
+
+def event_words(event: LibraryEvent) -> str:
+    """What happened, in two or three words."""
+    return _EVENTS.get(event.kind, event.kind.replace("_", " "))
+
+
+def origin_words(record: ProposalRecord) -> str:
+    """Where a proposal comes from."""
+    return _ORIGINS.get(record.stream, record.stream)  # type: ignore[call-overload,no-any-return]  # any text
+
+
+_SPEAKERS: Mapping[OriginKind, str] = {
+    "person": "a person",
+    "code": "the project's code",
+    "model": "a model",
+    "user": "a user",
+    "tool_result": "what a tool returned",
+    "server": "a server",
+    "unknown": "nobody says whom",
+}
+
+
+def text_words(text: FreshText) -> str:
+    """Whose words a new text is, and whether it waits for somebody."""
+    by = f"{_SPEAKERS[text.kind]} ({text.where})" if text.where else _SPEAKERS[text.kind]
+    used = "; an accepted call used it" if text.is_used else ""
+    waits = "; somebody must agree to it" if text.waits else ""
+    return f"{text.field}: {text.text!r}, by {by}{used}{waits}"
+
+
+def demand_words(name: str, demanded: ToolDefinition | None, tool: str) -> str:
+    """What models would be made to do before a tool; empty for a call that does no harm."""
+    if demanded is None:
+        effect = "unknown here"
+    elif demanded.signature.effects.destructive:
+        effect = "destructive"
+    elif demanded.signature.effects.open_world:
+        effect = "reaches beyond the application"
+    elif demanded.signature.effects.writes is not False:
+        effect = "may write"
+    else:
+        return ""
+    return f"This would make models call {name} ({effect}) before {tool}."
+
+
+def rejected_by(record: ProposalRecord) -> str:
+    """Who said no to a proposal that is rejected."""
+    by = str(record.rejection.facts.get("by", ""))
+    return _REJECTED_BY.get(by, by or "somebody")
+
+
+def pin_words(tool_name: str, version: int) -> str:
+    """What is pinned to which version."""
+    what = "the whole library" if tool_name == WHOLE_LIBRARY else tool_name
+    return f"{what} is pinned to version {version}"
+
+
+def many(number: int, noun: str) -> str:
+    """``3 tasks``, ``1 task``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def chance(p_value: float) -> str:
+    """How likely a result is by luck alone.
+
+    Example:
+        >>> chance(0.005), chance(0.31), chance(0.0)
+        ('1 in 200', '31 in 100', 'less than 1 in 1,000,000')
+    """
+    if p_value < 1e-6:
+        return "less than 1 in 1,000,000"
+    return f"{p_value * 100:.0f} in 100" if p_value > 0.1 else f"1 in {1 / p_value:,.0f}"
+
+
+def gate_words(report: GateReport) -> str:
+    """What a gate found, and what follows, for readers who know no statistics.
+
+    A gate that has no words of its own, or a report without its numbers, keeps its reason.
+
+    Example:
+        >>> from agentkit.evolution.gates import PairedScore
+        >>> from agentkit.evolution.gates import offline_gate
+        >>> pairs = [PairedScore(task=str(n), control=n % 2, candidate=1) for n in range(30)]
+        >>> print(gate_words(offline_gate(pairs)))
+        15 of 30 held-out tasks right before, 30 after: +50.0 points, 90% interval +36.7 to +66.7.
+        By luck alone that happens in 1 of 65,536 cases; the limit is 1 in 20. That is a gain.
+    """
+    words = _GATES.get(report.gate)
+    try:
+        return report.reason if words is None else words(report, report.statistics)
+    except KeyError:  # written by an earlier version
+        return report.reason
+
+
+def brief_words(report: GateReport) -> str:
+    """What a gate found, on one line.
+
+    Example:
+        >>> numbers = {"tasks": 39, "wins": 12, "losses": 0, "gain": 0.308}
+        >>> report = GateReport(gate="offline", decision="pass", reason="-", statistics=numbers)
+        >>> brief_words(report)
+        '+30.8 points on 39 held-out tasks: 12 gained, 0 lost'
+    """
+    numbers = report.statistics
+    if report.gate != "offline" or not {"tasks", "wins", "losses", "gain"} <= numbers.keys():
+        return report.reason
+    if not numbers["tasks"]:
+        return "no held-out task uses this tool"
+    tasks, wins, losses = (int(numbers[name]) for name in ("tasks", "wins", "losses"))
+    gain = f"{100 * numbers['gain']:+.1f} points on {many(tasks, 'held-out task')}"
+    return f"{gain}: {wins:,} gained, {losses:,} lost"
+
+
+def _offline(report: GateReport, numbers: Mapping[str, float]) -> str:
+    tasks, before, after = int(numbers["tasks"]), numbers["control"], numbers["candidate"]
+    if not tasks:
+        return "No held-out task uses this tool, so nothing could be compared."
+    low, high, gain = (100 * numbers[name] for name in ("gain_low", "gain_high", "gain"))
+    level = 1 - 2 * numbers["level"]
+    scored = (
+        f"{_right(before, tasks)} before, {_right(after, 0)} after"
+        if not _is_count(before, tasks) or not _is_count(after, tasks)
+        else f"{before * tasks:.0f} of {many(tasks, 'held-out task')} right before, "
+        f"{after * tasks:.0f} after"
+    )
+    found = f"{scored}: {gain:+.1f} points, {level:.0%} interval {low:+.1f} to {high:+.1f}."
+    luck = _luck(numbers["p_value"])
+    limit = f"the limit is {chance(numbers['level'])}"
+    ends: Mapping[str, str] = {
+        "pass": f"{luck}; {limit}. That is a gain.",
+        "fail": (
+            "That is no gain." if gain <= 0 else f"{luck}; {limit}. That is no evidence of a gain."
+        ),
+        "wait": f"Undecided: {report.reason}.",
+    }
+    return f"{found}\n{ends[report.decision]}"
+
+
+def _luck(p_value: float) -> str:
+    """How often a gain as large as this one comes without a better definition."""
+    return f"By luck alone that happens in {chance(p_value).replace(' in ', ' of ', 1)} cases"
+
+
+def _right(mean: float, tasks: int) -> str:
+    of = f" on {many(tasks, 'held-out task')}" if tasks else ""
+    return f"{mean:.1%}{of}"
+
+
+def _is_count(mean: float, tasks: int) -> bool:
+    return abs(mean * tasks - round(mean * tasks)) < 1e-6
+
+
+def _canary(report: GateReport, numbers: Mapping[str, float]) -> str:
+    served, others = int(numbers["candidate_sessions"]), int(numbers["control_sessions"])
+    found = (
+        f"{many(served, 'session')} with the change: {numbers['candidate_mean']:.1%} right; "
+        f"{many(others, 'session')} without it: {numbers['control_mean']:.1%}."
+    )
+    margin = f"{100 * numbers['margin']:g} points"
+    ends: Mapping[str, str] = {
+        "pass": f"It is not worse by {margin} or more.",
+        "fail": f"It was stopped: {report.reason.partition(';')[0]}.",
+        "wait": f"More sessions are needed to say that it is not worse by {margin}.",
+    }
+    return f"{found}\n{ends[report.decision]}"
+
+
+def _shadow(report: GateReport, numbers: Mapping[str, float]) -> str:
+    found = (
+        f"Repeated unseen on {many(int(numbers['pairs']), 'request')}: "
+        f"{int(numbers['wins'])} better, {int(numbers['losses'])} worse."
+    )
+    ends: Mapping[str, str] = {
+        "pass": f"{_luck(numbers['p_value'])}. That is a gain.",
+        "fail": f"It was stopped: {report.reason.partition(';')[0]}.",
+        "wait": "More requests are needed to say whether it is better.",
+    }
+    return f"{found}\n{ends[report.decision]}"
+
+
+_GATES: Mapping[str, Callable[[GateReport, Mapping[str, float]], str]] = {
+    "offline": _offline,
+    "canary": _canary,
+    "shadow": _shadow,
+}
+
+
+# --- Conversations in which a tool failed, in short: the request, the wrong call and the answ ----
+# Conversations in which a tool failed, in short: the request, the wrong call and the answer.
+
+
+FindEpisode: TypeAlias = Callable[[str], Episode | None]
+"""Gives the episode of an id, None where it is not kept; ``EpisodeStore.get`` is one."""
+
+MOST_CONVERSATIONS = 3
+_MOST_READ = 64  # episodes of one proposal in which failing calls are looked for
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conversation:
+    """A conversation in which the tool failed.
+
+    Attributes:
+        episode_id: Which.
+        request: What the user asked for.
+        tool: The tool that was called; empty where nothing was.
+        arguments: What it was called with, each value as JSON.
+        wrong: Names of the arguments that were wrong, as far as anything says so.
+        answer: What the tool answered.
+        verdict: What a verifier found; empty for nothing.
+    """
+
+    episode_id: str
+    request: str
+    tool: str = ""
+    arguments: Mapping[str, str]
+    wrong: tuple[str, ...] = ()
+    answer: str = ""
+    verdict: str = ""
+
+
+def failing_conversations(
+    find: FindEpisode, evidence: Iterable[str], tool: str, after: ModelView | None
+) -> Iterator[Conversation]:
+    """Conversations in which the tool failed, or, where none did, what there is."""
+    redact, others, found = Redaction(), list[Conversation](), 0
+    for episode_id in list(dict.fromkeys(evidence))[:_MOST_READ]:
+        episode = find(episode_id)
+        if episode is None:
+            continue
+        told, is_failing = _conversation(redact(episode), tool, after)
+        if is_failing:
+            yield told
+            found += 1
+        else:
+            others.append(told)
+        if found == MOST_CONVERSATIONS:
+            return
+    yield from others[: MOST_CONVERSATIONS - found]
+
+
+def _conversation(
+    episode: Episode, tool: str, after: ModelView | None
+) -> tuple[Conversation, bool]:
+    """An episode in short, and whether a call of the tool failed in it."""
+    verdict = episode.verdict
+    findings = () if verdict is None or verdict.passed else verdict.evidence
+    blamed = {one.parameter for one in findings if one.tool in {"", tool} and one.parameter}
+    calls = [
+        (call, result)
+        for turn in episode.turns
+        for call, result in _pairs(turn.message.tool_calls, turn.results)
+        if episode.library_names.get(call.name, call.name) == tool
+    ]
+    failed = [pair for pair in calls if pair[1] is not None and pair[1].status != "ok"]
+    said = "; ".join(dict.fromkeys(one.message for one in findings))
+    told = Conversation(
+        episode_id=episode.episode_id, request=episode.request, arguments={}, verdict=said
+    )
+    if not calls:
+        return told, False
+    call, result = (failed or calls)[0]
+    told = replace(
+        told,
+        tool=tool,
+        arguments={
+            name: json.dumps(v, ensure_ascii=False, default=repr)
+            for name, v in call.arguments.items()
+        },
+        wrong=_wrong(call, result, blamed, after),
+        answer=_answer(result),
+    )
+    return told, bool(failed or findings)
+
+
+def _pairs(
+    calls: Iterable[ToolCall], results: Iterable[ToolResult]
+) -> Iterator[tuple[ToolCall, ToolResult | None]]:
+    by_id = {result.call_id: result for result in results}
+    return ((call, by_id.get(call.call_id)) for call in calls)
+
+
+def _wrong(
+    call: ToolCall, result: ToolResult | None, blamed: set[str], after: ModelView | None
+) -> tuple[str, ...]:
+    """Arguments that the failure or a verifier names, or that the changed schema refuses."""
+    failure = None if result is None else result.failure
+    named = {failure.path.split(".")[0].split("[")[0]} if failure is not None else set()
+    schema = {} if after is None else after.parameters
+    properties = schema.get("properties", {})
+    refused = {
+        name
+        for name, value in call.arguments.items()
+        if isinstance(properties, Mapping)
+        and fits(value, properties.get(name, {}), root=schema) is False
+    }
+    return tuple(name for name in call.arguments if name in named | refused | blamed)
+
+
+def _answer(result: ToolResult | None) -> str:
+    if result is None:
+        return ""
+    return result.text if result.failure is None else result.failure.rule
+
+
+# --- ``Review``: all that a person needs to decide about a proposal, as data for any view --------
+# The terminal renders it now, and a browser may render the same. Texts are as they were written:
+# whoever shows them makes control characters visible and folds what is long.
+
 
 _SEEN_BY_MODELS = ("name", "summary", "usage_rules", "rules", "parameters.", "signature.parameters")
 _NEAREST = 5

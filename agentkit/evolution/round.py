@@ -1,17 +1,11 @@
-"""One round of evolution: look at what happened, take suggestions, let numbers decide.
-
-This is the offline round, for which no traffic is needed: each suggestion that every check let pass
-is compared with the active definition on tasks that nobody learned from, and only a gain brings it
-on. Shadow and canary, where a policy asks for them, go on from there; each round also brings on
-what waited since earlier ones.
-"""
+"""What a round of evolution looked at, what came of it, and why nothing came of the rest."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias, runtime_checkable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
@@ -20,35 +14,206 @@ from agentkit.episodes import Episode
 from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import ModelError, UsageError
-from agentkit.evolution.decided import decided_before
-from agentkit.evolution.gates.decision import GateReport, GateRules, PairedScore
-from agentkit.evolution.gates.elond import Elond
-from agentkit.evolution.gates.offline import NAME as OFFLINE
-from agentkit.evolution.gates.offline import offline_gate
-from agentkit.evolution.gates.reuse import with_uses
-from agentkit.evolution.learning.rules import LearningRules
-from agentkit.evolution.learning.uses import has_passed
-from agentkit.evolution.lifecycle.cycle import Advance
-from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.checker import decided_before
+from agentkit.evolution.feedback import is_by_user
+from agentkit.evolution.gate_statistics import Elond
+from agentkit.evolution.gates import (
+    OFFLINE,
+    GateConfig,
+    GateReport,
+    PairedScore,
+    offline_gate,
+    with_uses,
+)
+from agentkit.evolution.learning import LearningConfig, LearnReport
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.mining.inserting import submit_mined
-from agentkit.evolution.mining.miner import MiningRules
-from agentkit.evolution.proposals.evidence.observed import ObservedCall
-from agentkit.evolution.proposals.evidence.vetoes import refused_by_rules
-from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposals.proposer import (
+from agentkit.evolution.mined import submit_mined
+from agentkit.evolution.mining import MiningConfig
+from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposalState, UnreadableProposal
+from agentkit.evolution.proposer import (
     Observations,
     PassedOver,
     Proposer,
     ProposerInterruptedError,
     Suggestion,
 )
-from agentkit.evolution.round_report import Considered, Failing, LookedAt, Round, Silent
-from agentkit.evolution.serving.feedback import is_by_user
-from agentkit.evolution.serving.overlay import overlaid
+from agentkit.evolution.proposers.observed import ObservedCall, refused_by_rules
+from agentkit.evolution.serving import with_overrides
+from agentkit.evolution.usage import has_passed
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposalOutcome:
+    """One proposal, and how far this round brought it.
+
+    Attributes:
+        record: Where it stands.
+        report: What the comparison on held-out tasks says; None where none was made.
+        why: Why it stands there, in words.
+        before: Where it stood before the round; ``proposed`` for one that this round made.
+        commands: What may be typed next.
+    """
+
+    record: ProposalRecord
+    report: GateReport | None = None
+    why: str = ""
+    before: ProposalState = "proposed"
+    commands: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as a JSON object; empty parts are left out."""
+        record: dict[str, Any] = {
+            "proposal_id": self.record.proposal_id,
+            "tool": self.record.tool_name,
+            "stream": self.record.stream,
+            "before": self.before,
+            "state": self.record.state,
+            "why": self.why,
+            "commands": list(self.commands),
+        }
+        if self.report is not None:
+            record["held_out"] = self.report.to_json()
+        return record
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Silent:
+    """A proposer, or a judge of what it suggests, that could not say anything, or not all.
+
+    Attributes:
+        proposer: Its name.
+        error: Why.
+    """
+
+    proposer: str
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failing:
+    """How often a tool failed, and how.
+
+    Attributes:
+        tool: The tool.
+        failures: How many of its calls.
+        calls: How many calls it had, those that were missing among them.
+        labels: How many failures by label, the most frequent first.
+    """
+
+    tool: str
+    failures: int
+    calls: int
+    labels: Mapping[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts as a JSON object."""
+        return {**asdict(self), "labels": dict(self.labels)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LookedAt:
+    """What a round looked at.
+
+    Attributes:
+        episodes: How many episodes, without shadow runs and views.
+        runs: How many of them by the name of their evaluation run; the empty name is traffic.
+        calls: How many calls they made.
+        judged: How many have a verdict.
+        went_wrong: How many failed their verdict or had a call that failed.
+        failing: Tools that failed, the worst first.
+    """
+
+    episodes: int = 0
+    runs: Mapping[str, int] = field(default_factory=dict)
+    calls: int = 0
+    judged: int = 0
+    went_wrong: int = 0
+    failing: tuple[Failing, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """What was looked at as a JSON object."""
+        return {
+            "episodes": self.episodes,
+            "runs": dict(self.runs),
+            "calls": self.calls,
+            "judged": self.judged,
+            "went_wrong": self.went_wrong,
+            "failing": [one.to_json() for one in self.failing],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvolutionReport:
+    """What came of one round.
+
+    Attributes:
+        before: Library version that it began with.
+        after: Library version that it ended with.
+        looked_at: What it looked at.
+        considered: The proposals that it made or that waited, in the order of their making.
+        passed_over: What went wrong and brought no proposal, with the reason.
+        learned: What tools learned from episodes that went well; None where that was not asked for.
+        silent: Proposers and judges whose model could not be reached.
+    """
+
+    before: int
+    after: int
+    looked_at: LookedAt = field(default_factory=LookedAt)
+    considered: tuple[ProposalOutcome, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
+    learned: LearnReport | None = None
+    silent: tuple[Silent, ...] = ()
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were looked at, without shadow runs and views."""
+        return self.looked_at.episodes
+
+    @property
+    def promoted(self) -> tuple[ProposalOutcome, ...]:
+        """Those that became active."""
+        return tuple(one for one in self.considered if one.record.state == "active")
+
+    @property
+    def waiting(self) -> tuple[ProposalOutcome, ...]:
+        """Those that are not decided yet."""
+        return tuple(one for one in self.considered if one.record.is_open)
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether anything came of it: a proposal, or an example."""
+        return bool(self.considered or (self.learned is not None and self.learned.added))
+
+    @property
+    def most_earlier_uses(self) -> int:
+        """How often held-out tasks of this round have decided before, at most."""
+        reports = [one.report for one in self.considered if one.report is not None]
+        return max((int(one.statistics.get("earlier_uses", 0)) for one in reports), default=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The round as a JSON object."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "looked_at": self.looked_at.to_json(),
+            "proposals": [one.to_json() for one in self.considered],
+            "passed_over": [one.to_json() for one in self.passed_over],
+            "learned": None if self.learned is None else self.learned.to_json(),
+            "silent": [{"proposer": one.proposer, "error": one.error} for one in self.silent],
+        }
+
+
+# --- One round of evolution: look at what happened, take suggestions, let numbers decide ---------
+# This is the offline round, for which no traffic is needed: each suggestion that every check let
+# pass
+# is compared with the active definition on tasks that nobody learned from, and only a gain brings
+# it
+# on. Shadow and canary, where a policy asks for them, go on from there; each round also brings on
+# what waited since earlier ones.
+
 
 _MOST_FAILING = 20
 _MOST_NAMED = 5
@@ -75,11 +240,11 @@ async def evolve(
     *,
     episodes: Iterable[Episode],
     compare: Compare | None = None,
-    rules: GateRules = GateRules(),  # noqa: B008 - frozen
+    rules: GateConfig = GateConfig(),  # noqa: B008 - frozen
     tools: Sequence[str] = (),
-    mining: MiningRules | None = None,
-    learning: LearningRules | None = None,
-) -> Round:
+    mining: MiningConfig | None = None,
+    learning: LearningConfig | None = None,
+) -> EvolutionReport:
     """Make one round.
 
     Proposals are looked at one after another, each against the library as it is by then: when one
@@ -136,7 +301,7 @@ async def evolve(
     decided = {name for name, one in known.items() if not one.is_open}
     moved = [one for name, one in now.items() if name not in decided]
     considered = [await _considered(manager, one, known, compare, rules) for one in moved]
-    return Round(
+    return EvolutionReport(
         before=before.version,
         after=manager.refresh().version,
         looked_at=_looked_at(seen, profile),
@@ -291,8 +456,8 @@ async def _considered(
     record: ProposalRecord,
     known: Mapping[str, ProposalRecord],
     compare: Compare | None,
-    rules: GateRules,
-) -> Considered:
+    rules: GateConfig,
+) -> ProposalOutcome:
     """Bring a proposal on by a stage, a new one or one that waited."""
     before = known.get(record.proposal_id)
     report, why = None, record.last_word
@@ -300,9 +465,9 @@ async def _considered(
         report = await _compared(manager, record, compare, rules)
         manager.assess(record.proposal_id, [report])
     if record.is_open:
-        advanced: Sequence[Advance] = await manager.advance_async(record.proposal_id)
+        advanced = await manager.advance_async(record.proposal_id)
         why = advanced[0].why
-    return Considered(
+    return ProposalOutcome(
         record=manager.ledger.proposals[record.proposal_id],
         report=report,
         why=why,
@@ -312,7 +477,7 @@ async def _considered(
 
 
 async def _compared(
-    manager: ToolManager, record: ProposalRecord, compare: Compare, rules: GateRules
+    manager: ToolManager, record: ProposalRecord, compare: Compare, rules: GateConfig
 ) -> GateReport:
     control = manager.library
     candidate = record.candidate
@@ -322,7 +487,7 @@ async def _compared(
     reason = _refused_gold(record, control, candidate, compare)
     if reason:
         return GateReport(gate=OFFLINE, decision="fail", reason=reason)
-    changed = overlaid(control, {record.tool_name: candidate})
+    changed = with_overrides(control, {record.tool_name: candidate})
     pairs = await compare(record.tool_name, control, changed)
     place = manager.ledger.place_of(record.proposal_id)
     elond = Elond(opened=place.number - 1, promoted=place.discoveries)

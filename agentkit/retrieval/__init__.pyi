@@ -1,31 +1,19 @@
 from .cards import (
     card as card,
-)
-from .cards import (
     schema_text as schema_text,
 )
 from .cascade import (
     CascadeRetriever as CascadeRetriever,
-)
-from .cascade import (
     default_retriever as default_retriever,
-)
-from .cascade import (
     default_stages as default_stages,
 )
 from .embedders import (
     Embedder as Embedder,
-)
-from .embedders import (
     FunctionEmbedder as FunctionEmbedder,
-)
-from .embedders import (
     as_embedder as as_embedder,
 )
 from .features import (
     GraphFeatures as GraphFeatures,
-)
-from .features import (
     graph_features as graph_features,
 )
 from .goals import SubGoal as SubGoal
@@ -34,44 +22,26 @@ from .index.config import IndexConfig as IndexConfig
 from .index.examples import ExampleChannel as ExampleChannel
 from .index.lexical import (
     FieldLengths as FieldLengths,
-)
-from .index.lexical import (
     FieldWeights as FieldWeights,
-)
-from .index.lexical import (
     LexicalChannel as LexicalChannel,
 )
 from .index.signatures import SignatureChannel as SignatureChannel
 from .index.tool_index import ToolIndex as ToolIndex
 from .index.vectors import VectorChannel as VectorChannel
 from .mentions import NameIndex as NameIndex
-from .paper.conditions import ConditionJudge as ConditionJudge
-from .paper.judge import ModelJudge as ModelJudge
 from .planner import (
     ModelPlanner as ModelPlanner,
-)
-from .planner import (
     Plan as Plan,
-)
-from .planner import (
     Planner as Planner,
-)
-from .planner import (
     identity_plan as identity_plan,
 )
 from .rankers import (
     Ranker as Ranker,
-)
-from .rankers import (
     Ranking as Ranking,
 )
 from .retriever import (
     Hit as Hit,
-)
-from .retriever import (
     Retrieval as Retrieval,
-)
-from .retriever import (
     Retriever as Retriever,
 )
 from .stages.abstraction import Abstraction as Abstraction
@@ -84,47 +54,19 @@ from .stages.near_duplicates import NearDuplicates as NearDuplicates
 from .stages.references import References as References
 from .stages.signature import (
     Signature as Signature,
-)
-from .stages.signature import (
     TypeScoring as TypeScoring,
 )
 from .stages.specification import (
     Judgement as Judgement,
-)
-from .stages.specification import (
     Specification as Specification,
-)
-from .stages.specification import (
     SpecificationJudge as SpecificationJudge,
 )
 from .survivors import (
     Stage as Stage,
-)
-from .survivors import (
     Survivors as Survivors,
 )
 from .tokens import (
     TokenCounter as TokenCounter,
-)
-from .tokens import (
     estimate_tokens as estimate_tokens,
-)
-from .typed_dag import (
-    Cascade as Cascade,
-)
-from .typed_dag import (
-    Level as Level,
-)
-from .typed_dag import (
-    TypedDagRetriever as TypedDagRetriever,
-)
-from .typed_dag import (
-    paper_stages as paper_stages,
-)
-from .variants.registry import (
-    VARIANTS as VARIANTS,
-)
-from .variants.registry import (
-    variant as variant,
 )
 from .word_vectors import StaticEmbedder as StaticEmbedder

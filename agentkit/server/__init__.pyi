@@ -3,7 +3,5 @@ from .keys import Keys as Keys
 from .limits import ServerLimits as ServerLimits
 from .running import (
     serve as serve,
-)
-from .running import (
     serving as serving,
 )

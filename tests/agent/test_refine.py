@@ -6,8 +6,7 @@ import asyncio
 import itertools
 from dataclasses import replace
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, ToolDefinition, tool
 from agentkit.agent.refine import REFINE_PROMPT, RefineSettings, refine

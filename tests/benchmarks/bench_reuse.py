@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from agentkit.evolution.gates import Elond, one_sided_mid_p
+from agentkit.evolution.gate_statistics import Elond
+from agentkit.evolution.gates import one_sided_mid_p
 
 RIGHT, DIFFER, KEPT = 0.6, 0.2, 0.8
 """Share of tasks done right; on which a candidate differs; of which a variation stays as it was."""

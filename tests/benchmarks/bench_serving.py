@@ -19,9 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentkit import Agent, ToolDefinition, open_store
-from agentkit.evolution.proposals.proposal import Proposal
-from agentkit.evolution.serving import CanaryRouter, LedgerWatch, ShadowLimits, ShadowRunner
-from agentkit.library.chain import EventDraft, chained
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch
+from agentkit.evolution.shadow import ShadowLimits, ShadowRunner
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange, Store
 from agentkit.testing import FunctionModel

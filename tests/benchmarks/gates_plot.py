@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit.evolution.gates import chance_to_pass
+from agentkit.evolution.gate_statistics import chance_to_pass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from agentkit.composites.effects import join_effects
+from agentkit.composites.source import join_effects
 from agentkit.tools.definition import Effects
 
 DECLARED = st.sampled_from([True, False, None])

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.store_conformance import ServedStoreConformance
 
-from agentkit.testing import StoreConformance
 from agentkit.testing.conformance.formats import EditDefinitions
 from agentkit.testing.conformance.tools import ToolStoreConformance
 
 
-class TestDirectoryStore(StoreConformance):
+class TestDirectoryStore(ServedStoreConformance):
     """A folder: everything applies."""
 
     @pytest.fixture

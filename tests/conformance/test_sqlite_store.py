@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.store_conformance import ServedStoreConformance
 
 from agentkit import open_store
 from agentkit.library.opening import file_of
-from agentkit.testing import StoreConformance
 from agentkit.testing.conformance.formats import EditDefinitions
 
 OLDEST_SHAPE = """
@@ -43,7 +43,7 @@ INSERT INTO revisions VALUES (1, 'ping', 'DIGEST', '{"kind":"function"}', 1, 0);
 PING = "22bbda25fb5f9a911dc33e59955a7724fe19e8fb89049681a86549142a6314a6"
 
 
-class TestSQLiteStore(StoreConformance):
+class TestSQLiteStore(ServedStoreConformance):
     """A file store: everything applies."""
 
     @pytest.fixture

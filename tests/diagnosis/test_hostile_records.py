@@ -6,8 +6,7 @@ import json
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.diagnosis import FailureProfile, diagnose, dominant, label_distribution

@@ -6,8 +6,7 @@ import itertools
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.diagnosis import PRECEDENCE, describe_failure, dominant
 from agentkit.diagnosis.labels import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from agentkit.evolution import RejectionCode
-from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insert_outcomes import InsertPolicy
 
 PAGE = (Path(__file__).parents[2] / "docs" / "insert-tool.md").read_text(encoding="utf-8")
 
@@ -25,4 +25,4 @@ def test_every_policy_field_that_the_page_names_exists():
     known = {field.name for field in fields(InsertPolicy)}
     named = set(re.findall(r"InsertPolicy[.(](\w+)", PAGE))
     assert named <= known
-    assert {"least_agreements", "description_similarity", "mappings", "tolerance"} <= known
+    assert {"min_agreements", "description_similarity", "mappings", "tolerance"} <= known

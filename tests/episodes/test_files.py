@@ -10,8 +10,7 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode
 from agentkit.episodes import Diagnosis, Turn, Verdict

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.episodes import Diagnosis, Episode, Turn, Verdict
 from agentkit.episodes.late_verdicts import is_late_verdict, with_late_verdicts

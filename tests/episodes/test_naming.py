@@ -22,10 +22,10 @@ from agentkit.episodes import (
     Verdict,
 )
 from agentkit.episodes.naming import in_library_names
-from agentkit.evaluation.doctor.usage import usage_of
-from agentkit.evolution.learning.uses import uses_of
-from agentkit.evolution.mining.sources import trajectories_of
-from agentkit.evolution.proposals.composites.proposer import propose_composites
+from agentkit.evaluation.doctor.catalogue import usage_of
+from agentkit.evolution.proposers.composites import propose_composites
+from agentkit.evolution.trajectories import trajectories_of
+from agentkit.evolution.usage import uses_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel
 

@@ -10,8 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Library, Tool, ToolDefinition, open_store
 from agentkit.diagnosis import FailureProfile, diagnose
@@ -31,9 +30,10 @@ from agentkit.evaluation import (
     Task,
     TextAnswer,
     UserTurn,
+    episodes_of_run,
+    evaluate,
 )
 from agentkit.evaluation.results import report_html, report_markdown, summarise
-from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evaluation.verifiers import AllOf, Scene, verifier_for
 from agentkit.library import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult

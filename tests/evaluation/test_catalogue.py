@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.evaluation.catalogue import import_catalogue
+from agentkit.evaluation.task import import_catalogue
 from agentkit.library import LibraryChange
 from agentkit.library.opening import open_store
 from agentkit.tools.definition import ToolDefinition

@@ -2,11 +2,9 @@
 
 from collections import Counter
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from agentkit.evaluation.sampling import stratified
-from agentkit.evaluation.task import Task
+from agentkit.evaluation.task import Task, stratified
 
 counts = st.dictionaries(st.sampled_from("abcde"), st.integers(1, 12), min_size=1)
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.composites.codec import program_to_json
 from agentkit.composites.parser import parse
-from agentkit.evolution.insertion.agreement import agree
-from agentkit.evolution.insertion.bodies import normal_form, passed_on
-from agentkit.evolution.insertion.index import ToolIndex
-from agentkit.evolution.insertion.probes import probes
-from agentkit.evolution.insertion.signatures import (
+from agentkit.evolution.dry_run import agree, probes
+from agentkit.evolution.duplicates import (
+    ToolIndex,
     forced_mapping,
     mappings,
+    normal_form,
+    passed_on,
     signature_key,
     type_key,
 )

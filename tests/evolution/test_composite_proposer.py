@@ -8,7 +8,7 @@ from agentkit.composites.language import BUILTINS
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import ModelTimeoutError, UsageError
 from agentkit.evolution import Added, propose_composites
-from agentkit.evolution.proposals.composites.prompt import code_blocks, python_type
+from agentkit.evolution.proposers.composites import code_blocks, python_type
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library

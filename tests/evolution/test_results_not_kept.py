@@ -9,7 +9,7 @@ import pytest
 
 from agentkit import ToolDefinition, tool
 from agentkit.evolution import Added, Merged, Rejected
-from agentkit.evolution.insertion.stubs import MissingStub, stub, with_examples
+from agentkit.evolution.dry_run import MissingStub, stub, with_examples
 from agentkit.tools.definition import Effects, Example
 
 ASKED = Example(arguments={"city": "Rome"}, query="Will it rain in Rome?", is_whole=False)

@@ -8,12 +8,19 @@ from dataclasses import replace
 import pytest
 
 from agentkit import ModelRetry, open_store, tool
-from agentkit.evaluation import Benchmark, ExactCalls, GoldCall, Task, with_tools
+from agentkit.evaluation import (
+    Benchmark,
+    ExactCalls,
+    GoldCall,
+    Task,
+    episodes_of_run,
+    evaluate,
+    with_tools,
+)
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.round import evolve
 from agentkit.evolution.validation import ProposedChange
 from agentkit.evolution.validation.validate import validate

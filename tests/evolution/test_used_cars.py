@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from agentkit import open_store
-from agentkit.evaluation import with_tools
-from agentkit.evaluation.benchmarks import load_tasks
+from agentkit.evaluation import episodes_of_run, evaluate, load_tasks, with_tools
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
+from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.round import evolve
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.testing import FunctionModel
 from agentkit.tools.rules import OneOf
 

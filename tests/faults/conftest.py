@@ -16,9 +16,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from support.tcp_proxy import TcpProxy
 
 from agentkit.testing.local_server import LocalServer, ServerError
-from agentkit.testing.tcp_proxy import TcpProxy
 
 FILE_STORES: dict[str, Callable[[Path], str]] = {
     "sqlite": lambda folder: f"sqlite:///{folder / 'store.db'}",

@@ -22,7 +22,7 @@ from pathlib import Path
 import aiohttp
 
 from agentkit.messages import ToolCall
-from agentkit.testing.provider_server import ProviderServer
+from agentkit.testing.model_server import ProviderServer
 from agentkit.testing.server_steps import (
     ErrorStatus,
     HalfStream,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from support.store_killer import kill_writers
 
 from agentkit.testing.store_fixtures import fault_runs
-from agentkit.testing.store_killer import kill_writers
 
 pytestmark = [
     pytest.mark.faults,

@@ -10,8 +10,8 @@ import pytest
 
 from agentkit import open_store
 from agentkit.errors import StoreUnavailableError
+from agentkit.testing.conformance.races import Racer, race_faults
 from agentkit.testing.store_fixtures import fault_seconds
-from agentkit.testing.store_race import Racer, race_faults
 
 pytestmark = pytest.mark.faults
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from threading import Barrier
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.library import LibraryChange

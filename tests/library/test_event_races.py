@@ -7,10 +7,11 @@ import signal
 from contextlib import closing
 
 import pytest
+from support.store_killer import kill_writers
+from support.store_race import run_race
 
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.testing.store_killer import kill_writers
-from agentkit.testing.store_race import race_faults, run_race
+from agentkit.testing.conformance.races import race_faults
 
 PROPOSALS = 500
 WRITERS = 4

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.library.digest_lines import DIGEST_LINES
+from agentkit.library.library import DIGEST_LINES
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Description
 

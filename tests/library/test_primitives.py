@@ -9,11 +9,9 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
-from agentkit.composites.contracts import Conditions
-from agentkit.composites.expressions import Expression
+from agentkit.composites.contracts import Conditions, Expression
 from agentkit.errors import CompositeRunError, ModelRetry
 from agentkit.testing import primitive_library
 from agentkit.tools.validation import validate_arguments

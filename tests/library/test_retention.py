@@ -8,15 +8,14 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
 from agentkit.library import EpisodeFilter, LibraryChange
-from agentkit.library.abilities import (
+from agentkit.library.capabilities import (
     BatchAppending,
     EpisodeVolume,
     Pruning,

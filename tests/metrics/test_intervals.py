@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.metrics import Observation, bootstrap_interval, wilson_interval

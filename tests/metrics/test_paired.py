@@ -6,8 +6,7 @@ from fractions import Fraction
 from math import comb
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.metrics import PairedOutcome, compare_paired, mcnemar_mid_p

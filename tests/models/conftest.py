@@ -14,7 +14,7 @@ from agentkit.messages import UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
-from agentkit.testing.faulty_server import FaultyServer
+from agentkit.testing.model_server import FaultyServer
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,7 @@
 """Calls are found in whatever text a model wrote, and nothing else is taken for one."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.models.call_parser import MAX_TEXT, parse_calls
 from agentkit.tools.definition import ToolDefinition

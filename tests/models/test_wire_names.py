@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 import re
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from agentkit.models.wire.names import WireNames
+from agentkit.models.wire import WireNames
 
 names = st.one_of(
     st.text(min_size=1, max_size=80),

@@ -6,8 +6,7 @@ import json
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.retrieval import card, estimate_tokens, schema_text

@@ -19,13 +19,13 @@ import re
 import zlib
 from dataclasses import replace
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.retrieval import CascadeRetriever, Lexical, TypedDagRetriever, default_stages
+from agentkit.retrieval import CascadeRetriever, Lexical, default_stages
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Example, Specification
+from agentkit_bench import TypedDagRetriever
 
 WORDS = ("rocket", "weather", "loan", "mail", "find", "fuel", "price", "天气")
 ALL = 10**9

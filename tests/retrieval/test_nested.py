@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval import (
@@ -23,7 +22,7 @@ from agentkit.retrieval import (
     Survivors,
 )
 from agentkit.tools import definition as tools
-from agentkit.tools.signature import slot_of_value
+from agentkit.tools.types.fit import slot_of_value
 
 WORDS = ("rocket", "weather", "loan", "mail", "find the fuel", "天气")
 STAGES = (

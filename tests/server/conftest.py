@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+from support.app_stage import AppStage
 
 from agentkit import Agent, open_store, tool
 from agentkit.library.memory import MemoryStore
@@ -19,7 +20,6 @@ from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.server import Keys, create_app, serving
 from agentkit.testing import FunctionModel
-from agentkit.testing.app_stage import AppStage
 from agentkit.tools import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -218,7 +218,7 @@ def no_tls():
 PLUGIN = '''
 import asyncio
 from agentkit.testing import FunctionModel
-from agentkit.testing.app_stage import AppStage
+from support.app_stage import AppStage
 
 async def answer(request):
     """Takes as long as the message says."""

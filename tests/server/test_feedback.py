@@ -10,9 +10,10 @@ import pytest
 from agentkit import Episode, Library
 from agentkit.episodes import Verdict
 from agentkit.episodes.late_verdicts import with_late_verdicts
-from agentkit.evolution.lifecycle.sources import source_texts
-from agentkit.evolution.proposals.evidence.observed import observed
-from agentkit.evolution.serving import feedback_on, judged
+from agentkit.evolution.checker import source_texts
+from agentkit.evolution.feedback import feedback_on
+from agentkit.evolution.observers import judged
+from agentkit.evolution.proposers.observed import observed
 
 KEY = "sk-0123456789abcdef"
 OTHER_KEY = "sk-fedcba9876543210"

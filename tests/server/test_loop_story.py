@@ -17,8 +17,8 @@ from openai import OpenAI
 from agentkit import open_store
 from agentkit.cli.main import main
 from agentkit.evolution import ToolManager
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.serving import feedback_on
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.feedback import feedback_on
 from agentkit.library import Author
 
 PERSON = Author(kind="person", name="ada")

@@ -9,10 +9,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.store_killer import KilledWriterError, kill_writers
+from support.store_race import run_race
 
 from agentkit import open_store
-from agentkit.testing.store_killer import KilledWriterError, kill_writers
-from agentkit.testing.store_race import race_faults, run_race
+from agentkit.testing.conformance.races import race_faults
 
 pytestmark = pytest.mark.long  # starts a pytest of its own for each
 

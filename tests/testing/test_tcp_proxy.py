@@ -8,8 +8,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-
-from agentkit.testing.tcp_proxy import TcpProxy
+from support.tcp_proxy import TcpProxy
 
 
 class Echo(socketserver.StreamRequestHandler):

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from agentkit.tools.canonical import canonical_json, is_json
 

@@ -6,8 +6,7 @@ import copy
 import sys
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.tools.coercion import coerce
 from agentkit.tools.fit import fits

@@ -10,8 +10,7 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypedDict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, TypeAdapter
 

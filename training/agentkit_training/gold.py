@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.evaluation import AllowedCalls, Benchmark, ExactCalls, GoldCall, NoCall, Task
-from agentkit.evaluation.benchmarks.expectation_forms import expectations_to_json
+from agentkit.evaluation.expectation_forms import expectations_to_json
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls

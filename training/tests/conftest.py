@@ -12,8 +12,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from agentkit import tool
-from agentkit.evaluation import Benchmark, ExactCalls, GoldCall, Task
-from agentkit.evaluation import with_tools as environment_of
+from agentkit.evaluation import Benchmark, ExactCalls, GoldCall, Task, with_tools as environment_of
 from agentkit_training import Policy, tiny_policy
 
 torch.set_num_threads(1)  # several test processes share the machine

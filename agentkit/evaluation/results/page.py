@@ -1,23 +1,24 @@
-"""A report as one HTML file: no network, no script, light and dark."""
+"""Reports and comparisons as one self-contained HTML file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from types import MappingProxyType
 from typing import TypeAlias
 
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import FailureLabel
-from agentkit.evaluation.results.examples import Example, Finding
-from agentkit.evaluation.results.markup import Child, Markup, element, joined
-from agentkit.evaluation.results.plots import histogram, stacked_bar, whisker_bar
-from agentkit.evaluation.results.records import EvaluationReport
+from agentkit.evaluation.results.comparison import Comparison
+from agentkit.evaluation.results.records import Distribution, EvaluationReport
+from agentkit.evaluation.results.rows import Example, Finding
 from agentkit.evaluation.results.style import STYLE
 from agentkit.evaluation.results.tables import (
     WORST,
     Table,
     category_table,
+    comparison_table,
     confusion_table,
     finding_table,
     headline,
@@ -26,18 +27,209 @@ from agentkit.evaluation.results.tables import (
     label_table,
     left_out_table,
     metric_table,
+    notes,
     parameter_table,
     pass_table,
     recovery_table,
     refine_table,
+    setting_table,
     settings_table,
     spread_table,
     stop_table,
+    task_table,
     tool_table,
     used_labels,
+    verdict_line,
 )
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import LABELS, label_name, notes, seconds, whole
+from agentkit.evaluation.results.texts import (
+    LABELS,
+    interval,
+    label_name,
+    percent,
+    points,
+    seconds,
+    shown,
+    whole,
+)
+from agentkit.metrics.intervals import Interval
+
+_VOID = frozenset({"meta", "br"})
+
+
+class Markup(str):
+    """Text that is HTML already. Only ``element`` and constants of this package make it."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = "str | Markup | Iterable[Child]"
+
+
+def element(name: str, /, *children: Child, **attributes: str | float | None) -> Markup:
+    """An element; children and attributes are escaped unless they are ``Markup``.
+
+    Args:
+        name: The tag.
+        children: What it holds: texts, elements, or sequences of these.
+        attributes: Its attributes; ``class_`` is ``class``, other underscores are hyphens, None
+            leaves one out.
+    """
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_attribute(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{told}>")
+    return Markup(f"<{name}{told}>{joined(children)}</{name}>")
+
+
+def joined(children: Child) -> Markup:
+    """Children one after the other, escaped unless they are ``Markup``."""
+    if isinstance(children, Markup):
+        return children
+    if isinstance(children, str):
+        return Markup(escape(children))
+    return Markup("".join(joined(child) for child in children))
+
+
+def _attribute(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+_WIDTH = 200.0
+_HEIGHT = 18.0
+_PLOT_WIDTH = 480.0
+_PLOT_HEIGHT = 110.0
+
+
+def whisker_bar(share: Interval | None) -> Markup:
+    """A share of 0 to 1 as a bar with the interval as a whisker; an empty track for None."""
+    parts = [_rect(0, _WIDTH, "track")]
+    told = "no attempts"
+    if share is not None:
+        low, high = share.low * _WIDTH, share.high * _WIDTH
+        told = f"{percent(share.value)}, interval {interval(share)}"
+        parts += [
+            _rect(0, share.value * _WIDTH, "fill"),
+            _line(low, _HEIGHT / 2, high, _HEIGHT / 2),
+            *(_line(end, 4, end, _HEIGHT - 4) for end in (low, high)),
+        ]
+    return _picture(told, parts)
+
+
+def difference_bar(difference: Interval, reach: float) -> Markup:
+    """A difference of shares as a bar to the left or right of zero, with its interval.
+
+    Args:
+        difference: The difference.
+        reach: The difference at either end of the bar.
+    """
+    half = _WIDTH / 2
+
+    def at(value: float) -> float:
+        return half + max(-1.0, min(1.0, value / reach)) * half
+
+    value, low, high = at(difference.value), at(difference.low), at(difference.high)
+    told = (
+        f"{points(difference.value)} points, interval {points(difference.low)} to "
+        f"{points(difference.high)}"
+    )
+    parts = [
+        _rect(0, _WIDTH, "track"),
+        _rect(min(half, value), abs(value - half), "fill"),
+        _line(half, 0, half, _HEIGHT),
+        _line(low, _HEIGHT / 2, high, _HEIGHT / 2),
+        *(_line(end, 4, end, _HEIGHT - 4) for end in (low, high)),
+    ]
+    return _picture(told, parts)
+
+
+def stacked_bar(counts: Mapping[FailureLabel, int], whole: int) -> Markup:
+    """Counts by label as segments of a bar.
+
+    Args:
+        counts: How many, by label, in the order of the segments.
+        whole: The count that fills the bar.
+    """
+    parts = [_rect(0, _WIDTH, "track")]
+    at = 0.0
+    for label, count in counts.items():
+        width = _WIDTH * count / max(1, whole)
+        title = element("title", f"{label_name(label)}: {count:,}")
+        parts.append(_rect(at, width, f"segment {label}", title))
+        at += width
+    told = ", ".join(f"{label_name(label)} {count:,}" for label, count in counts.items())
+    return _picture(told or "none", parts)
+
+
+def histogram(title: str, spread: Distribution, text: Callable[[float], str]) -> Markup:
+    """A histogram, with the median and the 90 % quantile in words below.
+
+    Args:
+        title: What is counted.
+        spread: The numbers.
+        text: How one of them is written.
+    """
+    step = _PLOT_WIDTH / max(1, len(spread.bins))
+    most = max((one.count for one in spread.bins), default=1)
+    parts: list[Markup] = []
+    for at, one in enumerate(spread.bins):
+        tall = _PLOT_HEIGHT * one.count / most
+        reach = f"from {text(one.start)}" + ("" if one.end is None else f" to {text(one.end)}")
+        parts.append(
+            element(
+                "rect",
+                element("title", f"{reach}: {one.count:,}"),
+                x=at * step + 1,
+                y=_PLOT_HEIGHT - tall,
+                width=max(1.0, step - 2),
+                height=tall,
+                class_="fill" if one.end is not None else "fill tail",
+            )
+        )
+    parts.append(_line(0, _PLOT_HEIGHT, _PLOT_WIDTH, _PLOT_HEIGHT))
+    parts += _ticks([text(one.start) for one in spread.bins], step)
+    told = f"{title}: median {text(spread.median)}, nine in ten up to {text(spread.p90)}"
+    svg = element(
+        "svg",
+        parts,
+        viewBox=f"-2 0 {_PLOT_WIDTH + 4:g} {_PLOT_HEIGHT + 22:g}",
+        class_="histogram",
+        role="img",
+        aria_label=told,
+    )
+    return element("figure", svg, element("figcaption", told))
+
+
+def _ticks(starts: Sequence[str], step: float) -> Iterator[Markup]:
+    """The start of every bar, or of every second or fourth where there are many."""
+    stride = 1 + len(starts) // 6
+    for at in range(0, len(starts), stride):
+        yield element("text", starts[at], x=at * step, y=_PLOT_HEIGHT + 16, class_="tick")
+
+
+def _picture(told: str, parts: Iterable[Markup]) -> Markup:
+    return element(
+        "svg",
+        parts,
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+        preserveAspectRatio="none",
+        class_="bar",
+        role="img",
+        aria_label=told,
+    )
+
+
+def _rect(x: float, width: float, class_: str, *children: Markup) -> Markup:
+    return element(
+        "rect", *children, x=x, y=2, width=max(0.0, width), height=_HEIGHT - 4, class_=class_
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> Markup:
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_="line")
+
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """What a browser may load for the page: nothing. A script would not run either."""
@@ -399,4 +591,37 @@ def _command(command: str) -> Markup:
         return Markup()
     return joined(
         (element("h3", "How to repeat"), element("pre", element("code", command), tabindex="0"))
+    )
+
+
+_LEAST_REACH = 0.1
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """A comparison as one self-contained HTML page.
+
+    Args:
+        comparison: The comparison.
+    """
+    title = f"Evaluations {shown(comparison.a, 80)} and {shown(comparison.b, 80)}"
+    table = comparison_table(comparison)
+    groups = [*comparison.categories, comparison.total][: len(table.rows)]
+    reach = max(
+        _LEAST_REACH,
+        *(abs(end) for one in groups for end in (one.difference.low, one.difference.high)),
+    )
+    bars = [difference_bar(group.difference, reach) for group in groups]
+    scale = f"{-100 * reach:.0f} to {100 * reach:+.0f} points"
+    warnings = [element("li", shown(warning)) for warning in comparison.warnings]
+    return page_html(
+        title,
+        (
+            element("h1", title),
+            element("p", shown(comparison.benchmark), class_="soft"),
+            element("p", verdict_line(comparison)),
+            element("ul", warnings, class_="notes") if warnings else "",
+            table_html(table, heading="h2", extra={scale: bars}, at_end=False, last="all"),
+            table_html(setting_table(comparison), heading="h2"),
+            table_html(task_table(comparison), heading="h2"),
+        ),
     )

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agentkit.episodes import EvidenceKind, FailureLabel, Fault, RecoveryOutcome, StopReason
-from agentkit.evaluation.results.examples import Example
+from agentkit.evaluation.results.rows import Example
 from agentkit.messages import FailureKind, JsonObject, Usage
 from agentkit.metrics.intervals import Interval, wilson_interval
 

@@ -1,4 +1,4 @@
-"""A report as tables of text, which Markdown, HTML and the terminal all show."""
+"""Reports and comparisons as tables of text, which Markdown, HTML and the terminal all show."""
 
 from __future__ import annotations
 
@@ -9,18 +9,50 @@ from typing import Literal
 
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import FailureLabel
+from agentkit.evaluation.results.comparison import Comparison, GroupComparison
+from agentkit.evaluation.results.counting import FEWEST_DRAWN
 from agentkit.evaluation.results.records import Distribution, EvaluationReport, GroupReport
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import (
+from agentkit.evaluation.results.texts import (
     LABELS,
     dollars,
     interval,
     label_name,
+    many,
     percent,
+    points,
     seconds,
     share,
+    shown,
     whole,
 )
+
+
+def notes(report: EvaluationReport) -> tuple[str, ...]:
+    """What a reader has to know before the numbers, in sentences; empty for a sound, whole run."""
+    total, told = report.total, []
+    if report.planned is not None and report.finished < report.planned:
+        told.append(f"Finished: {report.finished:,} of {report.planned:,} planned attempts.")
+    if total.unfinished:
+        told.append(f"Begun and not finished: {many(total.unfinished, 'attempt')}.")
+    if total.faults:
+        what = ", ".join(many(n, label_name(fault)) for fault, n in total.faults.items())
+        told.append(f"In no number, because the reference or the verifier is broken: {what}.")
+    if total.unjudged:
+        told.append(f"In no number, because nobody judged: {many(total.unjudged, 'attempt')}.")
+    if total.errors:
+        told.append(f"The model failed in {many(total.errors, 'attempt')}; these count.")
+    if report.mixed:
+        told.append(f"Settings that are not the same in all episodes: {', '.join(report.mixed)}.")
+    if report.repeated:
+        told.append(
+            f"In no number, because it repeats another: {many(report.repeated, 'attempt')}."
+        )
+    if report.strangers:
+        told.append(f"In no number, because no task is named: {many(report.strangers, 'episode')}.")
+    if report.undiagnosed:
+        told.append(f"Judged and not diagnosed: {many(report.undiagnosed, 'episode')}.")
+    return tuple(told)
+
 
 WORST = 25
 """Rows of the tables of tools, parameters and mix-ups."""
@@ -484,3 +516,113 @@ def detail_tables(report: EvaluationReport) -> Iterable[Table]:
         left_out_table(report),
     )
     return (table for table in tables if table.rows)
+
+
+MOST_TASKS = 20
+_NAME = 60
+_HEADING = 24
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Accuracy of both runs by category, with the difference."""
+    rows = [_row(shown(group.name, _NAME), group) for group in comparison.categories]
+    if len(rows) != 1:
+        rows.append(_row("all", comparison.total))
+    return Table(
+        title="Accuracy on the tasks of both",
+        columns=(
+            ("category", "left"),
+            ("tasks", "right"),
+            (shown(comparison.a, _HEADING) or "a", "right"),
+            (shown(comparison.b, _HEADING) or "b", "right"),
+            ("difference", "right"),
+            ("95% interval", "right"),
+            ("gained", "right"),
+            ("lost", "right"),
+            ("p", "right"),
+            ("tokens", "right"),
+        ),
+        rows=tuple(rows),
+        note="Difference: in percentage points; its interval is that of a paired bootstrap over "
+        f"tasks, below {FEWEST_DRAWN} tasks that of Agresti and Min. p: McNemar's mid-p, for "
+        "categories adjusted for their number (Holm). Tokens: of the second run for each of the "
+        "first.",
+    )
+
+
+def _row(name: str, group: GroupComparison) -> tuple[str, ...]:
+    difference = group.difference
+    return (
+        name,
+        whole(group.tasks),
+        percent(group.a),
+        percent(group.b),
+        points(difference.value),
+        f"{points(difference.low)} to {points(difference.high)}",
+        whole(len(group.gained)),
+        whole(len(group.lost)),
+        p_text(group.p_adjusted),
+        ratio_text(group.tokens_ratio),
+    )
+
+
+def p_text(p_value: float) -> str:
+    """A p-value with as many digits as matter."""
+    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """A ratio: ``1.62x``; a dash where there is none."""
+    return "-" if ratio is None else f"{ratio:.2f}x"
+
+
+def setting_table(comparison: Comparison) -> Table:
+    """Settings in which the runs differ."""
+    return Table(
+        title="What differs",
+        columns=(
+            ("setting", "left"),
+            (shown(comparison.a, _HEADING) or "a", "left"),
+            (shown(comparison.b, _HEADING) or "b", "left"),
+        ),
+        rows=tuple(
+            (shown(one.name, _NAME), one.a or "(not set)", one.b or "(not set)")
+            for one in comparison.differences
+        ),
+    )
+
+
+def task_table(comparison: Comparison) -> Table:
+    """Ids of the tasks that changed, and of those that only one run has."""
+    return Table(
+        title="Tasks",
+        columns=(("what", "left"), ("tasks", "right"), ("which", "left")),
+        rows=tuple(_task_rows(comparison)),
+    )
+
+
+def _task_rows(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
+    kinds = {
+        "gained": comparison.total.gained,
+        "lost": comparison.total.lost,
+        f"only in {shown(comparison.a, _NAME)}": comparison.only_a,
+        f"only in {shown(comparison.b, _NAME)}": comparison.only_b,
+    }
+    for name, tasks in kinds.items():
+        if tasks:
+            told = ", ".join(shown(task, _NAME) for task in tasks[:MOST_TASKS])
+            more = len(tasks) - MOST_TASKS
+            yield name, whole(len(tasks)), f"{told} and {more:,} more" if more > 0 else told
+
+
+def verdict_line(comparison: Comparison) -> str:
+    """The outcome in a sentence."""
+    total, difference = comparison.total, comparison.total.difference
+    holds_zero = difference.low <= 0 <= difference.high
+    a, b = shown(comparison.a, _NAME), shown(comparison.b, _NAME)
+    return (
+        f"Of {total.tasks:,} tasks that both answered, {a} passes {percent(total.a)} and {b} "
+        f"{percent(total.b)}: {points(difference.value)} points. The 95% interval, "
+        f"{points(difference.low)} to {points(difference.high)}, "
+        f"{'includes' if holds_zero else 'does not include'} zero."
+    )

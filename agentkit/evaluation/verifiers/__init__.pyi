@@ -1,57 +1,39 @@
-from .allowed_calls import AllowedCallsVerifier as AllowedCallsVerifier
-from .answer_shape import (
+from .answers import (
+    AllOf as AllOf,
+    AnyOf as AnyOf,
+    FunctionVerifier as FunctionVerifier,
     PatternVerifier as PatternVerifier,
-)
-from .answer_shape import (
     SchemaVerifier as SchemaVerifier,
+    TextAnswerVerifier as TextAnswerVerifier,
 )
-from .any_call import (
+from .calls import (
+    AllowedCallsVerifier as AllowedCallsVerifier,
     AnyCallVerifier as AnyCallVerifier,
-)
-from .any_call import (
+    ExactCallsVerifier as ExactCallsVerifier,
     NoCallVerifier as NoCallVerifier,
 )
-from .code_reading import code_readings as code_readings
-from .combining import (
-    AllOf as AllOf,
-)
-from .combining import (
-    AnyOf as AnyOf,
-)
-from .data_flow_verifier import DataFlowVerifier as DataFlowVerifier
-from .exact_calls import ExactCallsVerifier as ExactCallsVerifier
-from .final_state import FinalStateVerifier as FinalStateVerifier
-from .functions import FunctionVerifier as FunctionVerifier
-from .guard import guarded as guarded
+from .data_flow import DataFlowVerifier as DataFlowVerifier
 from .making import (
     Scene as Scene,
-)
-from .making import (
     verifier_for as verifier_for,
 )
-from .number_answer import NumberAnswerVerifier as NumberAnswerVerifier
-from .numbers_in_text import (
+from .numbers import (
+    NumberAnswerVerifier as NumberAnswerVerifier,
     NumberInText as NumberInText,
-)
-from .numbers_in_text import (
     final_number as final_number,
-)
-from .numbers_in_text import (
     read_number as read_number,
 )
-from .python_tests import PythonTestsVerifier as PythonTestsVerifier
-from .rubric_judge import RubricVerifier as RubricVerifier
-from .sandbox.limits import CodeLimits as CodeLimits
-from .sandbox.running import (
+from .python_tests import (
+    CodeLimits as CodeLimits,
     CodeRun as CodeRun,
-)
-from .sandbox.running import (
+    PythonTestsVerifier as PythonTestsVerifier,
+    code_readings as code_readings,
     run_tests as run_tests,
 )
+from .rubric import RubricVerifier as RubricVerifier
 from .state import (
+    FinalStateVerifier as FinalStateVerifier,
     StateDifference as StateDifference,
-)
-from .state import (
     state_differences as state_differences,
 )
-from .text_answer import TextAnswerVerifier as TextAnswerVerifier
+from .verdicts import guarded as guarded

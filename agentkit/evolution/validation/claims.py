@@ -329,7 +329,7 @@ class _Text:
             is_kept = 2 * sum(cut in self._own for cut in cuts) >= len(cuts)
             if asks or not sentence.isascii() or (is_kept and self._edit.kind == "summary"):
                 continue
-            if not any(cut in self._words and cut not in GRAMMAR for cut in cuts):
+            if not any(cut in self._words and cut not in FORMAL for cut in cuts):
                 yield "nothing of the tool"
         talk = stems_of(self._text) & word_stems("requests") - self._words
         yield from (f"talk {cut}" for cut in sorted(talk))

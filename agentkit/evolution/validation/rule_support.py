@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.evolution.proposals.evidence.rule_of import described_rules, rule_key
+from agentkit.evolution.proposers.observed import described_rules, rule_key
 from agentkit.evolution.validation.origins import TRUSTED
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.texts import rules_of

@@ -21,7 +21,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any, Literal, TypeAlias, get_args
 
-from agentkit.evolution.lifecycle.judging import Judgement
+from agentkit.evolution.checker import Judgement
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.texts import rules_of
 from agentkit.library.events import Author

@@ -10,12 +10,11 @@ from typing import Any
 
 from agentkit._version import __version__
 from agentkit.errors import ArtifactError, StoreError, ToolNotFoundError
-from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.lifecycle.journal import LibraryStore
-from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.evolution.lifecycle.record import ProposalRecord
-from agentkit.library.abilities import AppliedChange
-from agentkit.library.copying.changes import changes_of
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.proposal import ProposalRecord
+from agentkit.evolution.repository import LibraryStore
+from agentkit.library.capabilities import AppliedChange, changes_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject

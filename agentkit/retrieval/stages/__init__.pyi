@@ -8,16 +8,10 @@ from .near_duplicates import NearDuplicates as NearDuplicates
 from .references import References as References
 from .signature import (
     Signature as Signature,
-)
-from .signature import (
     TypeScoring as TypeScoring,
 )
 from .specification import (
     Judgement as Judgement,
-)
-from .specification import (
     Specification as Specification,
-)
-from .specification import (
     SpecificationJudge as SpecificationJudge,
 )

@@ -1,40 +1,34 @@
-"""Tests of many at once: writers that race, that are killed, and readers between them."""
+"""Many writers and readers of one store at once, as threads of one program.
+
+Proposals of several writers change the same ten tools, so that whoever builds on a stale snapshot
+loses an update. Our own test suite runs the same with several processes, and kills them.
+"""
 
 from __future__ import annotations
 
 import os
-import signal
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import partial
 
-import pytest
-
-from agentkit.errors import StaleVersionError
-from agentkit.library.chain_faults import verify_chain
+from agentkit.errors import StaleChainError, StaleVersionError, StoreError, StoreUnavailableError
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.changes import now
+from agentkit.library.event_chain import EventDraft, chained
+from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.store import LibraryChange, Store
-from agentkit.testing.store_fixtures import (
-    OpenAgain,
-    StoreFixtures,
-    fault_runs,
-    start_writer,
-    together,
-)
-from agentkit.testing.store_killer import kill_writers
-from agentkit.testing.store_race import Racer, race_faults, run_race
+from agentkit.testing.store_fixtures import StoreFixtures, together
 from agentkit.testing.store_writer import TOOLS_EACH, batch, commit_many
 from agentkit.tools.definition import Description, ToolDefinition
 
-_KILLS = 5
-_CAN_FORK = hasattr(os, "fork") and hasattr(signal, "SIGKILL")
+TOOLS = 10
+"""Tools that the proposals change, one each, in turn."""
 
 
 class StoreRaceConformance(StoreFixtures):
-    """What several writers and readers do to one store at the same time.
-
-    ``AGENTKIT_FAULT_RUNS`` says how many writers are killed; five without it.
-    """
+    """What several writers and readers do to one store at the same time."""
 
     def test_threads_lose_no_proposal(self, store: Store) -> None:
         """Threads that change the same tools: each proposal once, no gap, no update lost."""
@@ -46,18 +40,6 @@ class StoreRaceConformance(StoreFixtures):
 
         assert together([partial(offer, 15 * place) for place in range(4)]) == [None] * 4
         assert race_faults(store, 60) == ()
-
-    def test_processes_lose_no_proposal(self, store: Store, store_url: str) -> None:
-        """Programs that change the same tools: each proposal once, no gap, no update lost."""
-        report = run_race(store_url, writers=3, each=20)
-        assert (report.made, report.known) == (60, 0)
-        assert race_faults(store, 60) == ()
-
-    def test_processes_make_no_proposal_twice(self, store: Store, store_url: str) -> None:
-        """Programs that all offer the same proposals make each of them once between them."""
-        report = run_race(store_url, writers=3, each=30, is_shared=True)
-        assert (report.made, report.known) == (30, 60)
-        assert race_faults(store, 30) == ()
 
     def test_stale_writers_change_nothing(self, store: Store) -> None:
         """However many build on old snapshots at once, none of them leaves a trace."""
@@ -80,50 +62,131 @@ class StoreRaceConformance(StoreFixtures):
         assert list(store.versions()) == [1, 2, 3, 4]
         assert [one.proposal_id for one in store.history("p_0")] == [f"p-{n}" for n in range(4)]
 
-    def test_a_commit_sent_again_by_another_process_is_known(
-        self, store: Store, store_url: str
-    ) -> None:
-        """What one program committed is answered to the next that sends it, and not made again."""
-        assert store.commit(batch("p", 0), expected_version=0) == 1
-        assert store.commit(batch("q", 0), expected_version=1) == 2
-        with start_writer(store_url, "commit", "p", 2) as writer:
-            writer.communicate()
-        assert writer.returncode == 0
-        assert list(store.versions()) == [1, 2, 3]
-        assert [one.proposal_id for one in store.history("p_0")] == ["p-0", "p-1"]
-
-    @pytest.mark.skipif(not _CAN_FORK, reason="the system can not fork and kill")
-    def test_writers_killed_in_mid_commit_lose_double_and_tear_nothing(
-        self, store_url: str
-    ) -> None:
-        """After each kill: what was answered is kept; what was sent is kept whole and once."""
-        kills = fault_runs(_KILLS)
-        assert kill_writers(store_url, kills).in_commit == kills
-
     def test_readers_see_whole_snapshots_while_threads_commit(self, store: Store) -> None:
         """What is read during commits is one version whole, and never an older one than before."""
         over = threading.Event()
-        works: list[Callable[[], None]] = [partial(_read, store, over) for _ in range(3)]
+        works: list[Callable[[], None]] = [
+            partial(read_whole_snapshots, store, over) for _ in range(3)
+        ]
         works.append(partial(_write, store, over))
         assert together(works) == [None] * 4
 
-    def test_readers_see_whole_snapshots_while_a_process_commits(
-        self, open_store_again: OpenAgain, store_url: str
-    ) -> None:
-        """The same through connections of their own, with the writer in another program."""
-        over, readers = threading.Event(), [open_store_again() for _ in range(2)]
-        with ExitStack() as stack:
-            writer = stack.enter_context(start_writer(store_url, "commit", "p", 40))
 
-            def wait() -> None:
-                writer.communicate()
-                over.set()
+class Racer:
+    """Offers proposals and remembers what came of each try.
 
-            works: list[Callable[[], None]] = [partial(_read, one, over) for one in readers]
-            works.append(wait)
-            assert together(works) == [None] * 3
-        assert writer.returncode == 0
-        assert [reader.load().version for reader in readers] == [40, 40]
+    Args:
+        store: Where they are offered.
+        patience_seconds: How long to offer one again to a store that can not be reached.
+    """
+
+    def __init__(self, store: Store, *, patience_seconds: float = 0) -> None:
+        self.answers: Counter[str] = Counter()
+        self._patience_seconds = patience_seconds
+        self._author = Author(kind="program", name=f"racer {os.getpid()}")
+        self._store = store
+        self._last: LibraryEvent | None = None
+
+    def offer(self, number: int) -> None:
+        """Offer one proposal until the store has it.
+
+        Raises:
+            StoreUnavailableError: The store was away for longer than the racer is patient.
+            StoreError: The store lost events that it had told of.
+        """
+        deadline = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                if self._tried(number):
+                    return
+                self.answers["stale"] += 1
+            except StoreUnavailableError:
+                self.answers["unavailable"] += 1
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def told(self, offered: int) -> Counter[str]:
+        """How many of the proposals are its own work, and how many it found made by others.
+
+        The events say so. A version does not: that of the next one may be another racer's, who
+        made the same proposal a moment before.
+        """
+        made = sum(event.author == self._author for event in self._store.events())
+        return self.answers + Counter(made=made, known=offered - made)
+
+    def _tried(self, number: int) -> bool:
+        version = self._store.load().version
+        self._catch_up()
+        change = proposal(number, self._last, version=version + 1, author=self._author)
+        try:
+            self._store.commit(change, expected_version=version)
+        except StaleChainError as error:
+            if self._last is not None and error.actual < self._last.sequence:
+                raise StoreError(
+                    f"the store told of event {self._last.sequence} and ends with event "
+                    f"{error.actual} now: it lost what it had acknowledged"
+                ) from error
+            return False
+        except StaleVersionError:
+            return False
+        return True
+
+    def _catch_up(self) -> None:
+        held = self._store.events(after=self._last.sequence if self._last else 0)
+        self._last = held[-1] if held else self._last
+
+
+def proposal(
+    number: int, last: LibraryEvent | None, *, version: int, author: Author
+) -> LibraryChange:
+    """The change of that number: one tool gets a text that names it, and an event tells of it."""
+    name = f"tool-{number % TOOLS}"
+    tool = ToolDefinition(name=name, description=Description(summary=_id(number)))
+    draft = EventDraft(
+        kind="active",
+        author=author,
+        proposal_id=_id(number),
+        tool_name=name,
+        library_version=version,
+        digest_after=tool.digest,
+    )
+    events = chained(last, [draft], at=now())
+    return LibraryChange(proposal_id=_id(number), upserts=(tool,), events=events)
+
+
+def race_faults(store: Store, proposals: int) -> tuple[str, ...]:
+    """What a store lacks, has twice, or mixed up after a race of so many proposals; all are told.
+
+    Each proposal made one version, the versions have no gap, the events tell the same, and every
+    tool says what the last proposal that changed it said: no update was lost.
+    """
+    return tuple(_race_faults(store, proposals))
+
+
+def _race_faults(store: Store, proposals: int) -> Iterator[str]:
+    versions, events = list(store.versions()), list(store.events())
+    if versions != list(range(1, proposals + 1)):
+        yield f"{proposals} proposals made {len(versions)} versions, the last is {versions[-1:]}"
+    if [event.library_version for event in events] != versions:
+        yield f"{len(events)} events do not tell of the {len(versions)} versions in order"
+    ids = Counter(event.proposal_id for event in events)
+    wanted = {_id(number) for number in range(proposals)}
+    yield from (f"{one} was never made" for one in sorted(wanted - ids.keys()))
+    yield from (f"{one} was made {count} times" for one, count in ids.items() if count > 1)
+    yield from (f"{one} was never offered" for one in sorted(ids.keys() - wanted))
+    yield from (fault.message for fault in verify_chain(events))
+    yield from (fault.message for fault in verify_library(store, events))
+    newest, library = {event.tool_name: event.proposal_id for event in events}, store.load()
+    for name, said in newest.items():
+        found = library.get(name)
+        text = found.definition.description.summary if found else "nothing"
+        if text != said:
+            yield f"{name} says {text}, but {said} was the last to change it"
+
+
+def _id(number: int) -> str:
+    return f"proposal-{number}"
 
 
 def _write(store: Store, over: threading.Event) -> None:
@@ -133,7 +196,7 @@ def _write(store: Store, over: threading.Event) -> None:
         over.set()
 
 
-def _read(store: Store, over: threading.Event) -> None:
+def read_whole_snapshots(store: Store, over: threading.Event) -> None:
     """Read until nobody writes any more; each look is checked by itself and against the last."""
     version = seen = 0
     while True:

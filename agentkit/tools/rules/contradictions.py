@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from agentkit.messages import JsonObject
 from agentkit.tools.fit import fits, is_of_type
-from agentkit.tools.references import resolve_local
 from agentkit.tools.rules.holding import holds
 from agentkit.tools.rules.records import Between, Form, Measure, OneOf
+from agentkit.tools.schema import resolve_local
 
 JSON_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from agentkit.tools.problem import path_text, value_text
+from agentkit.tools.error_messages import path_text, value_text
 from agentkit.tools.rules.records import CallBefore
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)

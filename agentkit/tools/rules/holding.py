@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentkit.tools.fit import same_json
+from agentkit.tools.canonical import same_json
+from agentkit.tools.error_messages import close_to
 from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
+from agentkit.tools.patterns import matches_whole, why_unsafe
 from agentkit.tools.rules.malformed import is_finite
-from agentkit.tools.rules.patterns import matches_whole, why_unsafe
 from agentkit.tools.rules.records import Between, Form, OneOf
 from agentkit.tools.rules.sentences import scalar_text
-from agentkit.tools.wording import close_to
 
 _MOST_NEAREST = 3
 

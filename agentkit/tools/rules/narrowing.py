@@ -15,11 +15,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject
-from agentkit.tools.fit import fits, json_key, same_json
-from agentkit.tools.references import references, resolve_local
+from agentkit.tools.canonical import json_key, same_json
+from agentkit.tools.fit import fits
+from agentkit.tools.patterns import anchored, why_unsafe
 from agentkit.tools.rules.malformed import is_finite
-from agentkit.tools.rules.patterns import anchored, why_unsafe
-from agentkit.tools.rules.places import Steps, places
 from agentkit.tools.rules.records import (
     Between,
     CallBefore,
@@ -29,6 +28,7 @@ from agentkit.tools.rules.records import (
     Requires,
     Rule,
 )
+from agentkit.tools.schema import Steps, places, references, resolve_local
 
 _Change: TypeAlias = Callable[[JsonObject], JsonObject | None]
 

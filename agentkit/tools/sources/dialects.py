@@ -20,9 +20,12 @@ from typing import Any
 
 from agentkit.errors import DefinitionError
 from agentkit.tools.bounded import schema_fault
+from agentkit.tools.error_messages import value_text
 from agentkit.tools.patterns import is_compilable, why_unusable
-from agentkit.tools.problem import value_text
-from agentkit.tools.references import (
+from agentkit.tools.schema import (
+    SCHEMA_KEYWORDS,
+    SCHEMA_LIST_KEYWORDS,
+    SCHEMA_MAP_KEYWORDS,
     check_bounds,
     inline_root,
     pointer_keys,
@@ -34,9 +37,6 @@ from agentkit.tools.sources.keywords import (
     OBJECT_KEYWORDS,
     PATTERN_DROPPED,
     READERS,
-    SCHEMA_KEYWORDS,
-    SCHEMA_LIST_KEYWORDS,
-    SCHEMA_MAP_KEYWORDS,
     Note,
     as_boolean,
 )

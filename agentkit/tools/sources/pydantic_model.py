@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinition
-from agentkit.tools.references import inline_root
+from agentkit.tools.schema import inline_root
 from agentkit.tools.sources.docstrings import read_docstring
 from agentkit.tools.sources.pydantic_schema import model_schema
 

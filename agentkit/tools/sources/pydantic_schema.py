@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from agentkit.errors import DefinitionError, ModelRetry
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
-from agentkit.tools.references import inline_root
+from agentkit.tools.schema import inline_root
 from agentkit.tools.sources.annotations import plain_schema
 from agentkit.tools.sources.parameters import Parameter
 

@@ -6,9 +6,8 @@ from html.parser import HTMLParser
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.evolution.language import language_report
 from agentkit.library import ToolRevision
-from agentkit_bench.language import language_html, language_markdown
+from agentkit_bench.language import language_html, language_markdown, language_report
 
 HOSTILE = "List <script>alert(1)</script> | `cars` \u202e [x](http://a.b) ``` end"
 
@@ -50,7 +49,6 @@ def test_page_is_whole_and_loads_nothing():
     assert "img" not in tags.seen
     assert re.findall(r'(?:href|src)="(?!#)', page) == []
     assert "<ins>" in page
-    assert "<polyline" in page
 
 
 def test_texts_of_models_stay_text():

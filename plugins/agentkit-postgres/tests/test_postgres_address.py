@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import open_store
 from agentkit.errors import StoreError, StoreUnavailableError, UsageError

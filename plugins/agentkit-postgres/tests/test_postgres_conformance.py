@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
+from support.store_conformance import ServedStoreConformance
 
 from agentkit import open_store
-from agentkit.testing import StoreConformance
 from agentkit.testing.conformance.formats import EditDefinitions
 from agentkit_postgres.address import Address
 from agentkit_postgres.testing import empty_store_url
@@ -67,7 +67,7 @@ INSERT INTO revisions VALUES (1, 'ping', 'DIGEST', '{"kind":"function"}', 1, 0);
 PING = "22bbda25fb5f9a911dc33e59955a7724fe19e8fb89049681a86549142a6314a6"
 
 
-class TestPostgresStore(StoreConformance):
+class TestPostgresStore(ServedStoreConformance):
     """A database: everything applies."""
 
     @pytest.fixture

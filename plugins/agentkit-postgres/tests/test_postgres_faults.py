@@ -16,15 +16,15 @@ from typing import TypeVar
 
 import psycopg
 import pytest
+from support.tcp_proxy import TcpProxy
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.library.store import Store
 from agentkit.testing.store_fixtures import fault_runs, together
 from agentkit.testing.store_writer import batch, told
-from agentkit.testing.tcp_proxy import TcpProxy
 from agentkit.tools.definition import Description
 from agentkit_postgres.address import Address
 from agentkit_postgres.failures import in_our_words

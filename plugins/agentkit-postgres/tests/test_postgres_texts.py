@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode, ToolDefinition
 from agentkit.episodes import Turn

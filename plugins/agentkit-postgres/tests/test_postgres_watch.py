@@ -7,11 +7,11 @@ import time
 from contextlib import closing
 
 import pytest
+from support.tcp_proxy import TcpProxy
 
 from agentkit import open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.testing.store_writer import batch
-from agentkit.testing.tcp_proxy import TcpProxy
 from agentkit_postgres import PostgresStore
 from agentkit_postgres.address import Address
 from agentkit_postgres.testing import PostgresServer, with_schema

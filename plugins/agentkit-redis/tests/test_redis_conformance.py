@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.store_conformance import ServedStoreConformance
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange
-from agentkit.testing import StoreConformance
 from agentkit.testing.conformance.formats import EditDefinitions
 
 
-class TestRedisStore(StoreConformance):
+class TestRedisStore(ServedStoreConformance):
     """The store of the plugin."""
 
     @pytest.fixture

@@ -6,11 +6,11 @@ import logging
 import threading
 
 import pytest
+from support.tcp_proxy import TcpProxy
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.testing.tcp_proxy import TcpProxy
 
 PING = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
 

@@ -8,14 +8,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode, open_store
 from agentkit.episodes import Turn
 from agentkit.errors import EpisodeFormatError
 from agentkit.library import EpisodeFilter
-from agentkit.library.abilities import EpisodeVolume, Retention
+from agentkit.library.capabilities import EpisodeVolume, Retention
 from agentkit.library.memory import MemoryStore
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit_redis.testing import empty_library

@@ -9,11 +9,11 @@ import threading
 from contextlib import closing
 
 import pytest
+from support.tcp_proxy import TcpProxy
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.testing.tcp_proxy import TcpProxy
 
 
 def _put(number):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError, ToolNotFoundError

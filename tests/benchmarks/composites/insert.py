@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import workload
 
 from agentkit import open_store
-from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Effects, ToolDefinition

@@ -11,7 +11,8 @@ import time
 from dataclasses import replace
 
 from agentkit import ToolDefinition
-from agentkit.evolution.mining import Flow, Given, Step, Trajectory, find_flows, mine
+from agentkit.evolution.mining import mine
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory, find_flows
 from agentkit.tools.definition import Effects
 
 TEXT = {"type": "string"}

@@ -98,8 +98,14 @@ def pydantic_ai(tools: list[Function], url: str) -> Runs:
 
 def openai_agents(tools: list[Function], url: str) -> Runs:
     """The same for openai-agents, where an extension is a clone of the agent, with hooks."""
-    from agents import Agent, OpenAIChatCompletionsModel, RunHooks, Runner, function_tool
-    from agents import set_tracing_disabled as without_tracing
+    from agents import (
+        Agent,
+        OpenAIChatCompletionsModel,
+        RunHooks,
+        Runner,
+        function_tool,
+        set_tracing_disabled as without_tracing,
+    )
     from openai import AsyncOpenAI
 
     without_tracing(disabled=True)

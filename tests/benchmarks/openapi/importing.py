@@ -2,7 +2,7 @@
 
     python tests/benchmarks/openapi/importing.py [--operations N] [--rounds N]
 
-The document is made by ``agentkit.testing.openapi_documents``: schemas in circles, ``oneOf``,
+The document is made by ``support.openapi_documents``: schemas in circles, ``oneOf``,
 ``nullable``, form bodies. Timed is ``openapi_tools`` on its JSON text, which includes decoding it;
 then the digests of all definitions, which a store works out when they are kept.
 """
@@ -16,8 +16,9 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+from support.openapi_documents import large_openapi_document
+
 from agentkit.interop.openapi import OpenApiTools, openapi_tools
-from agentkit.testing.openapi_documents import large_openapi_document
 
 
 def main() -> None:

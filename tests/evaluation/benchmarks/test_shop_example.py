@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from agentkit import open_store
-from agentkit.evaluation.benchmarks import load_benchmark
-from agentkit.evaluation.running.evaluation import evaluate
+from agentkit.evaluation import load_benchmark
+from agentkit.evaluation.runner import evaluate
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.testing import FunctionModel
 

@@ -21,8 +21,10 @@ from agentkit.evaluation import (
     Task,
     TextAnswer,
     UserTurn,
+    dump_tasks,
+    load_tasks,
+    with_tools,
 )
-from agentkit.evaluation.benchmarks import dump_tasks, load_tasks, with_tools
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.metrics import AllowedCall
 

@@ -7,8 +7,7 @@ import string
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.errors import DatasetError
 from agentkit.evaluation import (
@@ -25,8 +24,9 @@ from agentkit.evaluation import (
     Task,
     TextAnswer,
     UserTurn,
+    dump_tasks,
+    load_tasks,
 )
-from agentkit.evaluation.benchmarks import dump_tasks, load_tasks
 from agentkit.messages import AssistantMessage, SystemMessage, UserMessage
 from agentkit.metrics import AllowedCall
 from agentkit.tools.definition import ToolDefinition

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from agentkit.evaluation.results.style import STYLE
-from agentkit.evaluation.results.wording import LABELS
+from agentkit.evaluation.results.texts import LABELS
 
 SIGHT = {
     "all colours": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),

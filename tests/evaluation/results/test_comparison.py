@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.evaluation.results import compare, comparison_html, comparison_markdown, summarise

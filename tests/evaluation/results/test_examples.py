@@ -4,12 +4,11 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.episodes import Evidence
 from agentkit.evaluation.results import summarise
-from agentkit.evaluation.results.examples import Finding
+from agentkit.evaluation.results.rows import Finding
 from agentkit.evaluation.results.texts import shown, shown_call, shown_value
 from agentkit.messages import AssistantMessage, ToolCall
 

@@ -1,11 +1,10 @@
 """What holds for any episodes, in any order."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.evaluation.results import summarise
-from agentkit.evaluation.results.spread import MOST_BINS, distribution
+from agentkit.evaluation.results.counting import MOST_BINS, distribution
 
 SPECS = st.lists(
     st.fixed_dictionaries(

@@ -6,11 +6,10 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.evaluation.results import report_html, report_markdown, summarise
-from agentkit.evaluation.results.markup import Markup, element
+from agentkit.evaluation.results.page import Markup, element
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import AssistantMessage, ToolCall
 

@@ -3,11 +3,10 @@
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.evaluation.results import summarise
-from agentkit.evaluation.results.estimating import accuracy, macro_mean, pass_table
+from agentkit.evaluation.results.counting import accuracy, macro_mean, pass_table
 from agentkit.metrics.intervals import Interval, wilson_interval
 
 OUTCOMES = st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))

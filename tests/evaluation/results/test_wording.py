@@ -6,8 +6,8 @@ import pytest
 
 from agentkit.episodes import FailureLabel
 from agentkit.evaluation.results import report_markdown, summarise
-from agentkit.evaluation.results.comparison_tables import p_text, ratio_text
-from agentkit.evaluation.results.wording import LABELS, dollars, notes, seconds
+from agentkit.evaluation.results.tables import notes, p_text, ratio_text
+from agentkit.evaluation.results.texts import LABELS, dollars, seconds
 
 
 @pytest.mark.parametrize(

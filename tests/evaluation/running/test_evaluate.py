@@ -13,8 +13,8 @@ from agentkit import Library, Tool, ToolDefinition, open_store
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
 from agentkit.evaluation import AllowedCalls, Benchmark, Rubric, Task, UserTurn
-from agentkit.evaluation.running.evaluation import evaluate
-from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.runner import evaluate
+from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.metrics import AllowedCall
 from agentkit.models.base import ModelSettings

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentkit.evaluation import AllowedCalls
-from agentkit.evaluation.running.evaluation import evaluate
-from agentkit.evaluation.running.replaying import RecordedAnswers
-from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.recorded import RecordedAnswers
+from agentkit.evaluation.runner import evaluate
+from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.metrics import AllowedCall
 from agentkit.testing import FunctionModel

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Episode, open_store
 from agentkit.evaluation import RecordedAnswers, summarise
-from agentkit.evaluation.labels import EvaluationLabels
-from agentkit.evaluation.running.evaluation import evaluate
+from agentkit.evaluation.runner import evaluate
+from agentkit.evaluation.settings import EvaluationLabels
 
 numbers = st.integers(0, 10**6)
 

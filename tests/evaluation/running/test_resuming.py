@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from agentkit.errors import ModelConnectionError, ModelStatusError, RunError, UsageError
-from agentkit.evaluation.running.evaluation import MOST_FAILURES, evaluate
-from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.runner import MOST_FAILURES, evaluate
+from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.testing import FunctionModel
 
 

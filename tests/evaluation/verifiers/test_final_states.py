@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import tool
 from agentkit.errors import ToolFailed
 from agentkit.evaluation import FinalState, GoldCall
 from agentkit.evaluation.verifiers import Scene, state_differences, verifier_for
-from agentkit.evaluation.verifiers.final_state import response_evidence
+from agentkit.evaluation.verifiers.state import response_evidence
 
 
 class Shop:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.episodes import Episode
 from agentkit.errors import ModelConnectionError
 from agentkit.evaluation import Rubric
 from agentkit.evaluation.verifiers import RubricVerifier, Scene, verifier_for
-from agentkit.evaluation.verifiers.judge_prompt import findings_schema, judge_prompt
+from agentkit.evaluation.verifiers.rubric import findings_schema, judge_prompt
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.models.prompted import mark_for

@@ -7,11 +7,10 @@ import math
 from functools import cache
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates import log_money_path
+from agentkit.evolution.gate_statistics import log_money_path
 
 BOUNDS = [-0.9, -0.05, 0.0, 0.05, 0.5]
 VALUES = st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0]), max_size=40)

@@ -7,12 +7,10 @@ from fractions import Fraction
 from functools import cache
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates import Evidence, log_e_path, log_e_value
-from agentkit.evolution.gates.evidence import evidence
+from agentkit.evolution.gate_statistics import Evidence, evidence, log_e_path, log_e_value
 
 COUNTS = st.tuples(st.integers(0, 300), st.integers(0, 300))
 OUTCOMES = st.lists(st.booleans(), max_size=60)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates import GateRules, PairedScore, paraphrase_gate
-from agentkit.evolution.gates.exact import chance_of_at_most, exact_interval
+from agentkit.evolution.gate_statistics import chance_of_at_most, exact_interval
+from agentkit.evolution.gates import GateConfig, PairedSelection, regression_gate
 
 
 @pytest.mark.parametrize(
@@ -53,17 +52,17 @@ def test_the_share_that_was_seen_lies_within(counts):
 def test_a_gate_that_is_asked_once_errs_as_often_as_it_says(limit):
     """At the very limit: summed over all that can happen, at every number of requests up to 150."""
     worst = {"pass": 0.0, "fail": 0.0}
-    rules = GateRules(lost_share=limit)
+    rules = GateConfig(lost_share=limit)
     for requests in (20, 33, 52, 100, 133, 149, 150):
         chances = {"pass": 0.0, "fail": 0.0, "wait": 0.0}
         for lost in range(16):
             pairs = [
-                PairedScore(task=str(n), control=1, candidate=float(n >= lost))
+                PairedSelection(task=str(n), control=("find",), candidate=("find",) * (n >= lost))
                 for n in range(requests)
             ]
             chance = chance_of_at_most(lost, requests, limit)
             chance -= chance_of_at_most(lost - 1, requests, limit)
-            chances[paraphrase_gate(pairs, rules=rules, once=True).decision] += chance
+            chances[regression_gate(pairs, tool="buy", rules=rules, once=True).decision] += chance
         worst = {name: max(worst[name], chances[name]) for name in worst}
     assert all(0 < chance <= rules.alpha for name, chance in worst.items() if name == "fail")
     assert worst["pass"] <= rules.alpha

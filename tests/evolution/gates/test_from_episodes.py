@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from agentkit.episodes import Turn, Verdict
-from agentkit.evolution.gates import (
+from agentkit.evolution.compare import (
     canary_scores,
-    shadow_gate,
     shadow_pairs,
     shadow_seconds,
     shadow_selections,
     shadow_tokens,
 )
-from agentkit.evolution.serving import judged
+from agentkit.evolution.gates import shadow_gate
+from agentkit.evolution.observers import judged
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 
 

@@ -7,13 +7,8 @@ from math import comb
 
 import pytest
 
-from agentkit.evolution.gates import (
-    PairedScore,
-    chance_to_pass,
-    one_sided_mid_p,
-    shadow_gate,
-    wins_needed,
-)
+from agentkit.evolution.gate_statistics import chance_to_pass, wins_needed
+from agentkit.evolution.gates import PairedScore, one_sided_mid_p, shadow_gate
 
 LEVEL = 0.05
 ROUNDS, EPISODES = 300, 300

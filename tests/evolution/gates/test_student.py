@@ -6,11 +6,10 @@ import math
 import statistics
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates.student import student_quantile, student_spread
+from agentkit.evolution.gate_statistics import student_quantile, student_spread
 
 
 @pytest.mark.parametrize(

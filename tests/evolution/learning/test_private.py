@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from agentkit.evolution.learning import private_part
+from agentkit.evolution.usage import private_part
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit.episodes import RetrievalTrace, Turn
-from agentkit.evolution.learning import uses_of
+from agentkit.evolution.usage import uses_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
 ROME = ("weather", {"city": "Rome"}, "sunny")

@@ -8,8 +8,8 @@ import pytest
 
 from agentkit import open_store
 from agentkit.evolution import ToolManager
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library.events import Author
 from agentkit.testing import primitive_library

@@ -14,8 +14,8 @@ from dataclasses import replace
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StaleVersionError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.validation.report import ValidationReport
 from agentkit.library.events import Author
 

@@ -8,8 +8,8 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.errors import UsageError
-from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
 from agentkit.tools.definition import Description

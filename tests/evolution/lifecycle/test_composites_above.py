@@ -8,12 +8,12 @@ import pytest
 
 from agentkit.errors import UsageError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.validation.report import ValidationReport
 from agentkit.evolution.validation.validate import validate
 from agentkit.library import LibraryChange
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_library
 from agentkit.library.events import Author
 from agentkit.library.pins import pin_faults, repinned
 from agentkit.tools.definition import Description, Specification

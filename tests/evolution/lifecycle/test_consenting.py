@@ -8,9 +8,9 @@ import pytest
 
 from agentkit import Tool, ToolDefinition
 from agentkit.errors import ModelError, UsageError
-from agentkit.evolution.lifecycle.judging import Judgement
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.checker import Judgement
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.validation.report import ValidationReport
 from agentkit.evolution.validation.validate import validate
 from agentkit.library import LibraryChange

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
-from agentkit.evolution.lifecycle.differences import compare_words, differences
+from agentkit.evolution.differences import compare_words, differences
 from agentkit.tools.definition import Description, Example, Signature, Specification
 from agentkit.tools.rules import OneOf
 

@@ -6,23 +6,21 @@ import contextlib
 from dataclasses import replace
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.lifecycle.judging import Judgement
-from agentkit.evolution.lifecycle.ledger import EXPERIMENTS, Ledger
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import NEXT, Proposal, UnreadableProposal
+from agentkit.evolution.checker import Judgement
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.ledger import EXPERIMENTS, Ledger
+from agentkit.evolution.proposal import NEXT, Proposal, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description
 

@@ -12,8 +12,7 @@ from agentkit import Episode, ToolDefinition, tool
 from agentkit.episodes import Turn, Verdict
 from agentkit.evolution import ToolManager
 from agentkit.library import LibraryChange
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.signing import HmacKey
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult

@@ -8,15 +8,14 @@ from functools import partial
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.evolution.lifecycle.judging import Judgement
-from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.checker import Judgement
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.validation.overruling import OVERRULABLE
 from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.evolution.validation.validate import validate
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.events import Author
 
 MODEL = Author(kind="model", name="proposer")

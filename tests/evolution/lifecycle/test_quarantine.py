@@ -8,9 +8,9 @@ import pytest
 
 from agentkit import Episode
 from agentkit.errors import UsageError
-from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import UnreadableProposal
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.proposal import UnreadableProposal
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.events import Author
 

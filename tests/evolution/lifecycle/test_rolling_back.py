@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from agentkit.errors import StoreError, UsageError
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.library import LibraryChange
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_library
 from agentkit.tools.definition import Description
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.errors import UsageError
-from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.lifecycle.judging import Judgement
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.checker import Judgement
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.gates import GateReport
 from agentkit.library.events import Author
 
 JUDGE = Author(kind="model", name="judge")

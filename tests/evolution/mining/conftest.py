@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.evolution.mining import Flow, Given, Step, Trajectory
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.tools.definition import Effects
 
 TEXT = {"type": "string"}

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.evolution.mining import Flow, FlowRules, Given, find_flows, trace_flows
-from agentkit.evolution.mining.dataflow import calls_of
+from agentkit.evolution.trajectories import (
+    Flow,
+    FlowConfig,
+    Given,
+    calls_of,
+    find_flows,
+    trace_flows,
+)
 
 
 def booking(number, *, result=None, argument=None, request="Book it."):
@@ -18,7 +24,7 @@ def booking(number, *, result=None, argument=None, request="Book it."):
 
 def source(trajectories, name, **rules):
     """Where the first booking's argument came from."""
-    return find_flows(trajectories, FlowRules(**rules)).trajectories[0].steps[1].sources[name]
+    return find_flows(trajectories, FlowConfig(**rules)).trajectories[0].steps[1].sources[name]
 
 
 def test_a_value_held_by_an_earlier_result_is_a_flow():

@@ -6,7 +6,7 @@ import pytest
 
 from agentkit import Episode
 from agentkit.episodes import Turn, Verdict
-from agentkit.evolution.mining import is_success, trajectories_of
+from agentkit.evolution.trajectories import is_success, trajectories_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 
 

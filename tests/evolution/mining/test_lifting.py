@@ -6,17 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.evolution.mining import (
-    Flow,
-    Given,
-    LiftingRules,
-    MiningRules,
-    SearchLimits,
-    Step,
-    Trajectory,
-    mine,
-)
-from agentkit.evolution.mining.naming import identifier, tool_name
+from agentkit.evolution.lifting import LiftingConfig, identifier, tool_name
+from agentkit.evolution.mining import MiningConfig, mine
+from agentkit.evolution.patterns import SearchLimits
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 
 PLACES = [("London", "Oslo"), ("Paris", "Rome"), ("Lima", "Quito"), ("Kyiv", "Bern")]
 
@@ -28,7 +21,7 @@ def trips(trip):
 
 def only(trips, tools, **lifting):
     """The one composite that is mined."""
-    (composite,) = mine(trips, tools, MiningRules(lifting=LiftingRules(**lifting))).composites
+    (composite,) = mine(trips, tools, MiningConfig(lifting=LiftingConfig(**lifting))).composites
     return composite
 
 
@@ -38,8 +31,8 @@ def test_the_program(trips, travel_tools):
     assert source.partition('"""\n')[2] == (
         "    destination_airport = search_airport(query=destination_query)\n"
         "    origin_airport = search_airport(query=origin_query)\n"
-        '    return find_flights(originSkyId=origin_airport[0]["skyId"], '
-        'destinationSkyId=destination_airport[0]["skyId"], date=date, cabin=cabin)\n'
+        "    return find_flights(originSkyId=origin_airport[0]['skyId'], "
+        "destinationSkyId=destination_airport[0]['skyId'], date=date, cabin=cabin)\n"
     )
 
 
@@ -52,7 +45,7 @@ def test_what_never_varied_becomes_a_default(trips, travel_tools):
 def test_what_never_varied_can_stay_a_constant(trips, travel_tools):
     """With the policy ``keep`` there is no parameter for it."""
     composite = only(trips, travel_tools, constants="keep")
-    assert 'cabin="economy"' in composite.source
+    assert "cabin='economy'" in composite.source
     assert "cabin" not in composite.definition.signature.properties
 
 
@@ -132,7 +125,7 @@ def test_reserved_names_are_changed(travel_tools):
     tools = {
         name: replace(travel_tools["search_airport"], name=name) for name in ("rate", "convert")
     }
-    rules = MiningRules(search=SearchLimits(min_support=2))
+    rules = MiningConfig(search=SearchLimits(min_support=2))
     (composite,) = mine([chain(at) for at in range(5)], tools, rules).composites
     assert [p.name for p in composite.lifting.parameters] == ["from_", "max_", "rate_2"]
 

@@ -9,24 +9,13 @@ from collections import Counter
 from dataclasses import replace
 from itertools import combinations, permutations
 
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+from hypothesis import event, given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.composites.parser import parse
-from agentkit.evolution.mining import (
-    Flow,
-    Given,
-    MiningRules,
-    PatternSearch,
-    SearchLimits,
-    Step,
-    Trajectory,
-    apply,
-    mine,
-    replay,
-)
-from agentkit.evolution.mining.miner import read_only
+from agentkit.evolution.mining import MiningConfig, apply, mine, read_only, replay
+from agentkit.evolution.patterns import PatternSearch, SearchLimits
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.tools.definition import Effects
 from agentkit.tools.tool import Tool
 
@@ -93,7 +82,7 @@ def corpora(draw):
     return trajectories
 
 
-RULES = MiningRules(search=SearchLimits(min_support=2, max_calls=4))
+RULES = MiningConfig(search=SearchLimits(min_support=2, max_calls=4))
 
 
 @settings(max_examples=60)

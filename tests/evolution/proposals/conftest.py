@@ -9,7 +9,7 @@ import pytest
 
 from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Evidence, Turn, Verdict
-from agentkit.evolution.proposals.reading import Question
+from agentkit.evolution.proposers.blocks import Question
 from agentkit.library.events import Author
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.definition import Example

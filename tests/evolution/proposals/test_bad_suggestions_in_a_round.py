@@ -10,9 +10,9 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
 from agentkit.evolution import ToolManager
-from agentkit.evolution.gates.decision import PairedScore
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.gates import PairedScore
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.round import evolve
 from agentkit.library import LibraryChange
 from agentkit.library.events import Author

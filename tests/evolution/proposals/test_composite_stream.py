@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentkit.evolution.proposals.composite_stream import CompositeStream
-from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.testing import ScriptedModel, primitive_library
 
 SOURCE = '''```python

@@ -19,14 +19,20 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from agentkit import Agent, Library, ModelRetry, ToolDefinition, composite, open_store
-from agentkit import tool as tool_of_code
+from agentkit import (
+    Agent,
+    Library,
+    ModelRetry,
+    ToolDefinition,
+    composite,
+    open_store,
+    tool as tool_of_code,
+)
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.store import EpisodeFilter

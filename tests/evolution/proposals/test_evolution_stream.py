@@ -10,11 +10,9 @@ import pytest
 from agentkit import Agent, Library, ToolDefinition
 from agentkit.episodes import Evidence, Verdict
 from agentkit.errors import ModelTimeoutError
-from agentkit.evolution.proposals.evolution_stream import EvolutionStream
-from agentkit.evolution.proposals.perfection import is_imperfect, is_perfect
-from agentkit.evolution.proposals.prompting import Prompt
-from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.streams import EvolutionStream, Prompt, is_imperfect, is_perfect
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 
@@ -114,7 +112,7 @@ async def test_words_that_repeat_an_episode_are_no_proposal(library, make_episod
 
 
 async def test_a_tool_that_was_used_once_is_not_asked_about(library, make_episode):
-    """``least_episodes`` keeps single successes from shaping a text."""
+    """``min_episodes`` keeps single successes from shaping a text."""
     seen = Observations(library=library, episodes=(make_episode("e", CALL, verdict=PERFECT),))
     assert await EvolutionStream(ScriptedModel([])).propose(seen) == []
 

@@ -7,10 +7,9 @@ import json
 import pytest
 
 from agentkit.episodes import Verdict
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.proposals.prompting import Prompt
-from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.streams import FeedbackStream, Prompt
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.rules import OneOf
 
@@ -95,7 +94,7 @@ async def test_several_failures_share_a_request(library, failed_loan):
     episodes = tuple(replace(failed_loan, episode_id=f"e{at}") for at in range(6))
     model = FunctionModel(lambda _: "NOTHING", name="critic")
     seen = Observations(library=library, episodes=episodes)
-    assert await FeedbackStream(model, most_episodes=4).propose(seen) == []
+    assert await FeedbackStream(model, max_episodes=4).propose(seen) == []
     assert model.requests[0].messages[-1].text.count("## Request") == 4
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.evolution.proposals.generalising import generalises, instance_values
+from agentkit.evolution.proposers.streams import generalises, instance_values
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.tools.rules import OneOf
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.evolution.proposals.proposal import Proposal
-from agentkit.evolution.proposals.reading import read_answer
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposers.blocks import read_answer
 
 PAPER = """\
 <description>

@@ -6,8 +6,8 @@ import pytest
 
 from agentkit import Library, ToolDefinition
 from agentkit.episodes import Evidence, Verdict
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.tools.rules import CallBefore
 
 MISTAKEN = "Requests for it are easily taken for this, which it does not do:"

@@ -9,7 +9,7 @@ from string import Template
 
 import pytest
 
-from agentkit.evolution.proposals.prompting import Prompt
+from agentkit.evolution.proposers.streams import Prompt
 
 NAMES = ["evolution_v1", "feedback_v1", "optimizer_v1"]
 
@@ -30,7 +30,7 @@ def test_a_published_prompt_does_not_change(name):
 
 def test_every_prompt_is_listed():
     """No file is there without its hash."""
-    folder = files("agentkit.evolution.proposals").joinpath("prompts")
+    folder = files("agentkit.evolution.proposers").joinpath("prompts")
     assert sorted(file.name for file in folder.iterdir()) == sorted(f"{name}.txt" for name in NAMES)
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposals.reading import Question, read_answer
+from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.proposers.blocks import Question, read_answer
 from agentkit.tools.rules import OneOf
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.evolution.proposals.prompting import described
-from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposals.reading import Question, read_answer
+from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.proposers.blocks import Question, read_answer
+from agentkit.evolution.proposers.streams import described
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description
 

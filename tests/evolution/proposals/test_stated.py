@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from agentkit.evolution.proposals.stated import (
+from agentkit.evolution.proposers.constraints import (
     StatedForm,
     StatedRange,
     StatedSet,
     stated_in_description,
     stated_in_error,
+    stated_ranges,
     stated_values,
 )
-from agentkit.evolution.proposals.stated.ranges import stated_ranges
 from agentkit.tools.rules import Between, rule_sentence
 
 SETS = [

@@ -9,12 +9,11 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.episodes import Evidence, Verdict
-from agentkit.evolution.proposals.block_schema import block_schema
-from agentkit.evolution.proposals.evolution_stream import EvolutionStream
-from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.proposals.proposal import Proposal
-from agentkit.evolution.proposals.proposer import Observations
-from agentkit.models.grammar.schema import grammar_schema
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.blocks import block_schema
+from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
+from agentkit.models.grammar import grammar_schema
 from agentkit.testing import FunctionModel
 
 CALL = ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0)
@@ -41,7 +40,7 @@ def answering(**fields):
     ("stream", "verdict"),
     [
         (lambda model: FeedbackStream(model, structured=True), WRONG),
-        (lambda model: EvolutionStream(model, least_episodes=1, structured=True), PERFECT),
+        (lambda model: EvolutionStream(model, min_episodes=1, structured=True), PERFECT),
     ],
 )
 async def test_both_streams_read_a_bare_object(library, make_episode, stream, verdict):

@@ -14,12 +14,12 @@ import pytest
 from agentkit import ToolDefinition, open_store
 from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution import ToolManager
-from agentkit.evolution.lifecycle.judging import Judgement
-from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposal import Proposal
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.checker import Judgement
+from agentkit.evolution.feedback import FEEDBACK as NAME
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.review import review_of
-from agentkit.evolution.serving.feedback import NAME
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.evolution.validation.validate import validate

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agentkit import ToolDefinition, open_store
-from agentkit.evolution.proposals.proposal import Proposal
-from agentkit.library.chain import EventDraft, chained
+from agentkit.evolution.proposal import Proposal
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange, Store
 from agentkit.tools.definition import Effects

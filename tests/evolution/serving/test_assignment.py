@@ -8,10 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from agentkit.evolution.serving.assignment import arm, experiment_for, place
+from agentkit.evolution.serving import arm, bucket, experiment_for
 
 KEYS = [f"session-{number}" for number in range(5_000)]
 shares = st.floats(min_value=0, max_value=1)
@@ -66,7 +65,7 @@ def test_the_place_is_documented(purpose, key, proposal):
     text = json.dumps([purpose, key, proposal]).encode("ascii")
     bits = int(hashlib.sha256(text).hexdigest(), 16) >> (256 - 53)
 
-    assert place(purpose, key, proposal) == bits / 2**53
+    assert bucket(purpose, key, proposal) == bits / 2**53
 
 
 def test_arms_of_two_experiments_are_independent():

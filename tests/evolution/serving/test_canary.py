@@ -10,8 +10,7 @@ from agentkit import Agent, tool
 from agentkit.agent.session import RouteRequest
 from agentkit.composites.source import compose
 from agentkit.errors import StoreError, UsageError
-from agentkit.evolution.serving.canary import CanaryRouter
-from agentkit.evolution.serving.watch import LedgerWatch
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library.library import Library
 from agentkit.testing import ScriptedModel
 
@@ -124,7 +123,7 @@ async def test_a_conversation_that_began_before_takes_no_part(trial, store):
 
 async def test_the_arm_can_be_worked_out_again_from_the_episode(trial, store):
     """It depends on the ids alone, whether there is a session or not."""
-    from agentkit.evolution.serving.assignment import arm
+    from agentkit.evolution.serving import arm
 
     proposal = trial.propose("weather")
     trial.step(proposal, "canary")

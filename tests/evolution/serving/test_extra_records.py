@@ -11,14 +11,15 @@ from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Verdict
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
-from agentkit.evaluation.doctor.usage import usage_of
-from agentkit.evaluation.running import episodes_of_run
+from agentkit.evaluation import episodes_of_run
+from agentkit.evaluation.doctor.catalogue import usage_of
 from agentkit.evolution import ToolManager
-from agentkit.evolution.learning import uses_of
-from agentkit.evolution.learning.unmatched import unmatched_words
-from agentkit.evolution.mining import trajectories_of
+from agentkit.evolution.observers import judged
 from agentkit.evolution.round import evolve
-from agentkit.evolution.serving import LedgerWatch, ShadowRunner, judged
+from agentkit.evolution.serving import LedgerWatch
+from agentkit.evolution.shadow import ShadowRunner
+from agentkit.evolution.trajectories import trajectories_of
+from agentkit.evolution.usage import unmatched_words, uses_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.testing import FunctionModel
 

@@ -9,8 +9,9 @@ import pytest
 
 from agentkit import Agent, tool
 from agentkit.episodes import Episode, Verdict
-from agentkit.evolution.gates import canary_scores
-from agentkit.evolution.serving import CanaryJudge, CanaryRouter, judged, outcome
+from agentkit.evolution.compare import canary_scores
+from agentkit.evolution.observers import CanaryJudge, judged, outcome
+from agentkit.evolution.serving import CanaryRouter
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.testing import ScriptedModel

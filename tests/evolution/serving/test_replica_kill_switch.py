@@ -10,10 +10,9 @@ import pytest
 from agentkit import Agent, open_store, tool
 from agentkit.errors import StoreUnavailableError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.serving import CanaryRouter, PinRouter
-from agentkit.evolution.serving.watch import LedgerWatch
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch, PinRouter
 from agentkit.library import Author, LibraryChange, Replica
-from agentkit.library.keeping import with_episodes
+from agentkit.library.episode_stores import with_episodes
 from agentkit.testing import ScriptedModel
 from agentkit.testing.unreliable_store import UnreliableStore
 

@@ -15,8 +15,9 @@ from agentkit.errors import (
     StoreError,
     UsageError,
 )
-from agentkit.evolution.gates import shadow_pairs, shadow_tokens
-from agentkit.evolution.serving import LedgerWatch, ShadowLimits, ShadowRunner
+from agentkit.evolution.compare import shadow_pairs, shadow_tokens
+from agentkit.evolution.serving import LedgerWatch
+from agentkit.evolution.shadow import ShadowLimits, ShadowRunner
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, Usage
 from agentkit.models.base import ModelResponse
@@ -306,7 +307,7 @@ async def test_further_requests_follow_the_runs_own_conversation(store, tried, r
 
     tides = replace(tides, definition=store.load()["tides"].definition)
     model = FunctionModel(answer)
-    shadow = runner(store, limits={"most_requests": 2})
+    shadow = runner(store, limits={"max_requests": 2})
     await Agent(model, tools=[rains[0], tides], store=store, observers=[shadow]).run("Rain?")
     await shadow.drain()
 
@@ -684,7 +685,7 @@ async def test_refined_calls_are_compared_with_refined_calls(store, tried, rains
     [
         {"share": -1},
         {"share": float("nan")},
-        {"most_requests": 0},
+        {"max_requests": 0},
         {"queue": -1},
         {"tokens_per_hour": -1},
         {"timeout_seconds": float("nan")},

@@ -9,7 +9,7 @@ import pytest
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.cli.review_view import as_markdown
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.review import review_of
 from agentkit.evolution.validation import ProposedChange, ValidationPolicy
 from agentkit.evolution.validation.validate import validate

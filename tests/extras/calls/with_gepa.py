@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from shared import SQUARE_12, square, tell
 
 from agentkit import Agent, Library, ToolDefinition
-from agentkit.evolution.proposals.optimizer import GepaOptimizer, Score
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
 from agentkit.messages import ToolCall
 from agentkit.models import ModelRequest
 from agentkit.testing import FunctionModel
@@ -32,7 +32,7 @@ optimizer = GepaOptimizer(
     FunctionModel(lambda _: f"```\n{GOOD}\n```"),
     evaluate,
     ["What is 12 squared?"],
-    most_evaluations=20,
+    max_evaluations=20,
 )
 seen = Observations(library=Library([square]), tools=("square",))
 (proposal,) = asyncio.run(optimizer.propose(seen))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from agentkit import ToolDefinition, open_store
 from agentkit.evolution import ToolManager
-from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author, LibraryChange, Store
 from agentkit.testing import primitive_library, sample_library
 from agentkit.tools.definition import Effects, Example, Origin
@@ -54,7 +54,7 @@ def fill(store: Store) -> ToolManager:
     manager = ToolManager(store, tools=code, author=PERSON, lifecycle=LifecyclePolicy())
     manager.register([*code, *sample_library()], reason="the warm library")
     manager.insert(ORDER_TOTAL, reason="asked for often")
-    promote(manager, "add", "Both numbers may be negative.")
+    promote(manager, "add", "A first number and a second one.")
     manager.edit(
         lambda _: LibraryChange(
             proposal_id="remove-1",

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.evaluation.doctor.parts import parts
 from agentkit.evaluation.doctor.provider_rules import PROVIDER_RULES
+from agentkit.evaluation.doctor.schemas import parts
 from agentkit.interop.export.renderers import (
     FORMATS,
     Rendering,
@@ -28,8 +27,8 @@ from agentkit.interop.export.renderers import (
     render_openai_responses,
 )
 from agentkit.messages import UserMessage
+from agentkit.models.anthropic_messages import AnthropicCodec
 from agentkit.models.base import ModelRequest
-from agentkit.models.hosted.anthropic_messages import AnthropicCodec
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Signature
 from agentkit.tools.sources.json_schema import definitions_from_json

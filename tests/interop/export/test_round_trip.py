@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.composites.codec import program_digest, program_from_json, program_to_json

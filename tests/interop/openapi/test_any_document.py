@@ -4,15 +4,14 @@ import copy
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator
+from support.openapi_documents import large_openapi_document
 
 from agentkit import Library, open_store
 from agentkit.interop.openapi import openapi_tools
-from agentkit.interop.openapi.remote import METHODS
+from agentkit.interop.openapi.documents import METHODS
 from agentkit.library import LibraryChange
-from agentkit.testing.openapi_documents import large_openapi_document
 from agentkit.tools.sources import normalise_schema
 
 junk = st.recursive(

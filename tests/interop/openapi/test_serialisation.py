@@ -3,8 +3,7 @@
 from urllib.parse import quote, unquote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.interop.openapi.requests import header_text, path_text, query_pairs
 

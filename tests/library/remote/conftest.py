@@ -11,14 +11,14 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from support.app_stage import AppStage
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange, Store
-from agentkit.library.chain import EventDraft, Signer, chained
+from agentkit.library.event_chain import EventDraft, Signer, chained
 from agentkit.library.events import Author
 from agentkit.library.remote import RemoteStore
 from agentkit.server.library import create_library_app
-from agentkit.testing.app_stage import AppStage
 from agentkit.tools.definition import Description
 
 Alter = Callable[[str, dict[str, list[str]], list[dict[str, Any]]], list[dict[str, Any]]]

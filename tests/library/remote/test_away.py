@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from support.app_stage import AppStage
+from support.tcp_proxy import TcpProxy
 
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import Store
-from agentkit.testing.app_stage import AppStage
 from agentkit.testing.local_server import free_port
-from agentkit.testing.tcp_proxy import TcpProxy
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
+from support.app_stage import AppStage
 
 from agentkit import Episode, Library, ToolDefinition, open_store
 from agentkit.errors import StoreError
@@ -20,7 +20,6 @@ from agentkit.server.library import create_library_app
 from agentkit.server.library.pages import Pages
 from agentkit.server.library.reading import LibraryReader
 from agentkit.testing import sample_library
-from agentkit.testing.app_stage import AppStage
 from agentkit.tools.definition import Description, Origin
 
 NAMES = ["a", "b", "c", "天気", "d/e ?&="]

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.store_conformance import ServedStoreConformance
 
 from agentkit import Library, open_store
 from agentkit.library import LibraryChange, Store, ToolRevision
-from agentkit.library.abilities import AppliedChange, Watch
+from agentkit.library.capabilities import AppliedChange, Watch
 from agentkit.library.events import LibraryEvent
 from agentkit.library.remote import RemoteStore
 from agentkit.testing.store_conformance import (
     EventStoreConformance,
     StoreContentConformance,
-    StoreRaceConformance,
     ToolStoreConformance,
 )
 from agentkit.testing.store_fixtures import OpenAgain
@@ -72,7 +72,7 @@ class TestRemoteStore(ToolStoreConformance, EventStoreConformance, StoreContentC
     """Everything about definitions and events; episodes are not served."""
 
     test_readers_see_whole_snapshots = (
-        StoreRaceConformance.test_readers_see_whole_snapshots_while_a_process_commits
+        ServedStoreConformance.test_readers_see_whole_snapshots_while_a_process_commits
     )
     # That ten thousand tools go through takes a second each way; test_catching_up has several pages.
     test_a_large_library_is_one_commit = None

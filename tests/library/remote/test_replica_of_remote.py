@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.tcp_proxy import TcpProxy
 
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import Store
 from agentkit.library.replicas import Replica
-from agentkit.testing.tcp_proxy import TcpProxy
 
 
 def test_a_replica_hears_of_commits(

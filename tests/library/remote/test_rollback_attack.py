@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.app_stage import AppStage
 
 from agentkit import open_store
 from agentkit.errors import StoreFormatError
 from agentkit.library import Store
-from agentkit.testing.app_stage import AppStage
 
 
 @pytest.fixture

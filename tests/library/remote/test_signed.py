@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.tcp_proxy import TcpProxy
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError, StoreUnavailableError
@@ -16,7 +17,6 @@ from agentkit.library.remote import RemoteStore
 from agentkit.library.remote.wire import definition_to_json
 from agentkit.library.signing import HmacKey
 from agentkit.testing import sample_library
-from agentkit.testing.tcp_proxy import TcpProxy
 from agentkit.tools.canonical import digest
 
 MANY = 1_001  # definitions of which an event holds one digest alone

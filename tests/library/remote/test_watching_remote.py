@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from support.app_stage import AppStage
+from support.tcp_proxy import TcpProxy
 
 from agentkit import open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import Store
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange
-from agentkit.testing.app_stage import AppStage
-from agentkit.testing.tcp_proxy import TcpProxy
 
 ENOUGH = 60
 

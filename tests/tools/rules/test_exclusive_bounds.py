@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit import ToolDefinition
 from agentkit.composites import RuleChecker, rule_problems
-from agentkit.evolution.proposals.evidence.rule_of import rule_of
-from agentkit.evolution.proposals.stated.ranges import stated_ranges
-from agentkit.models.grammar.schema import grammar_schema
+from agentkit.evolution.proposers.constraints import stated_ranges
+from agentkit.evolution.proposers.observed import rule_of
+from agentkit.models.grammar import grammar_schema
 from agentkit.tools.definition import Example, Specification
 from agentkit.tools.rules import (
     Between,

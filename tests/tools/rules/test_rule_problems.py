@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit.composites import rule_problems
 from agentkit.composites.rule_validity import RuleProblemCode

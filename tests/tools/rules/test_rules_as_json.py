@@ -7,8 +7,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import DefinitionError
 from agentkit.tools import Description, Example, Signature, Specification, ToolDefinition

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentkit.evaluation import Benchmark
-from agentkit.evaluation.benchmarks.task_records import task_to_json
+from agentkit.evaluation.task_files import task_to_json
 from agentkit.tools.canonical import digest
 from agentkit_training.coevolution.parts import described
 from agentkit_training.coevolution.source import Coevolution

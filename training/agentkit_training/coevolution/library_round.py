@@ -9,15 +9,13 @@ from statistics import fmean
 from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.evolution import Proposer, ToolManager, evolve
-from agentkit.evolution.language.edit_distance import word_distance
-from agentkit.evolution.language.texts import texts_of
-from agentkit.evolution.round import Compare
-from agentkit.evolution.round_report import Considered
+from agentkit.evolution.round import Compare, ProposalOutcome as RoundOutcome
 from agentkit.library import Library
 from agentkit.library.dag import depth
 from agentkit.retrieval.cards import schema_text
 from agentkit.retrieval.tokens import estimate_tokens
 from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.language.measures import texts_of, word_distance
 from agentkit_training.coevolution.records import LibrarySize, ProposalOutcome
 from agentkit_training.coevolution.text_changes import told_change
 
@@ -93,7 +91,7 @@ def _words(definition: ToolDefinition) -> str:
     return "\n".join(texts_of(definition).values())
 
 
-def _outcome(one: Considered, manager: ToolManager) -> ProposalOutcome:
+def _outcome(one: RoundOutcome, manager: ToolManager) -> ProposalOutcome:
     record = one.record
     candidate = record.candidate
     base = None if candidate is None else manager.revision(record.tool_name, record.base)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.evolution.proposals.blocks import OPENING
+from agentkit.evolution.proposers.blocks import OPENING
 from agentkit_training.rollout.samples import Rollout
 
 BLOCK_PROMPT = """\

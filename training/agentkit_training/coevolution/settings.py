@@ -34,7 +34,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from agentkit.errors import UsageError
-from agentkit.evaluation.running.settings import ToolSource
+from agentkit.evaluation.settings import ToolSource
 from agentkit.evolution import LifecyclePolicy
 from agentkit_training.ranges import check_least
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
 from agentkit.evolution import Observations, Proposer
-from agentkit.evolution.proposals.proposer import Suggestion
+from agentkit.evolution.proposer import Suggestion
 
 
 class Shuffled:

@@ -14,7 +14,7 @@ Where we differ from the papers:
 * Proposals of a step are taken up one after another, and not rollout by rollout beside the update;
   two that say the same are one.
 * The reward decides what the policy learns; whether an episode is perfect is read off its verdict
-  (``agentkit.evolution.proposals.perfection``), which holds for every reward alike.
+  (``agentkit.evolution.proposers.streams``), which holds for every reward alike.
 * The request for ``<description>`` blocks stands in training prompts alone. The papers do not say
   whether it stands at evaluation.
 * CoCoDA updates library and policy after every query, this after every step of several tasks.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import takewhile
 
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.language.texts import texts_of
 from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.language.measures import texts_of
 
 _MOST = 70  # characters of what is quoted, in all
 _MOST_OF_FIELD = 24

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentkit.cli.options import adapted_name
-from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export import Artifact, read_artifact
-from agentkit.library.chain import Signer, Verifier
+from agentkit.library.event_chain import Signer, Verifier
 from agentkit_training.atomic import new_folder
 from agentkit_training.errors import ExportError
 from agentkit_training.export.adapter import AdapterPrecision, adapter_to_gguf

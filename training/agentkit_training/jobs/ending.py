@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentkit import open_store
-from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export import open_artifact, read_artifact, restore_artifact
 from agentkit.library import Library
 from agentkit.library.store import Store

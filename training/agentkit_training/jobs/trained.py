@@ -7,14 +7,13 @@ from pathlib import Path
 
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark
-from agentkit.evaluation.running.settings import ToolSource
+from agentkit.evaluation.settings import ToolSource
 from agentkit.models.base import ChatModel
 from agentkit.models.resolve import resolve_model
 from agentkit_training.config.evaluation import EvaluationConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.config.sections import PolicySection
-from agentkit_training.export.handover import LIBRARY as HANDED_LIBRARY
-from agentkit_training.export.handover import Handover, load_handover
+from agentkit_training.export.handover import LIBRARY as HANDED_LIBRARY, Handover, load_handover
 from agentkit_training.jobs.ending import HANDOVER, LIBRARY, POLICY
 from agentkit_training.policy.adapter_files import CONFIG as ADAPTER_CONFIG
 from agentkit_training.runs.directory import RunDirectory

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from agentkit.evaluation.results.markup import Markup, element
 from agentkit.evaluation.results.page import (
+    Markup,
     Section,
+    element,
     links_html,
     page_html,
     section_html,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from agentkit.episodes import FailureLabel
-from agentkit.evaluation.results.markup import Markup, element
-from agentkit.evaluation.results.wording import label_name
+from agentkit.evaluation.results.page import Markup, element
+from agentkit.evaluation.results.texts import label_name
 
 _WIDTH, _HEIGHT = 480.0, 150.0
 _LEFT = 54.0

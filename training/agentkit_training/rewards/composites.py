@@ -9,9 +9,8 @@ from agentkit.diagnosis.findings import reported_error
 from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import UsageError
-from agentkit.evaluation.verifiers.made_calls import MadeCalls
-from agentkit.library import Library
-from agentkit.library import dag as questions
+from agentkit.evaluation.verifiers.calls import MadeCalls
+from agentkit.library import Library, dag as questions
 from agentkit.messages import ToolResult
 from agentkit_training.rewards.reward import Reward, Worth
 from agentkit_training.rollout.samples import Rollout

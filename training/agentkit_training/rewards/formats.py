@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentkit.episodes import Episode, Turn
-from agentkit.evolution.proposals.blocks import CLOSING, OPENING
+from agentkit.evolution.proposers.blocks import CLOSING, OPENING
 from agentkit.models.call_parser import parse_calls
-from agentkit.models.call_schema import ANSWER, CALLS
+from agentkit.models.grammar import ANSWER, CALLS
 from agentkit.models.prompt_format import PromptFormat
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy

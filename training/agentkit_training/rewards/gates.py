@@ -2,7 +2,7 @@
 
 In the paper line 8 sends a rollout with r = 1 to the evolution path and line 15 any other to the
 feedback path. The training loop does not ask here: what its library learns from is decided on the
-verdict of each episode (``agentkit.evolution.proposals.perfection``), which holds for every reward
+verdict of each episode (``agentkit.evolution.proposers.streams``), which holds for every reward
 alike. These are for a caller's own loop, or for counting, where a reward is to decide as in the
 paper. They look at the reward for the result alone: credit for composites "acts only on the
 planner" (CoCoDA, section 3.3).
@@ -10,7 +10,10 @@ planner" (CoCoDA, section 3.3).
 
 from __future__ import annotations
 
-from agentkit.evolution.proposals import perfection
+from agentkit.evolution.proposers.streams import (
+    is_imperfect as is_imperfect_episode,
+    is_perfect as is_perfect_episode,
+)
 from agentkit_training.rewards.composites import SAVED_CALLS
 from agentkit_training.rollout.samples import Rollout
 
@@ -30,7 +33,7 @@ def is_perfect(rollout: Rollout) -> bool:
     """
     if rollout.fault or not rollout.passed or result_reward(rollout) != 1:
         return False
-    return all(perfection.is_perfect(one) for one in rollout.episodes if one.verdict is not None)
+    return all(is_perfect_episode(one) for one in rollout.episodes if one.verdict is not None)
 
 
 def is_imperfect(rollout: Rollout) -> bool:
@@ -39,7 +42,5 @@ def is_imperfect(rollout: Rollout) -> bool:
     One that nobody judged, or with a fault, is neither perfect nor imperfect; any other is one of
     the two.
     """
-    judged = any(
-        perfection.is_perfect(one) or perfection.is_imperfect(one) for one in rollout.episodes
-    )
+    judged = any(is_perfect_episode(one) or is_imperfect_episode(one) for one in rollout.episodes)
     return judged and not rollout.fault and not is_perfect(rollout)

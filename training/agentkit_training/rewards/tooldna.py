@@ -29,7 +29,7 @@ from agentkit.episodes.naming import in_library_names
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, Task
 from agentkit.evaluation.task import UserTurn
-from agentkit.evaluation.verifiers.made_calls import MadeCalls
+from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.metrics import FieldKind, ToolDnaMetrics, tooldna_metrics
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.rewards.formats import FormatCheck, has_unread_call, is_readable

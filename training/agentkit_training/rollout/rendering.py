@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentkit.messages import AssistantMessage, Message
-from agentkit.models.wire.names import WireNames
+from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError
 from agentkit_training.rollout.template_form import (

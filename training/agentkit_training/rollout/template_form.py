@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.request import MALFORMED_KEY, encode_tool
+from agentkit.models.chat_completions import encode_tool
+from agentkit.models.wire import MALFORMED_KEY, WireNames
 from agentkit.tools.definition import ToolDefinition
 
 TemplateData: TypeAlias = dict[str, Any]

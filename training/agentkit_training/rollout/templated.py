@@ -9,7 +9,7 @@ from dataclasses import replace
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.models.prompt_format import parse_calls
-from agentkit.models.wire.names import WireNames
+from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from agentkit.episodes import Episode
 from agentkit.errors import DatasetError
-from agentkit.evaluation import Benchmark, Task, gsm8k_episodes, load_benchmark, load_gsm8k
+from agentkit.evaluation import Benchmark, Task
+from agentkit_bench import gsm8k_benchmark, gsm8k_episodes, load_gsm8k
 from agentkit_training.tasks.primitives import Calculator, primitive_library
 from agentkit_training.tasks.splits import Shares, TaskSplits
 from agentkit_training.tasks.splitting import split, split_before
@@ -19,7 +20,7 @@ def gsm8k_tasks(
     """Word problems, each asked with the five primitives.
 
     Args:
-        train: A file of GSM8K, as ``load_benchmark("gsm8k", data=...)`` takes it.
+        train: A file of GSM8K, as ``gsm8k_benchmark`` takes it.
         test: The file to test on, usually upstream's ``test.jsonl``; the first is then divided into
             training and validation alone. None takes the test part out of the first as well.
         shares: How much each part gets.
@@ -59,4 +60,4 @@ def _loaded(file: Path) -> Benchmark:
     def made(_task: Task) -> Calculator:
         return Calculator()
 
-    return load_benchmark("gsm8k", data=file, environment=made)
+    return gsm8k_benchmark(file, environment=made)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, Task, stratified
-from agentkit.evaluation.benchmarks.task_records import task_to_json
+from agentkit.evaluation.task_files import task_to_json
 from agentkit.tools.canonical import digest
 
 

@@ -28,9 +28,9 @@ from agentkit.evaluation import (
     Task,
     TextAnswer,
 )
-from agentkit.evaluation.nestful import load_nestful
 from agentkit.evaluation.task import LeftOut, UserTurn
 from agentkit.messages import AssistantMessage, ToolCall
+from agentkit_bench.nestful import load_nestful
 from agentkit_training.gold import gold_answers
 from agentkit_training.tasks.arithmetic import arithmetic_episodes
 from agentkit_training.tasks.gsm8k import solution_episodes

@@ -10,8 +10,14 @@ import pytest
 import torch
 
 from agentkit import ModelRetry, tool
-from agentkit.evaluation import Benchmark, EvaluationSettings, ExactCalls, GoldCall, Task
-from agentkit.evaluation import with_tools as environment_of
+from agentkit.evaluation import (
+    Benchmark,
+    EvaluationSettings,
+    ExactCalls,
+    GoldCall,
+    Task,
+    with_tools as environment_of,
+)
 from agentkit_training import PolicyModel, TokenSequence, collect, tiny_policy
 from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.settings import CoevolutionSettings

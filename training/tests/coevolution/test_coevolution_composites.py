@@ -8,8 +8,7 @@ import pytest
 
 from agentkit import Library, open_store
 from agentkit.episodes import Episode, Turn, Verdict
-from agentkit.evaluation import Benchmark, NumberAnswer, Task
-from agentkit.evaluation import with_tools as environment_of
+from agentkit.evaluation import Benchmark, NumberAnswer, Task, with_tools as environment_of
 from agentkit.evolution import ToolManager
 from agentkit.interop.export import read_artifact
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult

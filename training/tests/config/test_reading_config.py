@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit_training.config.reading import parse_config, read_config, written_config

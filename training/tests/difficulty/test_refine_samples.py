@@ -6,8 +6,7 @@ import asyncio
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent
 from agentkit.evaluation import AllowedCalls

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit_training import TokenSequence, tiny_policy
 from agentkit_training.engines.packing import packed_logprobs, packs

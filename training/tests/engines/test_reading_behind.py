@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
 from agentkit_training import Policy, TokenSequence, tiny_policy

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit_training import tiny_policy
 from agentkit_training.fine_tuning.batches import IGNORED, block, parts, step_orders

@@ -19,8 +19,8 @@ from agentkit.evaluation import (
     NumberAnswer,
     Task,
     TextAnswer,
+    with_tools as environment_of,
 )
-from agentkit.evaluation import with_tools as environment_of
 from agentkit.metrics import AllowedCall
 from agentkit_training import tiny_policy
 from agentkit_training.fine_tuning.prompting import Prompting

@@ -6,8 +6,7 @@ import dataclasses
 import json
 import re
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.tools.rules import OneOf

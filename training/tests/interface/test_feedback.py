@@ -6,8 +6,7 @@ import asyncio
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Agent, Library, tool
 from agentkit.diagnosis.wording import describe_failure

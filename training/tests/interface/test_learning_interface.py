@@ -6,8 +6,7 @@ import dataclasses
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode, Library
 from agentkit.diagnosis import FailureProfile

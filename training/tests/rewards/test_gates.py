@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Episode
 from agentkit.episodes import Evidence, Turn, Verdict
 from agentkit.errors import UsageError
-from agentkit.evolution.proposals import perfection
+from agentkit.evolution.proposers.streams import (
+    is_imperfect as is_imperfect_episode,
+    is_perfect as is_perfect_episode,
+)
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit_training import Rollout
 from agentkit_training.rewards import (
@@ -64,8 +66,8 @@ def test_each_judged_rollout_takes_one_path(episodes, fault):
 def test_the_gates_are_those_of_evolution(episode):
     """For one episode and a reward of its verdict, the gates agree with ``agentkit.evolution``."""
     (rollout,) = rewarded([rollout_of([episode])], verdict_reward)
-    assert is_perfect(rollout) == perfection.is_perfect(episode)
-    assert is_imperfect(rollout) == perfection.is_imperfect(episode)
+    assert is_perfect(rollout) == is_perfect_episode(episode)
+    assert is_imperfect(rollout) == is_imperfect_episode(episode)
 
 
 @pytest.mark.parametrize("reward", [0.0, 0.999999, 1.000001, 2.0])

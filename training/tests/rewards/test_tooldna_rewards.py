@@ -7,8 +7,7 @@ import dataclasses
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Episode, ToolDefinition
 from agentkit.episodes import Attribution, Diagnosis, Turn, TurnDiagnosis, Verdict

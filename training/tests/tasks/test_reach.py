@@ -15,8 +15,8 @@ from agentkit.evaluation import (
     NumberAnswer,
     Task,
     TextAnswer,
+    with_tools as environment_of,
 )
-from agentkit.evaluation import with_tools as environment_of
 from agentkit_training.tasks.reach import out_of_reach
 from agentkit_training.tasks.splits import TaskSplits
 

@@ -7,8 +7,7 @@ import random
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode
 from agentkit.episodes import Diagnosis, FailureLabel, Turn, TurnDiagnosis, Verdict

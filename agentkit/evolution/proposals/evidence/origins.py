@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
-from agentkit.evolution.proposals.evidence.rule_of import values_of
-from agentkit.evolution.proposals.stated.forms import is_own_form
+from agentkit.evolution.proposers.constraints import is_own_form
+from agentkit.evolution.proposers.observed import ObservedCall, ToolRecord, values_of
 from agentkit.evolution.validation.folding import folded
 from agentkit.evolution.validation.origins import TRUSTED, speaks_as
 from agentkit.evolution.validation.report import TextOrigin

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 
 from agentkit.evaluation.results.texts import visible
-from agentkit.evolution.lifecycle.differences import Difference
+from agentkit.evolution.differences import Difference
 from agentkit.interop.export.artifact import GateEvidence
 from agentkit.interop.export.diff.comparing import LibraryDiff, ToolChange
 from agentkit.interop.export.renderers.markdown_pages import code, escaped

@@ -29,7 +29,7 @@ from agentkit.interop.export.renderers.saying import (
 )
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
-from agentkit.models.wire.names import LONGEST_NAME, WireNames
+from agentkit.models.wire import LONGEST_NAME, WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

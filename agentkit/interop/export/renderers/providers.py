@@ -21,8 +21,8 @@ from agentkit.interop.export.renderers.strict import (
     strict_schema,
 )
 from agentkit.library.library import Library
-from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.request import encode_tool
+from agentkit.models.chat_completions import encode_tool
+from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.mcp_record import tool_record
 from agentkit.tools.tool import Tool

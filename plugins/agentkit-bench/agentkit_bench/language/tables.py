@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from agentkit.evaluation.results.tables import Align, Table
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import many, whole
-from agentkit.evolution.language.records import (
+from agentkit.evaluation.results.texts import many, shown, whole
+from agentkit_bench.language.report import (
     LanguageReport,
     TextChange,
     TextMeasures,

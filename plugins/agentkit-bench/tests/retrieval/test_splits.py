@@ -1,7 +1,6 @@
 """Which questions are for tuning and which for the final figures."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit_bench.retrieval import RetrievalQuery
 

@@ -1,7 +1,9 @@
 """A server on stdio without any library, which starts at once.
 
 It lists the JSON that it is given, well-formed or not, in both ways of the protocol: after a
-handshake, and without one. Every tool answers with the id of the process, but ``die`` ends it.
+handshake, and without one. Every tool answers with the id of the process, but for those that
+overwhelm their client: ``die`` ends the process, ``crowd`` and ``group`` answer in very many parts, ``stray``
+writes lines that are no messages, ``long`` one long line, and ``endless`` a line without an end.
 """
 
 import json
@@ -27,11 +29,29 @@ ANSWERS = {
     "tools/call": {"content": [{"type": "text", "text": str(os.getpid())}]},
 }
 
+
+def overwhelm(name: str) -> dict[str, object]:
+    """What a call of that name answers, after what it writes beside that."""
+    if name == "die":
+        os._exit(3)
+    if name == "stray":
+        for _ in range(200_000):
+            sys.stdout.write("a line that is no message\n")
+    if name == "endless":
+        while True:
+            sys.stdout.write("x" * 65_536)
+    part = {"type": "text", "text": ""}
+    if name == "long":
+        return {"content": [{"type": "text", "text": "x" * 3_000_000}]}
+    parts = {"crowd": 300_000, "group": 20_000}
+    return {"content": [part] * parts[name]} if name in parts else ANSWERS["tools/call"]
+
+
 for line in sys.stdin:
     asked = json.loads(line)
-    if asked["method"] == "tools/call" and asked["params"]["name"] == "die":
-        os._exit(3)
     if "id" in asked:
-        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": ANSWERS[asked["method"]]}
+        called = asked["method"] == "tools/call"
+        result = overwhelm(asked["params"]["name"]) if called else ANSWERS[asked["method"]]
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.evaluation import Benchmark, Task
-from agentkit.evaluation.benchmarks.task_records import task_to_json
+from agentkit.evaluation.task_files import task_to_json
 from agentkit_training.engines.verl.settings import AGENT_NAME
 from agentkit_training.errors import TrainingError
 

@@ -1,0 +1,420 @@
+"""Judges and persons say yes or no to proposals; what they say becomes events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentkit.errors import UsageError
+from agentkit.evolution.checker import CandidateChecker, CheckResult, Judgement, RejectedBy
+from agentkit.evolution.decide import LifecyclePolicy, command
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.ledger import COUNTED, Ledger
+from agentkit.evolution.proposal import (
+    Consent,
+    ProposalRecord,
+    ProposalState,
+    outstanding,
+    proposer_name,
+)
+from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.repository import LibraryState, Transaction
+from agentkit.evolution.validation.report import FailedCheck
+from agentkit.library.event_chain import EventDraft, cut
+from agentkit.library.events import Author, EventKind
+
+# --- Events about one proposal --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EventWriter:
+    """Writes the events about one proposal.
+
+    Attributes:
+        author: Who does what is told.
+        proposal_id: The proposal.
+        tool_name: The tool that it would change.
+        version: The newest library version once it has happened.
+        proposer: Who suggested it, as ``proposer_name`` says.
+        is_person: Whether that is a person.
+    """
+
+    author: Author
+    proposal_id: str
+    tool_name: str
+    version: int
+    proposer: str = ""
+    is_person: bool = False
+
+    @classmethod
+    def of(cls, record: ProposalRecord, author: Author, *, version: int) -> EventWriter:
+        """One for a proposal that the ledger knows."""
+        return cls(
+            author=author,
+            proposal_id=record.proposal_id,
+            tool_name=record.tool_name,
+            version=version,
+            proposer=record.proposer,
+            is_person=record.author.kind == "person",
+        )
+
+    @classmethod
+    def of_new(
+        cls, proposal_id: str, suggestion: Suggestion, author: Author, *, version: int
+    ) -> EventWriter:
+        """One for a suggestion that the ledger does not know yet."""
+        return cls(
+            author=author,
+            proposal_id=proposal_id,
+            tool_name=cut(suggestion.tool_name),
+            version=version,
+            proposer=proposer_name(suggestion.stream, suggestion.author),
+            is_person=suggestion.author.kind == "person",
+        )
+
+    def draft(self, kind: EventKind, why: str, **facts: Any) -> EventDraft:
+        """That something happened, and why."""
+        return EventDraft(
+            kind=kind,
+            author=self.author,
+            reason=cut(why),
+            proposal_id=self.proposal_id,
+            tool_name=self.tool_name,
+            library_version=self.version,
+            facts=facts,
+        )
+
+    def assessed(self, stage: ProposalState, report: GateReport) -> EventDraft:
+        """What a gate said at a stage."""
+        return self.draft("assessed", report.reason, stage=stage, **report.to_json())
+
+    def rejected(
+        self,
+        ledger: Ledger,
+        policy: LifecyclePolicy,
+        *,
+        by: RejectedBy,
+        failed: Iterable[FailedCheck] = (),
+        reason: str = "",
+    ) -> tuple[EventDraft, ...]:
+        """The proposal is rejected; its proposer is quarantined when that was one too many.
+
+        Persons are never quarantined: they are who release.
+
+        Args:
+            ledger: Before the rejection.
+            policy: How many are too many.
+            by: Who said no.
+            failed: Every reason, for a check's rejection.
+            reason: Why in words, for anybody else's.
+        """
+        reasons = tuple(failed)
+        facts = {"by": by, "failed": checks_to_json(reasons)}
+        rejected = self.draft("rejected", reason or checks_text(reasons), **facts)
+        known = ledger.proposer(self.proposer)
+        count = known.rejected_in_a_row + 1
+        counts = by in COUNTED and not self.is_person and not known.is_quarantined
+        if not counts or not 0 < policy.quarantine_after <= count:
+            return (rejected,)
+        return rejected, *self._quarantined(ledger, count)
+
+    def _quarantined(self, ledger: Ledger, count: int) -> tuple[EventDraft, ...]:
+        """The proposer is quarantined, and its open proposals with it."""
+        why = f"{count} proposals of {self.proposer!r} were rejected in a row"
+        announced = EventDraft(
+            kind="proposer_quarantined",
+            author=self.author,
+            reason=why,
+            library_version=self.version,
+            facts={"proposer": self.proposer},
+        )
+        return announced, *(
+            EventWriter.of(record, self.author, version=self.version).draft("quarantined", why)
+            for record in ledger.open_of(self.proposer)
+            if record.proposal_id != self.proposal_id
+        )
+
+
+def checks_text(failed: Iterable[FailedCheck]) -> str:
+    """Failed checks as one sentence; what is said of several fields is said once."""
+    fields: dict[tuple[str, str], list[str]] = {}
+    for check in failed:
+        fields.setdefault((check.code, check.message), []).append(check.field)
+    return "; ".join(
+        f"[{code}]{' in ' if any(places) else ''}{', '.join(places)}: {message}"
+        for (code, message), places in fields.items()
+    )
+
+
+def checks_to_json(failed: Iterable[FailedCheck]) -> list[dict[str, str]]:
+    """Failed checks as an event keeps them; they quote foreign text."""
+    empty = {"message": "", "advice": ""}  # which reading asks for
+    return [
+        {name: cut(value) for name, value in (empty | check.to_json()).items()} for check in failed
+    ]
+
+
+# --- Yes and no -----------------------------------------------------------------------------------
+
+
+def require_person(author: Author, deed: str) -> None:
+    """Let only persons pass.
+
+    Raises:
+        UsageError: The author is a model or a program.
+    """
+    if author.kind != "person":
+        raise UsageError(
+            f"only a person may {deed}, and {author.name!r} is a {author.kind}; give "
+            "Author(kind='person', name=...)"
+        )
+
+
+def approve(
+    state: LibraryState, proposal_id: str, person: Author, reason: str, *, author: Author
+) -> Transaction | None:
+    """A person agrees to a proposal; None when one has agreed already.
+
+    Raises:
+        UsageError: There is no such proposal; it is decided; or the author is no person.
+    """
+    require_person(person, "approve a proposal")
+    record = _undecided(state.ledger, proposal_id)
+    if "person" in record.agreed:
+        return None
+    said = EventWriter.of(record, person, version=state.library.version).draft("approved", reason)
+    return Transaction(drafts=(said, *_validated(record, "person", state, author)))
+
+
+def judge(
+    state: LibraryState,
+    proposal_id: str,
+    judgement: Judgement,
+    *,
+    policy: LifecyclePolicy,
+    author: Author,
+) -> Transaction | None:
+    """A judge agrees to a proposal or speaks against it, which rejects it.
+
+    None when a judge has agreed already.
+
+    Raises:
+        UsageError: There is no such proposal; it is decided; or the judge is its proposer.
+    """
+    who, agrees = judgement.author, judgement.agrees
+    record = _undecided(state.ledger, proposal_id)
+    if (who.kind, who.name) == (record.author.kind, record.author.name):
+        raise UsageError(
+            f"{who.name!r} made the proposal {proposal_id!r} and can not judge it; ask another"
+        )
+    if "judge" in record.agreed:
+        return None
+    version = state.library.version
+    by_judge = EventWriter.of(record, who, version=version)
+    said = by_judge.draft("judged", judgement.reason, agrees=agrees)
+    if agrees:
+        return Transaction(drafts=(said, *_validated(record, "judge", state, author)))
+    writer = EventWriter.of(record, author, version=version)
+    no = writer.rejected(state.ledger, policy, by="judge", reason=judgement.reason)
+    return Transaction(drafts=(said, *no))
+
+
+def reject(
+    state: LibraryState, proposal_id: str, person: Author, reason: str, *, policy: LifecyclePolicy
+) -> Transaction | None:
+    """A person says no to an open or quarantined proposal; None when it is rejected already.
+
+    Raises:
+        UsageError: There is no such proposal; it is or was active; or the author is no person.
+    """
+    require_person(person, "reject a proposal")
+    record = state.ledger.find(proposal_id)
+    if record.state == "rejected":
+        return None
+    if not record.is_open and record.state != "quarantined":
+        raise UsageError(
+            f"the proposal {proposal_id!r} is {record.state}; what was active is taken back with "
+            "roll_back ('agentkit rollback')"
+        )
+    writer = EventWriter.of(record, person, version=state.library.version)
+    if record.state == "canary":
+        return Transaction(drafts=(writer.draft("rolled_back", reason),))
+    return Transaction(drafts=writer.rejected(state.ledger, policy, by="person", reason=reason))
+
+
+def _undecided(ledger: Ledger, proposal_id: str) -> ProposalRecord:
+    record = ledger.find(proposal_id)
+    if not record.is_open:
+        raise UsageError(
+            f"the proposal {proposal_id!r} is decided already: it is "
+            f"{record.state.replace('_', ' ')} ({record.last_word}); 'agentkit review show "
+            f"{proposal_id}' tells more"
+        )
+    return record
+
+
+def _validated(
+    record: ProposalRecord, agreed: Consent, state: LibraryState, author: Author
+) -> tuple[EventDraft, ...]:
+    """The proposal goes on when nobody else has to agree."""
+    if record.state != "proposed" or outstanding(record.needs, (*record.agreed, agreed)):
+        return ()
+    writer = EventWriter.of(record, author, version=state.library.version)
+    return (writer.draft("validated", "every check passed, and everybody agreed who must"),)
+
+
+# --- Taken up again -------------------------------------------------------------------------------
+
+
+async def release(
+    state: LibraryState,
+    proposer: str,
+    person: Author,
+    reason: str,
+    *,
+    checker: CandidateChecker,
+    author: Author,
+    sources: Callable[[ProposalRecord], tuple[str, ...]],
+) -> Transaction | None:
+    """Release a proposer; its quarantined proposals are checked again.
+
+    What fails then was rejected by checks, but does not count towards the next quarantine.
+    None when the proposer is not in quarantine.
+
+    Args:
+        state: The newest state.
+        proposer: Its name.
+        person: Who releases it.
+        reason: Why.
+        checker: What candidates are checked with.
+        author: Who writes what comes of the checks.
+        sources: Texts that the candidate of a proposal must not copy from.
+
+    Raises:
+        UsageError: The author is no person; or nobody of that name ever proposed anything.
+    """
+    require_person(person, "release a proposer")
+    ledger = state.ledger
+    if proposer not in ledger.proposers:
+        known = ", ".join(map(repr, sorted(ledger.proposers))) or "nobody yet"
+        raise UsageError(f"{proposer!r} never proposed anything; proposers are {known}")
+    if not ledger.is_quarantined(proposer):
+        return None
+    drafts = [
+        EventDraft(
+            kind="proposer_released",
+            author=person,
+            reason=reason,
+            library_version=state.library.version,
+            facts={"proposer": proposer},
+        )
+    ]
+    for record in ledger.proposals.values():
+        if record.state != "quarantined" or record.proposer != proposer:
+            continue
+        writer = EventWriter.of(record, person, version=state.library.version)
+        if record.candidate is None:
+            unread = "the answer can not be read as a proposal"
+            drafts.append(writer.draft("rejected", unread, by="library"))  # which is not counted
+            continue
+        result = await checker.check_record(record, state, sources(record))
+        drafts += _taken_up_again(record, result, writer, author, f"{proposer!r} was released")
+    return Transaction(drafts=tuple(drafts))
+
+
+async def overrule(
+    state: LibraryState,
+    proposal_id: str,
+    codes: Collection[str],
+    person: Author,
+    reason: str,
+    *,
+    checker: CandidateChecker,
+    author: Author,
+    sources: tuple[str, ...] = (),
+) -> Transaction | None:
+    """A person overrules every check that rejected a proposal, which is then taken up again.
+
+    It stands where it would stand had these checks passed: whoever must agree is asked, and every
+    gate decides. None when that was done already.
+
+    Args:
+        state: The newest state.
+        proposal_id: Which.
+        codes: The codes that the person overrules: all for which it is rejected.
+        person: Who overrules.
+        reason: Why.
+        checker: What candidates are checked with.
+        author: Who writes what comes of the checks.
+        sources: Texts that the candidate must not copy from.
+
+    Raises:
+        UsageError: There is no such proposal, or it is not rejected; codes are missing, or may not
+            be overruled; its proposer is in quarantine; the author is no person; no reason is
+            given.
+    """
+    require_person(person, "overrule a check")
+    record = state.ledger.find(proposal_id)
+    before = {check.code for check in record.overruled}
+    if record.state != "rejected" and codes and before.issuperset(codes):
+        return None
+    _require_overrulable(record, frozenset(codes))
+    if not reason.strip():
+        raise UsageError("say why the checks are wrong: a reason is kept with every overruling")
+    if state.ledger.is_quarantined(record.proposer):
+        way = command("review", "approve", "--proposer", record.proposer)
+        raise UsageError(
+            f"nothing is taken from {record.proposer!r}, which is in quarantine; look at what else "
+            f"it suggested, then '{way}'"
+        )
+    failed = record.failed
+    result = await checker.check_record(record, state, sources, overruled=failed)
+    writer = EventWriter.of(record, person, version=state.library.version)
+    said = writer.draft("overruled", reason, overruled=checks_to_json(failed))
+    why = f"{person.name} overruled {', '.join(record.overrulable)}"
+    return Transaction(drafts=(said, *_taken_up_again(record, result, writer, author, why)))
+
+
+def _require_overrulable(record: ProposalRecord, codes: frozenset[str]) -> None:
+    name = repr(record.proposal_id)
+    if record.state != "rejected":
+        raise UsageError(f"the proposal {name} is {record.state}: no check stands against it")
+    if not record.failed:
+        raise UsageError(
+            f"the proposal {name} was rejected by a {record.rejection.facts.get('by')} "
+            f"({record.last_word}); only what checks say of its words can be overruled"
+        )
+    found = {check.code for check in record.failed}
+    final = found - record.may_be_overruled
+    if final:
+        raise UsageError(
+            f"nobody may overrule {_listed(final)}, for which the proposal {name} is rejected too; "
+            "let it be suggested in other words"
+        )
+    if codes != found:
+        raise UsageError(
+            f"the proposal {name} is rejected for {_listed(found)}; name each of them, and no "
+            f"others (got {_listed(codes) or 'none'}): you answer for what you overrule"
+        )
+
+
+def _listed(codes: Collection[str]) -> str:
+    return ", ".join(sorted(codes))
+
+
+def _taken_up_again(
+    record: ProposalRecord, result: CheckResult, by_person: EventWriter, author: Author, why: str
+) -> tuple[EventDraft, ...]:
+    """A proposal that a person lets in again stands where the checks bring it now.
+
+    What they reject does not count against its proposer.
+    """
+    first = by_person.draft("proposed", why, **result.facts(record.base))
+    checked = replace(by_person, author=author)
+    if result.failed:
+        facts = {"by": "library", "failed": checks_to_json(result.failed)}
+        return first, checked.draft("rejected", checks_text(result.failed), **facts)
+    if result.needs:
+        return (first,)
+    return first, checked.draft("validated", "every check passed")

@@ -1,0 +1,309 @@
+"""Where a proposal goes next, decided from what the gates and the people said. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agentkit.errors import UsageError
+from agentkit.evolution.gates import Decision, GateReport
+from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
+from agentkit.evolution.proposal import ProposalRecord, ProposalState
+
+# --- What a proposal has to go through before it serves everybody --------------------------------
+
+
+Evidence = Literal["gate_or_person", "gate", "none"]
+"""Whose word it takes to make a validated proposal active; see ``LifecyclePolicy.evidence``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LifecyclePolicy:
+    """The rules of the life cycle. The defaults are strict, and work where there is no traffic.
+
+    By default a proposal that every check let pass waits, as ``validated``, until an offline
+    comparison on held-out tasks says that it helps, or a person approves it. Nothing becomes active
+    on its own words. Where there is traffic, ask for a shadow or a canary stage too. Who must agree
+    to changes of which tools is the business of ``ValidationPolicy``.
+
+    Attributes:
+        shadow: Whether a proposal is run beside the active definition, unseen by users, before it
+            may go on.
+        canary: Whether it serves a share of the sessions before it serves all.
+        canary_share: Share of the sessions that it serves then, kept in the event that begins the
+            canary; None leaves it to the router.
+        evidence: Who may let a validated proposal go on: ``gate_or_person``: an offline comparison
+            that says yes, a person, or, with a stage of its own to come, that stage; ``gate``: as
+            before, but never a person's word alone; ``none``: nobody is asked, which is for tests
+            and for libraries that nobody uses yet.
+        quarantine_after: Rejections in a row, by checks, a judge or a person, after which nothing
+            more is taken from a proposer; 0 for never. A gate that finds no gain is no rejection of
+            this kind: most honest proposals bring nothing.
+        attempts: How often a step is decided anew when another writer was faster.
+        max_bytes: Largest candidate that is kept, in bytes of its canonical JSON.
+
+    Raises:
+        UsageError: A number is out of range.
+    """
+
+    shadow: bool = False
+    canary: bool = False
+    canary_share: float | None = None
+    evidence: Evidence = "gate_or_person"
+    quarantine_after: int = 10
+    attempts: int = 100
+    max_bytes: int = 262_144
+
+    def __post_init__(self) -> None:
+        if self.canary_share is not None and not 0 <= self.canary_share <= 1:
+            raise UsageError(
+                f"LifecyclePolicy.canary_share is from 0 to 1, got {self.canary_share}"
+            )
+        for name, least in (("quarantine_after", 0), ("attempts", 1), ("max_bytes", 1)):
+            if getattr(self, name) < least:
+                raise UsageError(
+                    f"LifecyclePolicy.{name} is {least} or more, got {getattr(self, name)}"
+                )
+
+
+# --- Where a proposal goes next, decided from what the gates and the people said. Pure -----------
+
+
+Stage = Literal["shadow", "canary", "active"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Blocked:
+    """It stays where it is.
+
+    Attributes:
+        why: What it waits for.
+        commands: What whoever is on duty may type to end the waiting; none where time will.
+    """
+
+    why: str
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Promote:
+    """It goes on.
+
+    Attributes:
+        stage: Where to.
+        why: Whose word lets it.
+    """
+
+    stage: Stage
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reject:
+    """A gate speaks against it.
+
+    Attributes:
+        why: What the gate says.
+    """
+
+    why: str
+
+
+NextStep: TypeAlias = Blocked | Promote | Reject
+
+
+def next_step(
+    record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy, reports: Sequence[GateReport]
+) -> NextStep:
+    """Where an open proposal goes next.
+
+    Args:
+        record: The proposal.
+        ledger: All others.
+        policy: Which stages there are, and whose word it takes.
+        reports: What the gates say at the stage where it is.
+    """
+    if record.state == "proposed":
+        return consent_awaited(record)
+    verdict = together(reports)
+    if verdict == "fail":
+        return Reject(why=_words(reports, "fail"))
+    allowed: NextStep
+    if record.is_arrival and "person" in record.agreed:  # there is nothing to compare it with
+        allowed = Promote(stage="active", why="a person approved it")
+    else:
+        allowed = _allowed(record, policy, reports, verdict)
+    if isinstance(allowed, Blocked):
+        return allowed
+    pinned = ledger.pinned_version(record.tool_name)
+    if pinned is not None:
+        why = f"{record.tool_name!r} is pinned to library version {pinned}"
+        return Blocked(why=why, commands=(_unpin(record, ledger),))
+    other = ledger.experiment(record.tool_name)
+    if other is not None and other.proposal_id != record.proposal_id:
+        why = f"{other.proposal_id!r} is being tried on {record.tool_name!r}"
+        return Blocked(why=why, commands=(command("review", "show", other.proposal_id),))
+    return allowed
+
+
+def consent_awaited(record: ProposalRecord) -> Blocked:
+    """Who has to agree to a proposal before it can be validated."""
+    asked = {
+        "judge": (
+            "a judge of another model",
+            command("review", "approve", record.proposal_id, "--judge", "MODEL"),
+        ),
+        "person": ("a person", command("review", "approve", record.proposal_id)),
+    }
+    who = [asked[one] for one in record.awaits]
+    between = " and "
+    if record.needs == ("judge",):
+        who, between = list(asked.values()), " or "
+    return Blocked(
+        why=f"waits for {between.join(name for name, _ in who)} to agree",
+        commands=tuple(command for _, command in who),
+    )
+
+
+def together(reports: Sequence[GateReport]) -> Decision:
+    """What several gates say together: one that fails is enough, and all must pass."""
+    decisions = {report.decision for report in reports}
+    if "fail" in decisions:
+        return "fail"
+    return "pass" if decisions == {"pass"} else "wait"
+
+
+def recorded_reports(record: ProposalRecord) -> tuple[GateReport, ...]:
+    """What each gate said last at the stage where a proposal is."""
+    last: dict[str, GateReport] = {}
+    for event in record.events:
+        if event.kind == record.state:
+            last = {}
+        elif event.kind == "assessed":
+            facts = {name: value for name, value in event.facts.items() if name != "stage"}
+            report = GateReport.from_json(facts)
+            last[report.gate] = report
+    return tuple(last.values())
+
+
+def _allowed(
+    record: ProposalRecord,
+    policy: LifecyclePolicy,
+    reports: Sequence[GateReport],
+    verdict: Decision,
+) -> NextStep:
+    """Whether it may go on, as far as it is a matter of evidence."""
+    target = _following(record, policy)
+    if verdict == "pass":
+        return Promote(stage=target, why=_words(reports, "pass"))
+    if record.state != "validated":
+        why = _words(reports, "wait") or f"is in {record.state}, with no numbers yet"
+        return Blocked(why=why, commands=(command("evolve"),))
+    if policy.evidence == "none":
+        return Promote(stage=target, why="nobody has to be asked")
+    if target != "active":
+        return Promote(stage=target, why=f"every check passed; {target} will tell")
+    if policy.evidence == "gate_or_person" and "person" in record.agreed:
+        return Promote(stage=target, why="a person approved it")
+    return _evidence_awaited(record, policy, reports)
+
+
+def _evidence_awaited(
+    record: ProposalRecord, policy: LifecyclePolicy, reports: Sequence[GateReport]
+) -> Blocked:
+    commands, asked = [command("evolve", "--tasks", "FILE")], ""
+    if policy.evidence == "gate_or_person":
+        commands.insert(0, command("review", "approve", record.proposal_id))
+        asked = " or a person's approval"
+    why = _words(reports, "wait") or f"waits for a comparison on held-out tasks{asked}"
+    return Blocked(why=why, commands=tuple(commands))
+
+
+def _following(record: ProposalRecord, policy: LifecyclePolicy) -> Stage:
+    if record.state == "validated" and policy.shadow:
+        return "shadow"
+    if record.state != "canary" and policy.canary:
+        return "canary"
+    return "active"
+
+
+def _unpin(record: ProposalRecord, ledger: Ledger) -> str:
+    if WHOLE_LIBRARY in ledger.pins:
+        return command("rollback", "--unpin")
+    return command("rollback", "--unpin", "--tool", record.tool_name)
+
+
+def command(*words: str) -> str:
+    """A command as a shell takes it.
+
+    Example:
+        >>> command("review", "show", "my idea")
+        "agentkit review show 'my idea'"
+    """
+    return " ".join(["agentkit", *map(shlex.quote, words)])
+
+
+def _words(reports: Sequence[GateReport], decision: Decision) -> str:
+    return "; ".join(one.reason for one in reports if one.decision == decision)
+
+
+# --- Where a proposal stands, and what whoever is on duty can do about it ------------------------
+
+
+_TRIALS: Mapping[ProposalState, str] = {
+    "shadow": "is run beside the answers, unseen, until its numbers decide",
+    "canary": "serves a share of the sessions until its numbers decide",
+}
+"""What happens at a stage whose numbers are not recorded while it lasts."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposalStatus:
+    """Where a proposal stands, for people.
+
+    Attributes:
+        why: What it waits for, whose word it has, or why it ended.
+        commands: What may be typed next, one of them or all; none when nothing is to be done.
+    """
+
+    why: str
+    commands: tuple[str, ...] = ()
+
+
+def status_of(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -> ProposalStatus:
+    """Where a proposal stands, from what is recorded of it.
+
+    It asks what ``advance`` asks, so that the two can not say different things; but it reads no
+    episodes, so that for shadow and canary the numbers are left to ``advance``.
+
+    Args:
+        record: The proposal.
+        ledger: All others.
+        policy: Which stages there are, and whose word it takes.
+    """
+    if not record.is_open:
+        return _ended(record)
+    reports = recorded_reports(record)
+    step = next_step(record, ledger, policy, reports)
+    if isinstance(step, Blocked):
+        trial = "" if reports else _TRIALS.get(record.state, "")
+        return ProposalStatus(why=trial or step.why, commands=step.commands)
+    ready = f"{step.why}; it can go on" if isinstance(step, Promote) else f"{step.why}; it will end"
+    return ProposalStatus(why=ready, commands=(command("review", "approve", record.proposal_id),))
+
+
+def _ended(record: ProposalRecord) -> ProposalStatus:
+    if record.state == "quarantined":
+        release = command("review", "approve", "--proposer", record.proposer)
+        return ProposalStatus(why=record.last_word, commands=(release,))
+    if record.state == "active":
+        return ProposalStatus(
+            why=record.last_word, commands=(command("rollback", record.proposal_id),)
+        )
+    if record.overrulable:
+        codes = [word for code in record.overrulable for word in ("--overrule", code)]
+        overrule = command("review", "approve", record.proposal_id, *codes, "--reason", "WHY")
+        return ProposalStatus(why=record.last_word, commands=(overrule,))
+    return ProposalStatus(why=record.last_word)

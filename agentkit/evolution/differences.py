@@ -1,0 +1,392 @@
+"""How two revisions of a tool differ: for models that see it, and field by field for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from agentkit.evolution.word_diff import ALIKE, PartKind, likeness, word_diff
+from agentkit.library.library import Library
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.rules import rule_sentence
+
+# --- What a model sees of a tool, and how two revisions differ there, for people to read ---------
+# A model sees a name, a text and a parameters schema. Learned rules show in both: as a sentence
+# and
+# as a narrower schema. Everything else in a definition is for retrieval, validation and code.
+
+
+DESCRIPTION = "description"
+"""The keyword of a text: of the tool where the place is empty, else of a parameter."""
+
+PARAMETER = "parameter"
+"""The keyword that says whether there is such a parameter."""
+
+_Flat: TypeAlias = dict[tuple[str, str], str]
+
+_BOUNDS: Mapping[str, str] = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters long",
+    "maxLength": "at most {} characters long",
+    "minItems": "a list of {} or more",
+    "maxItems": "a list of {} or fewer",
+    "pattern": "a text that matches {}",
+    "format": "in the format {}",
+    "type": "of type {}",
+    "const": "exactly {}",
+}
+"""Keywords of JSON Schema that say what a value must be, as the end of a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelView:
+    """What a model is given of one tool.
+
+    Attributes:
+        name: Its name.
+        text: The summary, the usage rules and the learned rules in words.
+        parameters: The offered schema, narrowed by the learned rules.
+    """
+
+    name: str
+    text: str
+    parameters: JsonObject = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, definition: ToolDefinition) -> ModelView:
+        """What a model is given of this definition."""
+        return cls(
+            name=definition.name, text=definition.text, parameters=definition.parameters_schema
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The view as a JSON object, in the words that providers use."""
+        return {"name": self.name, "description": self.text, "parameters": dict(self.parameters)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ViewChange:
+    """One thing that a model sees otherwise.
+
+    Attributes:
+        place: The parameter, such as ``periods`` or ``lines[].amount``; empty for the whole tool.
+        keyword: What of it: ``description``, ``parameter``, ``required``, ``requires`` or a keyword
+            of JSON Schema.
+        before: The text, or the value as JSON; empty for what was not there.
+        after: The same afterwards; empty for what is gone.
+    """
+
+    place: str
+    keyword: str
+    before: str
+    after: str
+
+    @property
+    def is_text(self) -> bool:
+        """Whether both sides are texts for a model rather than JSON."""
+        return self.keyword == DESCRIPTION
+
+    @property
+    def sentence(self) -> str:
+        """The change in plain words."""
+        return _sentence(self)
+
+    def reversed(self) -> ViewChange:
+        """The change that takes this one back."""
+        return replace(self, before=self.after, after=self.before)
+
+    def to_json(self) -> dict[str, Any]:
+        """The change as a JSON object; a side that is absent is null."""
+
+        def side(text: str) -> Any:
+            return (text if self.is_text else json.loads(text)) if text else None
+
+        return {
+            "place": self.place,
+            "keyword": self.keyword,
+            "before": side(self.before),
+            "after": side(self.after),
+            "sentence": self.sentence,
+        }
+
+
+def view_changes(before: ModelView | None, after: ModelView | None) -> tuple[ViewChange, ...]:
+    """Everything that a model sees otherwise, the text of the tool first, then by parameter.
+
+    The changes from ``after`` back to ``before`` are the same ones, reversed.
+
+    Args:
+        before: What a model sees now; None for a tool that is new.
+        after: What it would see; None for a tool that is removed.
+
+    Example:
+        >>> from agentkit.tools.rules import OneOf
+        >>> loan = ToolDefinition.from_schema("loan", "What a loan costs.", {
+        ...     "type": "object", "properties": {"periods": {"type": "integer"}}})
+        >>> rule = OneOf(parameter="periods", values=(36, 48))
+        >>> learned = replace(loan, specification=replace(loan.specification, rules=(rule,)))
+        >>> for change in view_changes(ModelView.of(loan), ModelView.of(learned)):
+        ...     print(change.place, change.keyword, change.sentence)
+         description The description changes.
+        periods enum periods may only be 36 or 48.
+    """
+    old, new = _flat(before), _flat(after)
+    keys = sorted(old.keys() | new.keys())
+    return tuple(
+        ViewChange(place=key[0], keyword=key[1], before=old.get(key, ""), after=new.get(key, ""))
+        for key in keys
+        if old.get(key, "") != new.get(key, "")
+    )
+
+
+def _flat(view: ModelView | None) -> _Flat:
+    """Every part that a model sees, by its place and keyword."""
+    if view is None:
+        return {}
+    found = {("", DESCRIPTION): view.text} if view.text else {}
+    for place, keyword, value in _parts(view.parameters, ""):
+        is_text = keyword == DESCRIPTION and isinstance(value, str)
+        found[place, keyword] = value if is_text else _json(value)
+    return found
+
+
+def _parts(schema: Any, place: str) -> Iterator[tuple[str, str, Any]]:
+    """Place, keyword and value of everything that a schema says."""
+    if not isinstance(schema, Mapping):  # true and false are schemas too
+        yield place, "schema", schema
+        return
+    for keyword, value in schema.items():
+        if keyword == "properties" and isinstance(value, Mapping):
+            for name, below in value.items():
+                yield _below(place, name), PARAMETER, True
+                yield from _parts(below, _below(place, name))
+        elif keyword == "items" and isinstance(value, Mapping):
+            yield from _parts(value, f"{place}[]")
+        elif keyword == "required" and _is_names(value):
+            yield from ((_below(place, name), keyword, True) for name in value)
+        elif keyword == "dependentRequired" and isinstance(value, Mapping):
+            yield from ((_below(place, name), "requires", others) for name, others in value.items())
+        elif place or (keyword, value) != ("type", "object"):
+            is_odd = keyword == DESCRIPTION and not (place and isinstance(value, str))
+            yield place, f"x-{keyword}" if is_odd else keyword, value
+
+
+def _below(place: str, name: object) -> str:
+    return f"{place}.{name}" if place else str(name)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
+
+
+def _sentence(change: ViewChange) -> str:
+    """Each keyword that matters to people in a sentence; any other as what stood and stands."""
+    name, keyword = change.place or "the call", change.keyword
+    verb = _VERBS.get(keyword)
+    if verb is not None:
+        whose = f"The description of {name}" if change.place else "The description"
+        is_kept = bool(change.before) and bool(change.after)
+        said = verb[2] if is_kept else verb[0] if change.after else verb[1]
+        return f"{whose if change.is_text else name} {said}."
+    before, after = (json.loads(side) if side else None for side in (change.before, change.after))
+    lists = [side for side in (before, after) if isinstance(side, list)]
+    if keyword == "requires" and lists:
+        others = _listed(lists[-1], "and")
+        if after is None:
+            return f"{name} may be given without {others}."
+        return f"When {name} is given, {others} must be given too."
+    if keyword == "enum" and lists:
+        return f"{name} {_values(before, after)}."
+    if keyword in _BOUNDS:
+        return f"{name} {_bound(_BOUNDS[keyword], before, after)}."
+    was = f" (before: {change.before})" if change.before and change.after else ""
+    return f"{name}: {keyword} {change.after or 'is removed'}{was}."
+
+
+_VERBS: Mapping[str, tuple[str, str, str]] = {
+    DESCRIPTION: ("is added", "is removed", "changes"),
+    PARAMETER: ("is a new parameter", "is no longer a parameter", ""),
+    "required": ("must be given", "may be left out", ""),
+}
+"""What is said of a keyword that is added, removed or changed."""
+
+
+def _values(before: Sequence[Any] | None, after: Sequence[Any] | None) -> str:
+    """How the list of allowed values changes."""
+    if after is None:
+        return f"may be any value, no longer only {_listed(before or (), 'or')}"
+    if before is None:
+        return f"may only be {_listed(after, 'or')}"
+    come = [value for value in after if _json(value) not in map(_json, before)]
+    gone = [value for value in before if _json(value) not in map(_json, after)]
+    said = [f"may also be {_listed(come, 'or')}"] if come else []
+    said += [f"may no longer be {_listed(gone, 'or')}"] if gone else []
+    return " and ".join(said) or "lists its values in another order"
+
+
+def _bound(words: str, before: Any, after: Any) -> str:
+    if after is None:
+        return f"need not be {words.format(_plain(before))} any more"
+    was = "" if before is None else f" (before: {words.format(_plain(before))})"
+    return f"must be {words.format(_plain(after))}{was}"
+
+
+def _listed(values: Sequence[Any], joint: str) -> str:
+    words = [_plain(value) for value in values]
+    return f" {joint} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def library_changes(before: Library, after: Library) -> Mapping[str, tuple[ViewChange, ...]]:
+    """What models see otherwise with another library, by the names of the tools that differ."""
+    found = {}
+    for name in sorted({*before.tools, *after.tools}):
+        sides = [library.get(name) for library in (before, after)]
+        views = [None if tool is None else ModelView.of(tool.definition) for tool in sides]
+        changes = view_changes(*views)
+        if changes or None in views:
+            found[name] = changes
+    return found
+
+
+# --- What a change does to a definition, field by field and word by word, for people to read -----
+
+
+Part = Literal["same", "removed", "added"]
+
+Words: TypeAlias = tuple[tuple[Part, str], ...]
+"""A text in parts: what stays, what goes and what comes."""
+
+_PARTS: Mapping[PartKind, Part] = {"kept": "same", "removed": "removed", "added": "added"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """One field that a change touches.
+
+    Attributes:
+        field: Where: ``summary``, ``parameters.periods``, ``usage_rules``, ``rules``.
+        before: The text that goes; empty for one that is new.
+        after: The text that comes; empty for one that is taken out.
+    """
+
+    field: str
+    before: str
+    after: str
+
+    @property
+    def words(self) -> Words:
+        """The two texts as one, word by word."""
+        return compare_words(self.before, self.after)
+
+    def to_json(self) -> dict[str, Any]:
+        """The difference as a JSON object."""
+        return {
+            "field": self.field,
+            "before": self.before,
+            "after": self.after,
+            "words": [list(part) for part in self.words],
+        }
+
+
+def differences(before: ToolDefinition, after: ToolDefinition) -> tuple[Difference, ...]:
+    """Every field in which two revisions of a tool differ, in the order in which they are read.
+
+    Entries of a list are paired when they are alike, so that a changed rule is one difference.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from agentkit.tools.definition import Description
+        >>> ping = ToolDefinition(name="ping", description=Description(summary="Ping a host."))
+        >>> said = replace(ping, description=Description(summary="Ping a host by name."))
+        >>> [(one.field, one.words) for one in differences(ping, said)]
+        [('summary', (('same', 'Ping a host'), ('added', ' by name'), ('same', '.')))]
+    """
+    return tuple(_differences(before, after))
+
+
+def _differences(before: ToolDefinition, after: ToolDefinition) -> Iterator[Difference]:
+    yield from _one("name", before.name, after.name)
+    old, new = before.description, after.description
+    yield from _one("summary", old.summary, new.summary)
+    yield from _by_key("parameters", old.parameters, new.parameters, str)
+    yield from _lists("usage_rules", old.usage_rules, new.usage_rules)
+    yield from _lists("tags", old.tags, new.tags)
+    told, tells = before.specification, after.specification
+    rules = (map(rule_sentence, told.rules), map(rule_sentence, tells.rules))
+    yield from _lists("rules", *map(tuple, rules))
+    for name in ("pre", "post", "text"):
+        yield from _lists(name, getattr(told, name), getattr(tells, name))
+    yield from _one("complexity", told.complexity, tells.complexity)
+    yield from _lists("examples", *(tuple(map(_call, one.examples)) for one in (before, after)))
+    contract = before.to_json()["signature"], after.to_json()["signature"]
+    yield from _by_key("signature", *contract, _field_json)
+    yield from _one("body", _field_json(before.body), _field_json(after.body))
+
+
+def _one(field: str, before: str, after: str) -> Iterator[Difference]:
+    if before != after:
+        yield Difference(field=field, before=before, after=after)
+
+
+def _by_key(
+    field: str, before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str]
+) -> Iterator[Difference]:
+    for key in dict.fromkeys((*before, *after)):
+        sides = (text(side[key]) if key in side else "" for side in (before, after))
+        yield from _one(f"{field}.{key}", *sides)
+
+
+def _lists(field: str, before: Sequence[str], after: Sequence[str]) -> Iterator[Difference]:
+    gone = [entry for entry in before if entry not in after]
+    come = [entry for entry in after if entry not in before]
+    for entry in gone:
+        partner = _most_alike(entry, come)
+        if partner:
+            come.remove(partner)
+        yield Difference(field=field, before=entry, after=partner)
+    for entry in come:
+        yield Difference(field=field, before="", after=entry)
+
+
+def _most_alike(entry: str, others: Iterable[str]) -> str:
+    """The other entry that shares most words with this one; empty when none shares enough."""
+    alike = {other: likeness(entry, other) for other in others}
+    best = max(alike, key=alike.__getitem__, default="")
+    return best if best and alike[best] >= ALIKE else ""
+
+
+def compare_words(before: str, after: str) -> Words:
+    """Two texts as one: what stays, what goes, what comes.
+
+    Texts that share little are told one after the other, because words that happen to be in both
+    help nobody.
+
+    Example:
+        >>> compare_words("from 1 to 12", "from 1 to 60 months")
+        (('same', 'from 1 to '), ('removed', '12'), ('added', '60 months'))
+    """
+    return tuple((_PARTS[part.kind], part.text) for part in word_diff(before, after))
+
+
+def _call(example: Example) -> str:
+    call = f"{_field_json(dict(example.arguments))} -> {_field_json(example.result)}"
+    return f"{example.query!r}: {call}" if example.query else call
+
+
+def _field_json(value: Any) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False, default=repr)

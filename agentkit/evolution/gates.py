@@ -1,0 +1,1203 @@
+"""The gates: what the numbers must say before a suggested change goes one step further.
+
+A gate is a pure function: scores in, a ``GateReport`` out. The same scores give the same report, so
+that a decision can be looked at again at any later time. ``gate_statistics`` holds the numbers
+behind them, ``compare`` takes the scores out of stored episodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+from agentkit.errors import StoreFormatError, UsageError
+from agentkit.evolution.gate_statistics import (
+    Evidence,
+    evidence,
+    exact_interval,
+    log_e_path,
+    log_money_path,
+    student_spread,
+)
+from agentkit.library.library import Library
+from agentkit.messages import JsonObject
+from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval
+from agentkit.retrieval.retriever import Retriever
+
+# --- What goes into a gate and what comes out of it ----------------------------------------------
+# A gate is a pure function: scores in, a ``GateReport`` out. The same scores give the same report,
+# so
+# that a decision can be looked at again at any later time.
+
+
+Decision = Literal[
+    "pass",  # the numbers allow the next step
+    "wait",  # they say nothing yet: more of them are needed
+    "fail",  # they speak against it, or so many said nothing that waiting on is no use
+]
+
+Arm = Literal["control", "candidate"]
+"""``control`` uses the definition as it is, ``candidate`` the one that is proposed."""
+
+MOST_NAMED = 20
+"""Tasks gained, and tasks lost, that a report names; their number is among its statistics."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GateReport:
+    """What a gate says.
+
+    Attributes:
+        gate: Name of the gate.
+        decision: Whether to go on, to wait or to stop.
+        reason: Why, in a sentence with the numbers.
+        statistics: The numbers, by name. All are finite; e-values stand as their logarithm.
+        tasks: What stands for the set of held-out tasks that were asked, see ``task_marks``; empty
+            where there is no such set.
+        gained: Names of the first ``MOST_NAMED`` tasks that the candidate did better, by name.
+        lost: Of those that it did worse.
+    """
+
+    gate: str
+    decision: Decision
+    reason: str
+    statistics: Mapping[str, float] = field(default_factory=dict)
+    tasks: str = ""
+    gained: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.decision not in get_args(Decision):
+            raise UsageError(
+                f"a gate decides {', '.join(get_args(Decision))}, not {self.decision!r}"
+            )
+        for name, value in self.statistics.items():
+            if not math.isfinite(value):
+                raise UsageError(f"{name} of the gate {self.gate!r} is {value}; it must be finite")
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON object, as the ``facts`` of an event keep it."""
+        optional = {"tasks": self.tasks, "gained": list(self.gained), "lost": list(self.lost)}
+        return {
+            "gate": self.gate,
+            "decision": self.decision,
+            "reason": self.reason,
+            **({"statistics": dict(self.statistics)} if self.statistics else {}),
+            **{name: value for name, value in optional.items() if value},
+        }
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> GateReport:
+        """The inverse of ``to_json``.
+
+        Raises:
+            StoreFormatError: The record is no report of a gate.
+        """
+        try:
+            given: dict[str, Any] = dict(record)
+            for name in ("gained", "lost"):
+                given[name] = tuple(map(_text, given.get(name, ())))
+            for name in ("gate", "reason", *({"tasks"} & given.keys())):
+                given[name] = _text(given[name])
+            numbers = given.get("statistics", {})
+            given["statistics"] = {name: float(value) for name, value in numbers.items()}
+            return cls(**given)
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            UsageError,
+            ValueError,
+        ) as error:
+            raise StoreFormatError(
+                f"not a GateReport ({type(error).__name__}: {error}): {str(record)[:200]}"
+            ) from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, got {value!r}")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairedScore:
+    """One task done with both definitions.
+
+    Attributes:
+        task: What was done.
+        control: Score of the definition as it is: 1 or 0 for right or not, or a number between;
+            for a gate of costs the tokens or seconds.
+        candidate: Score of the one that is proposed.
+        group: What several pairs have in common that makes them depend on each other, such as a
+            conversation; empty for a pair that stands alone.
+    """
+
+    task: str
+    control: float
+    candidate: float
+    group: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmScore:
+    """How one session went, with one of the two definitions.
+
+    Attributes:
+        session: The session; each counts once.
+        arm: Which definition served it.
+        score: From 0 to 1.
+    """
+
+    session: str
+    arm: Arm
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairedSelection:
+    """Which tools were chosen for one request, with both definitions.
+
+    Attributes:
+        task: The request.
+        control: Names of the tools chosen with the definition as it is.
+        candidate: Names chosen with the one that is proposed.
+        expected: Names that are right; empty when nobody knows, and ``control`` is then the
+            standard.
+        accepted: Whether the candidate's choice was found right, although it may be another one.
+    """
+
+    task: str
+    control: tuple[str, ...]
+    candidate: tuple[str, ...]
+    expected: tuple[str, ...] = ()
+    accepted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GateConfig:
+    """The knobs of all gates. What each changes is measured in ``docs/gates.md``.
+
+    Attributes:
+        alpha: How often a gate may let a candidate pass that is not better (offline, shadow), or
+            that is worse by ``margin`` (canary). In the shadow gate the level that e-LOND gives a
+            proposal takes its place. Smaller needs more pairs.
+        alarm_alpha: How often the alarm may ring for a candidate that is not worse, over the whole
+            of an experiment.
+        margin: By how much of the score a candidate may be worse in the canary and still pass. The
+            sessions needed grow with its inverse square.
+        alarm_margin: By how much it may be worse before the alarm begins to count. Larger rings
+            later, and not at all for smaller harm.
+        min_pairs: Pairs that differ before the offline or the shadow gate lets anything pass.
+        max_pairs: Pairs, equal ones included, after which the shadow gate gives up.
+        min_tasks: Tasks before the cost gate says anything.
+        min_sessions: Sessions of each arm before the canary lets anything pass.
+        max_sessions: Sessions of the candidate after which the canary gives up.
+        min_gain: Mean gain on held-out tasks that the offline gate asks for, beside evidence.
+        max_uses: Comparisons that the same held-out tasks decide before fresh ones are advised.
+        lost_share: Largest share of other tools' requests, or of paraphrases, that may be lost.
+        token_growth: By how much of the control's tokens the candidate may cost more.
+        latency_growth: By how much of the control's time it may take longer.
+        resamples: How often the bootstrap of the costs draws.
+        seed: Of its random numbers.
+    """
+
+    alpha: float = 0.05
+    alarm_alpha: float = 0.05
+    margin: float = 0.05
+    alarm_margin: float = 0.0
+    min_pairs: int = 8
+    max_pairs: int = 2_000
+    min_tasks: int = 30
+    min_sessions: int = 30
+    max_sessions: int = 5_000
+    min_gain: float = 0.0
+    max_uses: int = 20
+    lost_share: float = 0.02
+    token_growth: float = 0.1
+    latency_growth: float = 0.25
+    resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "alarm_alpha"):
+            _check(name, getattr(self, name), 0 < getattr(self, name) < 0.5, "between 0 and .5")
+        for name in ("margin", "alarm_margin", "lost_share"):
+            _check(name, getattr(self, name), 0 <= getattr(self, name) <= 0.9, "from 0 to .9")
+        for name in ("min_gain", "token_growth", "latency_growth"):
+            value = getattr(self, name)
+            _check(name, value, math.isfinite(value) and value >= 0, "0 or more, and finite")
+        for name in (*_COUNTS, "max_uses", "resamples"):
+            _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
+        for least, most in (("min_pairs", "max_pairs"), ("min_sessions", "max_sessions")):
+            bound = getattr(self, most)
+            _check(least, getattr(self, least), getattr(self, least) <= bound, f"at most {bound}")
+
+
+_COUNTS = ("min_pairs", "max_pairs", "min_tasks", "min_sessions", "max_sessions")
+
+
+def _check(name: str, value: float, holds: bool, allowed: str) -> None:  # noqa: FBT001 - a claim
+    if not holds:
+        raise UsageError(f"{name} must be {allowed}, got {value}")
+
+
+# --- Scores that a gate can count, and words for those that it can not ---------------------------
+
+
+_One = TypeVar("_One", PairedScore, ArmScore)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scores(Generic[_One]):
+    """What came in, divided.
+
+    Attributes:
+        counted: Those that can be counted, in the order in which they came.
+        unusable: How many can not.
+        problem: What is wrong with the first of those, in words; empty when there are none.
+    """
+
+    counted: tuple[_One, ...]
+    unusable: int = 0
+    problem: str = ""
+
+
+def counted_pairs(pairs: Iterable[PairedScore]) -> Scores[PairedScore]:
+    """Pairs whose scores are both finite, and of a size that sums can hold."""
+    given = tuple(pairs)
+    bad = [pair for pair in given if not _countable(pair.control, pair.candidate)]
+    good = tuple(pair for pair in given if _countable(pair.control, pair.candidate))
+    if not bad:
+        return Scores(counted=good)
+    first = f"task {bad[0].task!r} scored {bad[0].control} and {bad[0].candidate}"
+    return Scores(counted=good, unusable=len(bad), problem=_words(len(bad), len(given), first))
+
+
+def counted_arms(scores: Iterable[ArmScore]) -> Scores[ArmScore]:
+    """The first score of each session, if it lies between 0 and 1."""
+    first: dict[str, ArmScore] = {}
+    for score in scores:
+        first.setdefault(score.session, score)
+    bad = [one for one in first.values() if not 0 <= one.score <= 1]
+    good = tuple(one for one in first.values() if 0 <= one.score <= 1)
+    if not bad:
+        return Scores(counted=good)
+    words = f"session {bad[0].session!r} scored {bad[0].score}, not from 0 to 1"
+    return Scores(counted=good, unusable=len(bad), problem=_words(len(bad), len(first), words))
+
+
+def first_of_group(pairs: Sequence[PairedScore]) -> tuple[PairedScore, ...]:
+    """The first pair of each group, or of each task where no group is named."""
+    first: dict[tuple[bool, str], PairedScore] = {}
+    for pair in pairs:
+        first.setdefault((bool(pair.group), pair.group or pair.task), pair)
+    return tuple(first.values())
+
+
+def held_up(report: GateReport, problem: str) -> GateReport:
+    """The same report, but no pass while there are scores that can not be counted."""
+    if report.decision != "pass" or not problem:
+        return report
+    return replace(report, decision="wait", reason=f"{problem}; else: {report.reason}")
+
+
+LARGEST = 1e15
+"""Of a score, a token count or a time: beyond it sums lose what a pair differs by."""
+
+
+def _countable(*numbers: float) -> bool:
+    return all(abs(number) <= LARGEST for number in numbers)  # false for what is not a number
+
+
+def _words(bad: int, of: int, first: str) -> str:
+    return f"{bad} of {of} scores can not be counted ({first}): mend the verifier and ask again"
+
+
+# --- How much of what worked is lost: shared by the gates that ask for nothing to be broken ------
+
+
+_NONE = 1e-6
+"""A limit below one in a million is taken for none at all."""
+
+
+def losses_report(
+    gate: str,
+    lost: Sequence[bool],
+    *,
+    what: str,
+    rules: GateConfig,
+    once: bool,
+    statistics: Mapping[str, float],
+) -> GateReport:
+    """Compare a share of losses with ``rules.lost_share``.
+
+    Asked at any time, two e-processes decide (see ``betting``), whichever is first: that at most so
+    many are lost, or that more are. Asked once about cases whose number was fixed beforehand, the
+    exact interval decides (``exact_interval``), which needs half as many: all of it at or below the
+    limit, or all above. Either way each error has a probability of at most ``rules.alpha``, and few
+    cases show nothing: none lost of five is no pass.
+
+    Args:
+        gate: Name of the gate.
+        lost: For each case that worked, in the order of time, whether it no longer does.
+        what: What a case is, in the plural.
+        rules: The knobs.
+        once: Whether this is the only look.
+        statistics: Further numbers for the report.
+    """
+    share = exact_interval(sum(lost), len(lost), alpha=rules.alpha)
+    decision = _once(share, rules) if once else _at_any_time(lost, rules)
+    seen = f"{sum(lost)} of {len(lost)} {what} are lost, and {rules.lost_share:.1%} may be"
+    reasons = {
+        "pass": "no more are lost than may be",
+        "fail": "more are lost than may be",
+        "wait": "whether too many are lost is open: bring more of them",
+    }
+    return GateReport(
+        gate=gate,
+        decision=decision,
+        reason=f"{reasons[decision]}; {seen} (so {share.low:.1%} to {share.high:.1%})",
+        statistics={
+            "lost": sum(lost),
+            "of": len(lost),
+            "lost_share": sum(lost) / len(lost) if lost else 0.0,
+            "low": share.low,
+            "high": share.high,
+            "limit": rules.lost_share,
+            **statistics,
+        },
+    )
+
+
+def _once(share: Interval, rules: GateConfig) -> Decision:
+    if share.high <= rules.lost_share:
+        return "pass"
+    return "fail" if share.low > rules.lost_share else "wait"
+
+
+def _at_any_time(lost: Sequence[bool], rules: GateConfig) -> Decision:
+    limit = rules.lost_share
+    if (
+        limit < _NONE
+    ):  # one loss is then one too many, and no number of cases shows that there is none
+        return "fail" if any(lost) else "wait"
+    more = evidence(log_money_path(map(float, lost), bound=limit, low=0), level=rules.alpha)
+    kept = (-float(one) for one in lost)
+    fewer = evidence(log_money_path(kept, bound=-limit, high=0), level=rules.alpha)
+    if fewer.reached is not None and (more.reached is None or fewer.reached < more.reached):
+        return "pass"
+    return "wait" if more.reached is None else "fail"
+
+
+# --- The offline gate: recorded tasks that nobody learned from, each done with both definitio ----
+# The offline gate: recorded tasks that nobody learned from, each done with both definitions.
+#
+# The number of tasks is fixed before anything is looked at, so a plain test does, and it needs
+# fewer
+# tasks than the e-process. It must not be asked again with more tasks added until it passes.
+
+
+OFFLINE = "offline"
+
+_LONGEST_NAME = 200
+
+_ROUNDING = 1e-9
+"""Attempts at one task whose scores differ by less in all are equal but for rounding."""
+
+
+def one_sided_mid_p(wins: int, losses: int) -> float:
+    """The one-sided mid-p value of McNemar's exact test: is the candidate better.
+
+    Where neither is better, each task that differs is a win with probability 1/2. Counts results
+    with more wins in full, the one at hand half (Fagerland, Lydersen and Laake 2013, *BMC Medical
+    Research Methodology* 13:91; ``mcnemar_mid_p`` is two-sided). At a given number of pairs the
+    exact level may be a little more than asked for; ``docs/gates.md`` says by how much.
+
+    Args:
+        wins: Tasks on which the candidate did better.
+        losses: Tasks on which the control did.
+
+    Raises:
+        UsageError: A count is negative.
+
+    Example:
+        >>> round(one_sided_mid_p(10, 2), 4), one_sided_mid_p(0, 0)
+        (0.0112, 0.5)
+    """
+    if min(wins, losses) < 0:
+        raise UsageError(f"counts of tasks can not be negative: {wins}, {losses}")
+    ways = [math.comb(wins + losses, more) for more in range(losses + 1)]
+    return (2 * sum(ways) - ways[-1]) / (1 << (wins + losses + 1))
+
+
+def offline_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = None) -> GateReport:
+    """Ask whether the candidate gains on held-out tasks, once.
+
+    Passes with a mean gain above ``rules.min_gain`` and a one-sided mid-p of at most
+    ``rules.alpha``. Fails without either: that is no evidence of a gain, and not evidence that
+    there is none. With fewer than ``rules.min_pairs`` tasks that differ it waits, since nothing
+    could be shown by so few.
+
+    Args:
+        pairs: One for each task, or for each attempt at it: those of one task are averaged.
+        rules: The knobs.
+
+    Example:
+        >>> pairs = [PairedScore(task=str(n), control=n % 2, candidate=1) for n in range(30)]
+        >>> report = offline_gate(pairs)
+        >>> report.decision, report.statistics["wins"], round(report.statistics["gain"], 2)
+        ('pass', 15, 0.5)
+    """
+    rules = rules or GateConfig()
+    scores = counted_pairs(pairs)
+    gains: dict[str, list[float]] = {}
+    for pair in scores.counted:
+        gains.setdefault(pair.task, []).append(pair.candidate - pair.control)
+    totals = {task: math.fsum(several) for task, several in gains.items()}
+    gained = [task for task, total in totals.items() if total > _ROUNDING]
+    lost = [task for task, total in totals.items() if total < -_ROUNDING]
+    wins, losses = len(gained), len(lost)
+    p_value = one_sided_mid_p(wins, losses)
+    gain = _gain(scores.counted, rules)
+    decision, reason = _decide_offline(wins, losses, p_value, gain.value, rules)
+    if scores.unusable:  # the tasks are fixed, so a verdict on a part of them is none
+        decision, reason = "wait", scores.problem
+    return GateReport(
+        gate=OFFLINE,
+        decision=decision,
+        reason=f"{reason}; {wins} tasks gained and {losses} lost, of {len(gains)}",
+        statistics={
+            "tasks": len(gains),
+            "wins": wins,
+            "losses": losses,
+            "unusable": scores.unusable,
+            "control": _mean([pair.control for pair in scores.counted]),
+            "candidate": _mean([pair.candidate for pair in scores.counted]),
+            "gain": gain.value,
+            "gain_low": gain.low,
+            "gain_high": gain.high,
+            "p_value": p_value,
+            "level": rules.alpha,
+        },
+        gained=_named(gained),
+        lost=_named(lost),
+    )
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return math.fsum(scores) / max(1, len(scores))
+
+
+def _named(tasks: Sequence[str]) -> tuple[str, ...]:
+    """The first names, cut to what an event keeps."""
+    return tuple(task[:_LONGEST_NAME] for task in sorted(tasks)[:MOST_NAMED])
+
+
+def _gain(pairs: tuple[PairedScore, ...], rules: GateConfig) -> Interval:
+    """The mean gain over tasks; an interval of all gains that scores allow without any task."""
+    level = 1 - 2 * rules.alpha
+    if not pairs:
+        return Interval(value=0.0, low=-1.0, high=1.0, level=level)
+    gains = [Observation(value=one.candidate - one.control, task=one.task) for one in pairs]
+    return bootstrap_interval(gains, level=level, resamples=rules.resamples, seed=rules.seed)
+
+
+def _decide_offline(
+    wins: int, losses: int, p_value: float, gain: float, rules: GateConfig
+) -> tuple[Decision, str]:
+    if wins + losses < rules.min_pairs:
+        return "wait", (
+            f"too few tasks differ to show anything, at least {rules.min_pairs} are asked for: "
+            "bring more held-out tasks"
+        )
+    if gain <= rules.min_gain:
+        return "fail", f"no gain: {gain:+.3f} where more than {rules.min_gain:g} is asked for"
+    if p_value > rules.alpha:
+        return "fail", (
+            f"no evidence of a gain: {gain:+.3f}, but so uneven a division has p = {p_value:.3g} "
+            f"by chance, and {rules.alpha:g} is asked for"
+        )
+    return "pass", f"a gain of {gain:+.3f} (p = {p_value:.3g})"
+
+
+# --- How often the same held-out tasks have decided: they wear out -------------------------------
+# Tasks that decide night after night are learned from after all, through their decisions. A
+# proposer
+# that varies what nearly passed keeps the luck that it had on these very tasks, until it passes
+# (Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015, *Science* 349(6248), 636-638). e-LOND
+# does
+# not cover that: its levels hold for candidates that were made without looking at the tasks.
+# ``docs/gates.md`` has what was measured. Nothing here corrects for it; it counts, so that
+# somebody
+# may bring fresh tasks in time.
+
+
+MARKS = 16
+"""How many tasks stand for a set of them."""
+
+ALIKE = 0.5
+"""Share of tasks in common from which two sets count as the same."""
+
+
+def task_marks(tasks: Iterable[str]) -> str:
+    """A short text that stands for a set of tasks, whatever their order and number.
+
+    The smallest ``MARKS`` of the tasks' hashes, a random sample that is the same each time (Broder
+    1997, "On the resemblance and containment of documents"). So the events of a library can tell
+    how much of a set was asked before without keeping all its names.
+
+    Args:
+        tasks: Their ids.
+
+    Example:
+        >>> task_marks(["t2", "t1"]) == task_marks(["t1", "t2", "t1"])
+        True
+    """
+    hashes = {hashlib.sha256(task.encode("utf-8", "surrogatepass")).hexdigest() for task in tasks}
+    return " ".join(sorted(one[:12] for one in hashes)[:MARKS])
+
+
+def resemblance(marks: str, others: str) -> float:
+    """About which share of the tasks of two sets, taken together, is in both.
+
+    Args:
+        marks: Of the one set, from ``task_marks``.
+        others: Of the other.
+
+    Example:
+        >>> resemblance(task_marks(["a", "b", "c"]), task_marks(["b", "c", "d"]))
+        0.5
+    """
+    one, other = set(marks.split()), set(others.split())
+    smallest = sorted(one | other)[:MARKS]
+    return sum(mark in one and mark in other for mark in smallest) / max(1, len(smallest))
+
+
+def with_uses(
+    report: GateReport, *, tasks: Iterable[str], earlier: Iterable[str], rules: GateConfig
+) -> GateReport:
+    """The report of a comparison, with how often its tasks have decided before.
+
+    The decision stays. From ``rules.max_uses`` on the reason advises fresh tasks.
+
+    Args:
+        report: What the comparison says.
+        tasks: The ids of its tasks.
+        earlier: The marks of the tasks of earlier comparisons, one entry for each.
+        rules: The knobs.
+
+    Example:
+        >>> report = GateReport(gate="offline", decision="pass", reason="a gain")
+        >>> marks = task_marks(["a", "b"])
+        >>> worn = with_uses(report, tasks=["a", "b"], earlier=[marks] * 20, rules=GateConfig())
+        >>> worn.reason
+        'a gain; these tasks have decided 20 times before: bring fresh ones'
+    """
+    marks = task_marks(tasks)
+    uses = sum(resemblance(marks, other) >= ALIKE for other in earlier)
+    reason = report.reason
+    if uses >= rules.max_uses:
+        reason += f"; these tasks have decided {uses} times before: bring fresh ones"
+    statistics = {**report.statistics, "earlier_uses": uses}
+    return replace(report, reason=reason, statistics=statistics, tasks=marks)
+
+
+# --- The shadow gate: is the candidate better on the requests of real users, looked at at any ----
+# The shadow gate: is the candidate better on the requests of real users, looked at at any time.
+
+
+SHADOW = "shadow"
+
+
+def shadow_gate(
+    pairs: Iterable[PairedScore], *, rules: GateConfig | None = None, level: float | None = None
+) -> GateReport:
+    """Ask whether the candidate is right more often where the two differ.
+
+    Passes when the e-process reaches ``1 / level`` with at least ``rules.min_pairs`` pairs that
+    differ; fails when the mirrored one, wins and losses exchanged, reaches ``1 /
+    rules.alarm_alpha`` first, or when ``rules.max_pairs`` pairs brought neither. Later pairs do
+    not change what was decided, and the gate may be asked after each: a candidate that is not
+    better passes with probability at most ``level``.
+
+    Pairs of one group depend on each other, so only the first of each counts. A pair whose score is
+    not finite is not counted, and holds a pass up.
+
+    Args:
+        pairs: In the order of time; a higher score is better, by however much.
+        rules: The knobs.
+        level: In place of ``rules.alpha``: what e-LOND gave the proposal.
+
+    Raises:
+        UsageError: The level is not above 0 and at most 1.
+
+    Example:
+        >>> better = [PairedScore(task=str(n), control=0, candidate=1) for n in range(9)]
+        >>> shadow_gate(better).decision, shadow_gate(better[:5]).decision
+        ('pass', 'wait')
+    """
+    rules = rules or GateConfig()
+    level = rules.alpha if level is None else level
+    scores = counted_pairs(pairs)
+    single = first_of_group(scores.counted)
+    within = single[: rules.max_pairs]
+    wins = [pair.candidate > pair.control for pair in within if pair.candidate != pair.control]
+    better = evidence(log_e_path(wins), level=level, least=rules.min_pairs)
+    worse = evidence(log_e_path(not won for won in wins), level=rules.alarm_alpha)
+    spent = len(single) >= rules.max_pairs
+    decision, reason = _decide_shadow(better, worse, level, rules, spent=spent)
+    counts = f"; {sum(wins)} of {len(wins)} pairs that differ were won, of {len(within)} in all"
+    report = GateReport(
+        gate=SHADOW,
+        decision=decision,
+        reason=reason + counts,
+        statistics={
+            "pairs": len(within),
+            "wins": sum(wins),
+            "losses": len(wins) - sum(wins),
+            "same_group": len(scores.counted) - len(single),
+            "unusable": scores.unusable,
+            "level": level,
+            "log_e": better.log_e,
+            "highest_log_e": better.highest,
+            "p_value": better.p_value,
+            "alarm_log_e": worse.log_e,
+            "alarm_highest_log_e": worse.highest,
+        },
+    )
+    return held_up(report, scores.problem)
+
+
+def _decide_shadow(
+    better: Evidence, worse: Evidence, level: float, rules: GateConfig, *, spent: bool
+) -> tuple[Decision, str]:
+    """Whichever of the two e-processes was first."""
+    if better.reached is not None and (worse.reached is None or better.reached < worse.reached):
+        return "pass", (
+            f"the candidate is better: e reached 1/{level:.3g} after {better.reached} pairs that "
+            "differ"
+        )
+    if worse.reached is not None:
+        return "fail", (
+            f"the candidate is worse: the alarm reached 1/{rules.alarm_alpha:g} after "
+            f"{worse.reached} pairs that differ"
+        )
+    if spent:
+        return "fail", (
+            f"no evidence of a gain in {rules.max_pairs} pairs (p = {better.p_value:.3g}, asked "
+            f"{level:.3g}), which is not evidence that there is none"
+        )
+    return "wait", f"not decided yet (p = {better.p_value:.3g}, asked {level:.3g})"
+
+
+# --- The canary gate: sessions of two arms, is the candidate no worse, and the alarm if it is ----
+# Sessions are not paired: each is served by one definition. They are put into *blocks* in the
+# order
+# of time, each closed as soon as it holds a session of either arm; the value of a block is the
+# mean
+# score of its candidates less that of its controls. Which sessions share a block depends on the
+# arms
+# and not on the scores, so the mean of a block, given all before it, is the true difference, and
+# betting on it (see ``betting``) gives two e-processes:
+#
+# * *no worse*, against the null hypothesis that the candidate is worse by ``margin`` or more;
+# * *alarm*, against the null hypothesis that it is not worse by more than ``alarm_margin``.
+#
+# Traffic that grows harder for both arms does not harm, since a block compares neighbours in time.
+# Turner, Ly and Grünwald (2024, "Generic E-variables for exact sequential k-sample tests that
+# allow
+# for optional stopping", *Journal of Statistical Planning and Inference* 230) have e-values for
+# two
+# streams of coins; ours take scores between 0 and 1 and a margin as they are.
+
+
+CANARY = "canary"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """Neighbouring sessions, some of either arm.
+
+    Attributes:
+        control: Their scores with the definition as it is.
+        candidate: With the one that is proposed.
+    """
+
+    control: tuple[float, ...]
+    candidate: tuple[float, ...]
+
+    @property
+    def gain(self) -> float:
+        """Mean score of the candidates less that of the controls."""
+        return fmean(self.candidate) - fmean(self.control)
+
+
+def blocks(scores: Iterable[ArmScore]) -> Iterator[Block]:
+    """Divide sessions in the order of time; those of an unfinished block are left over.
+
+    Example:
+        >>> arms = ["control", "control", "candidate", "candidate", "control"]
+        >>> zipped = zip(arms, [1, 0, 1, 0, 1], strict=True)
+        >>> found = blocks(ArmScore(session="", arm=arm, score=score) for arm, score in zipped)
+        >>> [block.gain for block in found]
+        [0.5, -1.0]
+    """
+    block: dict[Arm, list[float]] = {}
+    for one in scores:
+        block.setdefault(one.arm, []).append(one.score)
+        if len(block) == 2:
+            yield Block(control=tuple(block["control"]), candidate=tuple(block["candidate"]))
+            block = {}
+
+
+def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) -> GateReport:
+    """Ask whether the candidate, serving a share of the sessions, is no worse than the control.
+
+    Passes when *no worse* reaches ``1 / rules.alpha`` and each arm served ``rules.min_sessions``;
+    fails when the alarm reaches ``1 / rules.alarm_alpha`` first, or when ``rules.max_sessions`` of
+    the candidate brought neither. May be asked after every session: a candidate that is not worse
+    rings the alarm with probability at most ``alarm_alpha``.
+
+    Args:
+        scores: In the order of time, of the first of each session; a score outside 0 to 1 is not
+            counted, and holds a pass up, though not the alarm.
+        rules: The knobs.
+
+    Example:
+        >>> worse = [ArmScore(session=str(n), arm="control", score=1) for n in range(20)]
+        >>> worse[1::2] = [ArmScore(session=f"c{n}", arm="candidate", score=0) for n in range(10)]
+        >>> canary_gate(worse).decision
+        'fail'
+    """
+    rules = rules or GateConfig()
+    given = counted_arms(scores)
+    within = _within(given.counted, rules)
+    served = {arm: [one.score for one in within if one.arm == arm] for arm in _ARMS}
+    sessions = {arm: len(served[arm]) for arm in _ARMS}
+    found = list(blocks(within))
+    no_worse = evidence(
+        log_money_path([block.gain for block in found], bound=-rules.margin),
+        level=rules.alpha,
+        least=_enough(found, rules.min_sessions),
+    )
+    alarm = evidence(
+        log_money_path([-block.gain for block in found], bound=rules.alarm_margin),
+        level=rules.alarm_alpha,
+    )
+    decision, reason = _decide_canary(no_worse, alarm, sessions, rules)
+    means = {arm: fmean(served[arm]) if served[arm] else 0.0 for arm in _ARMS}
+    counts = ", ".join(f"{sessions[arm]} {arm} sessions at {means[arm]:.3f}" for arm in _ARMS)
+    report = GateReport(
+        gate=CANARY,
+        decision=decision,
+        reason=f"{reason}; {counts}",
+        statistics={
+            "control_sessions": sessions["control"],
+            "candidate_sessions": sessions["candidate"],
+            "control_mean": means["control"],
+            "candidate_mean": means["candidate"],
+            "blocks": len(found),
+            "unusable": given.unusable,
+            "no_worse_log_e": no_worse.log_e,
+            "no_worse_p_value": no_worse.p_value,
+            "alarm_log_e": alarm.log_e,
+            "alarm_p_value": alarm.p_value,
+            "margin": rules.margin,
+            "alarm_margin": rules.alarm_margin,
+        },
+    )
+    return held_up(report, given.problem)
+
+
+_ARMS: tuple[Arm, Arm] = ("control", "candidate")
+
+
+def _within(scores: tuple[ArmScore, ...], rules: GateConfig) -> tuple[ArmScore, ...]:
+    """What came before the candidate had served the most sessions that are asked for."""
+    served = 0
+    for place, one in enumerate(scores):
+        served += one.arm == "candidate"
+        if served > rules.max_sessions:
+            return scores[:place]
+    return scores
+
+
+def _enough(found: Sequence[Block], least: int) -> int:
+    """The block with which each arm has served so many sessions; one that never comes if none."""
+    control, candidate = 0, 0
+    for place, block in enumerate(found, start=1):
+        control, candidate = control + len(block.control), candidate + len(block.candidate)
+        if min(control, candidate) >= least:
+            return place
+    return len(found) + 1
+
+
+def _decide_canary(
+    no_worse: Evidence, alarm: Evidence, sessions: dict[Arm, int], rules: GateConfig
+) -> tuple[Decision, str]:
+    """Whichever of the two e-processes was first."""
+    first = no_worse.reached is not None and (
+        alarm.reached is None or no_worse.reached < alarm.reached
+    )
+    if alarm.reached is not None and not first:
+        return "fail", (
+            f"alarm: the candidate is worse by more than {rules.alarm_margin:g} (reached 1/"
+            f"{rules.alarm_alpha:g} at block {alarm.reached})"
+        )
+    if first:
+        return "pass", (
+            f"the candidate is worse by less than {rules.margin:g}, if at all (reached 1/"
+            f"{rules.alpha:g} at block {no_worse.reached})"
+        )
+    if sessions["candidate"] >= rules.max_sessions:
+        return "fail", (
+            f"{rules.max_sessions} sessions did not show that it is worse by less than "
+            f"{rules.margin:g} (p = {no_worse.p_value:.3g})"
+        )
+    return "wait", (
+        f"not decided yet (no worse: p = {no_worse.p_value:.3g}, alarm: p = {alarm.p_value:.3g})"
+    )
+
+
+# --- The cost gate: tokens and time may grow by a stated part and no more ------------------------
+
+
+Measure = Literal["tokens", "seconds"]
+
+
+def cost_gate(
+    pairs: Iterable[PairedScore],
+    *,
+    measure: Measure,
+    rules: GateConfig | None = None,
+    once: bool = False,
+) -> GateReport:
+    """Ask whether the candidate costs at most so much more than the control.
+
+    The question is put to the *excess*, candidate - (1 + growth) control, whose mean is above 0
+    just when the mean cost grew by more than ``growth``; so no ratio has to be resampled. Its
+    interval is a paired bootstrap over tasks (``bootstrap_interval``), widened at either end to
+    Student's where that reaches further: with few tasks the bootstrap takes the spread that it sees
+    for the true one and is too sure. Passes when all of it is at or below 0, fails when all is
+    above, waits otherwise.
+
+    Both are made for one look. So that the gate may be asked at any time, it looks only when the
+    number of tasks is ``rules.min_tasks`` or twice, four times, eight times that, and what it
+    once decided stands. The k-th look has the level 1 - alpha / (k (k + 1)); the errors of all
+    looks add up to alpha, half of it for either end. No interval knows of what has not happened
+    yet: where few tasks carry the costs, the real errors are larger (see ``docs/gates.md``), and
+    ``rules.min_tasks`` should be.
+
+    Seconds of a shadow run, made when the machine was free, do not compare with those of the answer
+    that it repeats; use those of a replay under equal load.
+
+    Args:
+        pairs: Costs, the lower the better, in the order of time; those of one task are averaged.
+        measure: What the costs are: ``rules.token_growth`` or ``rules.latency_growth`` is allowed.
+        rules: The knobs.
+        once: Whether the tasks are a fixed set that is looked at once: all are then used.
+
+    Example:
+        >>> pairs = [PairedScore(task=str(n), control=900 + n, candidate=910) for n in range(40)]
+        >>> report = cost_gate(pairs, measure="tokens")
+        >>> report.decision, round(report.statistics["growth"], 4)
+        ('pass', -0.0049)
+    """
+    rules = rules or GateConfig()
+    allowed = rules.token_growth if measure == "tokens" else rules.latency_growth
+    scores = counted_pairs(pairs)
+    tasks = _by_task(scores.counted)
+    look = _first_deciding_look([new - (1 + allowed) * old for old, new in tasks], rules, once=once)
+    used = tasks[: look.tasks]
+    control = fmean(old for old, _ in used) if used else 0.0
+    candidate = fmean(new for _, new in used) if used else 0.0
+    grow = f"{measure} grow by"
+    reasons = {
+        "pass": f"{grow} {allowed:.0%} at most",
+        "fail": f"{grow} more than {allowed:.0%}",
+        "wait": f"whether {grow} more than {allowed:.0%} is open: bring more tasks",
+    }
+    report = GateReport(
+        gate=f"cost in {measure}",
+        decision=look.decision,
+        reason=f"{reasons[look.decision]}; from {control:.4g} to {candidate:.4g} in {len(used)}"
+        f" tasks, of {len(tasks)}",
+        statistics={
+            "tasks": len(tasks),
+            "used": len(used),
+            "control": control,
+            "candidate": candidate,
+            "growth": candidate / control - 1 if control else 0.0,
+            "allowed_growth": allowed,
+            "excess_low": look.low,
+            "excess_high": look.high,
+            "unusable": scores.unusable,
+        },
+    )
+    return held_up(report, scores.problem)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Look:
+    """What one look at the first so many tasks said; the ends of the interval of the excess."""
+
+    decision: Decision = "wait"
+    tasks: int = 0
+    low: float = 0.0
+    high: float = 0.0
+
+
+def _first_deciding_look(excess: Sequence[float], rules: GateConfig, *, once: bool) -> _Look:
+    """The first look that decides, else the last one."""
+    look = _Look()
+    for number, tasks in enumerate(_looks(len(excess), rules.min_tasks, once=once), start=1):
+        level = 1 - rules.alpha / (1 if once else number * (number + 1))
+        low, high = _interval(excess[:tasks], level, rules)
+        decision: Decision = "pass" if high <= 0 else "fail" if low > 0 else "wait"
+        look = _Look(decision=decision, tasks=tasks, low=low, high=high)
+        if decision != "wait":
+            break
+    return look
+
+
+def _interval(excess: Sequence[float], level: float, rules: GateConfig) -> tuple[float, float]:
+    """The ends of the bootstrap's interval or of Student's, whichever is further out."""
+    found = bootstrap_interval(
+        [Observation(value=one, task=str(place)) for place, one in enumerate(excess)],
+        level=level,
+        resamples=rules.resamples,
+        seed=rules.seed,
+        method="percentile",  # BCa, asked for such tails, errs twice as often on skewed costs
+    )
+    spread = min(student_spread(excess, level=level), LARGEST)  # of one task it is infinite
+    return min(found.low, found.value - spread), max(found.high, found.value + spread)
+
+
+def _looks(tasks: int, least: int, *, once: bool) -> Iterator[int]:
+    """How many tasks each look takes."""
+    if once and tasks >= least:
+        yield tasks
+    while not once and least <= tasks:
+        yield least
+        least *= 2
+
+
+def _by_task(pairs: Sequence[PairedScore]) -> list[tuple[float, float]]:
+    """The mean costs of each task."""
+    costs: dict[str, list[PairedScore]] = {}
+    for pair in pairs:
+        costs.setdefault(pair.task, []).append(pair)
+    return [
+        (fmean(one.control for one in several), fmean(one.candidate for one in several))
+        for several in costs.values()
+    ]
+
+
+# --- The bystander gate: requests that belong to other tools still go to them --------------------
+# A description that promises more draws calls away from its neighbours; their own scores may not
+# show
+# it for long. Counted are requests for whose answer the changed tool is not needed, with the tools
+# chosen before and after.
+
+
+REGRESSION = "bystanders"
+
+
+def regression_gate(
+    selections: Iterable[PairedSelection],
+    *,
+    tool: str,
+    rules: GateConfig | None = None,
+    once: bool = False,
+) -> GateReport:
+    """Ask whether other tools keep the requests that belong to them.
+
+    With an ``expected`` selection, a request is lost when the control chose all of it and the
+    candidate does not. Without one the control is the standard, and any other choice is a loss:
+    nobody knows whether it is a better one, unless the candidate's answer was found right. How
+    often a tool was chosen, and in what order, does not matter.
+
+    A model that draws its answers at random chooses otherwise now and then with no change at all;
+    where nobody judges, let ``rules.lost_share`` be above that share, or draw greedily.
+
+    Args:
+        selections: What was chosen, in the order of time; those that belong to ``tool`` are left
+            out.
+        tool: Name of the tool whose definition is changed.
+        rules: The knobs; ``lost_share`` is the largest share that may be lost.
+        once: Whether the requests are a fixed set that is looked at once; it needs fewer.
+
+    Example:
+        >>> kept = [PairedSelection(task=str(n), control=("find",), candidate=("find",))
+        ...         for n in range(400)]
+        >>> robbed = [PairedSelection(task=f"r{n}", control=("find",), candidate=("buy",))
+        ...           for n in range(40)]
+        >>> regression_gate(kept, tool="buy").decision
+        'pass'
+        >>> report = regression_gate(kept[:100] + robbed, tool="buy")
+        >>> report.decision, report.statistics["robbed"]
+        ('fail', 40)
+    """
+    rules = rules or GateConfig()
+    others = _of_other_tools(selections, tool)
+    right = [one for one in others if set(one.expected) <= set(one.control)]
+    lost = [is_lost(one) for one in right]
+    changed = [one for one in others if set(one.control) != set(one.candidate)]
+    gained = [
+        one
+        for one in others
+        if not set(one.expected) <= set(one.control) and set(one.expected) <= set(one.candidate)
+    ]
+    return losses_report(
+        REGRESSION,
+        lost,
+        what="requests of other tools",
+        rules=rules,
+        once=once,
+        statistics={
+            "requests": len(others),
+            "changed": len(changed),
+            "gained": len(gained),
+            "robbed": sum(
+                tool in one.candidate and tool not in one.control
+                for one, is_gone in zip(right, lost, strict=True)
+                if is_gone
+            ),
+        },
+    )
+
+
+def is_lost(selection: PairedSelection) -> bool:
+    """Whether what the control chose rightly is not chosen any more."""
+    if selection.accepted:
+        return False
+    if selection.expected:
+        expected = set(selection.expected)
+        return expected <= set(selection.control) and not expected <= set(selection.candidate)
+    return set(selection.control) != set(selection.candidate)
+
+
+def _of_other_tools(selections: Iterable[PairedSelection], tool: str) -> Sequence[PairedSelection]:
+    """Those that do not belong to the tool; the first of each request."""
+    first: dict[str, PairedSelection] = {}
+    for one in selections:
+        if tool not in (one.expected or one.control):
+            first.setdefault(one.task, one)
+    return list(first.values())
+
+
+# --- Whether other tools are still found by their own requests: the bystander gate without a  ----
+# Whether other tools are still found by their own requests: the bystander gate without a model.
+#
+# What a model is not shown it can not choose. Retrieval alone costs milliseconds a request and no
+# model, so this comes before any replay.
+
+
+RETRIEVAL_REGRESSION = "retrieval bystanders"
+
+
+def own_requests(library: Library) -> dict[str, tuple[str, ...]]:
+    """The requests of each tool that its worked examples keep; tools without any are left out.
+
+    A retriever that reads examples has seen these, so it finds a tool by them more easily than by
+    new requests. Give requests of your own where you have them.
+    """
+    found = {
+        one.name: tuple(dict.fromkeys(example.query for example in one.examples if example.query))
+        for one in library.definitions
+    }
+    return {name: queries for name, queries in found.items() if queries}
+
+
+async def retrieved_selections(
+    before: Library,
+    after: Library,
+    *,
+    retriever: Retriever,
+    requests: Mapping[str, Iterable[str]],
+    k: int = 5,
+) -> tuple[PairedSelection, ...]:
+    """The ``k`` tools ranked first for each request, in either library.
+
+    Args:
+        before: The library as it is.
+        after: The library with the candidate in it.
+        retriever: What ranks.
+        requests: By name of the tool, requests that belong to it.
+        k: How many tools a model gets to see.
+
+    Raises:
+        UsageError: ``k`` is less than 1.
+    """
+    if k < 1:
+        raise UsageError(f"k must be 1 or more, got {k}")
+    return tuple(
+        [
+            PairedSelection(
+                task=f"{name}: {query}",
+                expected=(name,),
+                control=(await _ranked(retriever, query, before))[:k],
+                candidate=(await _ranked(retriever, query, after))[:k],
+            )
+            for name, queries in requests.items()
+            for query in queries
+        ]
+    )
+
+
+async def retrieval_gate(
+    before: Library,
+    after: Library,
+    *,
+    tool: str,
+    retriever: Retriever,
+    requests: Mapping[str, Iterable[str]] | None = None,
+    k: int = 5,
+    rules: GateConfig | None = None,
+) -> GateReport:
+    """Ask whether other tools are still among the ``k`` first for their own requests.
+
+    Beside what ``regression_gate`` counts, the report has the mean reciprocal rank (0 beyond ``k``)
+    of the other tools before and after, which also tells how far they fell without being lost.
+
+    Args:
+        before: The library as it is.
+        after: The library with the candidate in it.
+        tool: Name of the tool whose definition is changed.
+        retriever: What ranks.
+        requests: By name of the tool, requests that belong to it; ``own_requests`` by default.
+        k: How many tools a model gets to see.
+        rules: The knobs; ``lost_share`` is the largest share that may be lost.
+
+    Raises:
+        UsageError: ``k`` is less than 1.
+    """
+    asked = own_requests(before) if requests is None else requests
+    others = {name: queries for name, queries in asked.items() if name != tool}
+    found = await retrieved_selections(before, after, retriever=retriever, requests=others, k=k)
+    report = regression_gate(found, tool=tool, rules=rules, once=True)
+    ranks = {
+        "control_reciprocal_rank": _mean_reciprocal([(one.expected, one.control) for one in found]),
+        "candidate_reciprocal_rank": _mean_reciprocal(
+            [(one.expected, one.candidate) for one in found]
+        ),
+    }
+    return replace(
+        report, gate=RETRIEVAL_REGRESSION, statistics={**report.statistics, **ranks, "k": k}
+    )
+
+
+async def _ranked(retriever: Retriever, query: str, library: Library) -> tuple[str, ...]:
+    retrieval = await retriever.retrieve(query, library)
+    return tuple(hit.definition.name for hit in retrieval.hits)
+
+
+def _mean_reciprocal(ranked: Sequence[tuple[tuple[str, ...], tuple[str, ...]]]) -> float:
+    found = [1 / (names.index(own) + 1) if own in names else 0.0 for (own,), names in ranked]
+    return sum(found) / len(found) if found else 0.0

@@ -1,0 +1,392 @@
+"""Learning from use: successful episodes become worked examples of the tools that they called."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from agentkit.composites.problems import CompositeLimits
+from agentkit.errors import DefinitionError, UsageError
+from agentkit.evolution.dry_run import BudgetSpent, DryRun, call_key, example_fault, runs_live
+from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.usage import Use, Words, private_part, suspicious_part, varied, words_of
+from agentkit.evolution.validation.origins import has_words, speaks_as
+from agentkit.library.library import Library
+from agentkit.messages import JsonObject
+from agentkit.retrieval.words import terms
+from agentkit.tools.canonical import is_json
+from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.error_messages import ArgumentProblem
+from agentkit.tools.invisible import invisible
+from agentkit.tools.tool import Tool
+from agentkit.tools.validation import ArgumentValidator
+
+# --- What learning from use keeps, and how much of it --------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LearningConfig:
+    """What becomes a worked example. The caps bound what one tool's definition may grow to.
+
+    Attributes:
+        max_examples: Most examples with a query that a tool has; beyond, nothing is learned.
+        max_results: Most of a tool's worked calls with a result that learning adds to. Each of
+            them is tried again for every composite that is made of the tool.
+        longest_query: Longest query that is kept, in characters; a longer one teaches nothing.
+        longest_argument: Longest argument that is kept, in characters of JSON.
+        longest_result: Longest result that is kept, in characters of JSON. It is never clipped: a
+            longer one is left out, and the example says so (``Example.is_whole``).
+        keep_private: Keep what looks like an address or a key, see ``private_part``.
+        again: Also learn from episodes that a tool has learned from before. Without it a lesson
+            that was rolled back stays forgotten.
+    """
+
+    max_examples: int = 60
+    max_results: int = 16
+    longest_query: int = 1_000
+    longest_argument: int = 500
+    longest_result: int = 1_000
+    keep_private: bool = False
+    again: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_examples", "longest_query"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"LearningConfig.{name} must be 1 or more")
+        for name in ("max_results", "longest_argument", "longest_result"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"LearningConfig.{name} must be 0 or more")
+
+
+# --- What came of learning -----------------------------------------------------------------------
+
+
+SkipReason = Literal[
+    "unknown_tool",  # the library does not hold the tool (any more)
+    "no_words",  # nothing was asked that retrieval could read
+    "too_long",  # the query is longer than is kept
+    "private",  # the query holds what looks like an address or a key
+    "invisible",  # the query holds characters that nobody sees, as attacks on models do
+    "suspicious",  # the query speaks to models, as attacks do
+    "arguments_changed",  # the call does not fit the tool as it is now
+    "learned_before",  # the tool has learned from the episode already
+    "known_words",  # an example of the tool asks in the same words
+    "full",  # the tool has as many examples as are kept
+]
+"""Why a successful call taught nothing. ``docs/learning.md`` explains each."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Skipped:
+    """A successful call that taught nothing.
+
+    Attributes:
+        tool: The tool that was called.
+        episode_id: Where.
+        reason: Why nothing was learned.
+        detail: The same with what was found, in words; never what is private itself.
+    """
+
+    tool: str
+    episode_id: str
+    reason: SkipReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LearnReport:
+    """What came of learning from episodes.
+
+    Attributes:
+        version: The library version that holds the lessons, with ``is_written``; else the one
+            that was looked at.
+        is_written: Whether this made a new library version.
+        uses: Successful calls in episodes that went well, once for each text that they served.
+        added: The new examples, by tool.
+        skipped: Calls that taught nothing, with the reason.
+        evidence: Ids of the episodes that taught something.
+        repinned: Composites above the tools, pinned to their new revisions in the same change.
+    """
+
+    version: int
+    is_written: bool = False
+    uses: int = 0
+    added: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
+    evidence: tuple[str, ...] = ()
+    repinned: tuple[str, ...] = ()
+
+    def written(self, version: int) -> LearnReport:
+        """The same, now that this version holds it."""
+        return replace(self, version=version, is_written=True)
+
+    def repeated(self, version: int) -> LearnReport:
+        """Nothing was added: the store knew the proposal, which made this version."""
+        return LearnReport(version=version, uses=self.uses, skipped=self.skipped)
+
+    @property
+    def reasons(self) -> Mapping[SkipReason, int]:
+        """How many calls taught nothing, by reason, the most frequent first."""
+        return dict(Counter(one.reason for one in self.skipped).most_common())
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        return {
+            "version": self.version,
+            "is_written": self.is_written,
+            "uses": self.uses,
+            "added": {
+                name: [
+                    {"query": one.query, "arguments": one.arguments, "is_whole": one.is_whole}
+                    for one in examples
+                ]
+                for name, examples in self.added.items()
+            },
+            "skipped": [
+                {
+                    "tool": one.tool,
+                    "episode_id": one.episode_id,
+                    "reason": one.reason,
+                    "detail": one.detail,
+                }
+                for one in self.skipped
+            ],
+            "evidence": list(self.evidence),
+            "repinned": list(self.repinned),
+        }
+
+    def __str__(self) -> str:
+        examples = _counted(sum(map(len, self.added.values())), "example")
+        verb = "learned" if self.is_written or not self.added else "to be learned"
+        tools, calls = _counted(len(self.added), "tool"), _counted(self.uses, "call")
+        return f"{examples} {verb} by {tools} from {calls}, library version {self.version}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+# --- From uses of tools to the worked examples that are new to them ------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Teaching:
+    """How lessons are drawn.
+
+    Attributes:
+        rules: What is kept.
+        policy: Which tools may run, to try their examples.
+        limits: Caps on each run.
+        learned_from: Ids of the episodes that a tool has learned from, by its name.
+    """
+
+    rules: LearningConfig
+    policy: InsertPolicy
+    limits: CompositeLimits
+    learned_from: Callable[[str], Collection[str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lessons:
+    """What is new to the tools of a library.
+
+    Attributes:
+        definitions: The tools with their new examples; pins are not moved yet.
+        added: The new examples, by tool.
+        skipped: Uses that taught nothing.
+        evidence: Ids of the episodes that taught something, in their order.
+    """
+
+    definitions: tuple[ToolDefinition, ...] = ()
+    added: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+    def report(self, changed: Sequence[ToolDefinition], *, uses: int, version: int) -> LearnReport:
+        """What they would add to that library version, where ``changed`` would change."""
+        return LearnReport(
+            version=version,
+            uses=uses,
+            added=self.added,
+            skipped=self.skipped,
+            evidence=self.evidence,
+            repinned=tuple(one.name for one in changed if one.name not in self.added),
+        )
+
+
+async def lessons_of(uses: Sequence[Use], library: Library, teaching: Teaching) -> Lessons:
+    """The examples that uses of tools add to a library; nothing is written.
+
+    Args:
+        uses: In the order of preference, where several ask in the same words.
+        library: The library, with the code of its tools as far as there is.
+        teaching: How.
+    """
+    by_tool: dict[str, list[Use]] = {}
+    for use in uses:
+        by_tool.setdefault(use.tool, []).append(use)
+    added: dict[str, tuple[Example, ...]] = {}
+    skipped: list[Skipped] = []
+    taught: set[str] = set()
+    for name, own in by_tool.items():
+        tool = library.get(name)
+        if tool is None:
+            skipped += [_skipped(use, "unknown_tool", f"{name!r} is not there") for use in own]
+            continue
+        chosen = _chosen(own, tool.definition, teaching, skipped)
+        if chosen:
+            added[name] = await _Shelf(tool, library, teaching).examples(chosen)
+            taught.update(use.episode_id for use in chosen)
+    return Lessons(
+        definitions=tuple(_grown(library[name].definition, new) for name, new in added.items()),
+        added=added,
+        skipped=tuple(skipped),
+        evidence=tuple(dict.fromkeys(use.episode_id for use in uses if use.episode_id in taught)),
+    )
+
+
+def _grown(definition: ToolDefinition, new: tuple[Example, ...]) -> ToolDefinition:
+    return replace(definition, examples=(*definition.examples, *new))
+
+
+def _chosen(
+    uses: Sequence[Use], definition: ToolDefinition, teaching: Teaching, skipped: list[Skipped]
+) -> list[Use]:
+    """The uses to keep, with arguments as the tool takes them; the others are told why not."""
+    rules = teaching.rules
+    asked = [one for one in definition.examples if one.query]
+    known = {words_of(one.query, one.arguments) for one in asked}
+    learned = set() if rules.again else teaching.learned_from(definition.name)
+    validator = ArgumentValidator(definition)
+    candidates: dict[Words, Use] = {}
+    for use in uses:
+        fault = _fault_of_words(use, rules, learned)
+        fitting = use.arguments if fault else _fitting(use, validator)
+        words = words_of(use.query, use.arguments)
+        if fault is None and fitting is None:
+            fault = "arguments_changed", "the call does not fit the tool's parameters of today"
+        elif fault is None and (words in known or words in candidates):
+            fault = "known_words", f"{use.query!r} says what another example says"
+        if fault is not None:
+            skipped.append(_skipped(use, *fault))
+        elif fitting is not None:
+            candidates[words] = replace(use, arguments=fitting)
+    kept = set(varied(list(candidates), known, rules.max_examples - len(asked)))
+    told = f"it has as many examples as are kept ({rules.max_examples})"
+    for at, use in enumerate(candidates.values()):
+        if at not in kept:
+            skipped.append(_skipped(use, "full", told))
+    return [use for at, use in enumerate(candidates.values()) if at in kept]
+
+
+def _fault_of_words(
+    use: Use, rules: LearningConfig, learned: Collection[str]
+) -> tuple[SkipReason, str] | None:
+    if not is_json(use.query) or not terms(use.query):
+        return "no_words", "nothing was asked in words"
+    if len(use.query) > rules.longest_query:
+        return "too_long", f"the query has {len(use.query):,} characters"
+    private = None if rules.keep_private else private_part(use.query)
+    if private is not None:
+        return "private", f"the query seems to hold {private}"
+    if use.episode_id in learned:
+        return "learned_before", "it has learned from this episode"
+    return _hostile(use.query)
+
+
+def _hostile(query: str) -> tuple[SkipReason, str] | None:
+    if hidden := invisible(query):
+        return "invisible", f"the query holds U+{ord(hidden[0]):04X}, which nobody sees"
+    if found := suspicious_part(query):
+        return "suspicious", f"the query is suspicious: {found}"
+    return None
+
+
+def _fitting(use: Use, validator: ArgumentValidator) -> JsonObject | None:
+    """The arguments as the tool takes them today, mended as a run mends them; None if it does not.
+
+    A tool whose schema is broken takes none.
+    """
+    try:
+        taken = validator.runnable(use.arguments)
+    except DefinitionError:
+        return None
+    return None if isinstance(taken, ArgumentProblem) else taken
+
+
+def _skipped(use: Use, reason: SkipReason, detail: str) -> Skipped:
+    return Skipped(tool=use.tool, episode_id=use.episode_id, reason=reason, detail=detail)
+
+
+class _Shelf:
+    """The examples of one tool: which of them may keep their results."""
+
+    def __init__(self, tool: Tool, library: Library, teaching: Teaching) -> None:
+        self._definition = tool.definition
+        self._teaching = teaching
+        self._is_foreign = speaks_as(tool.definition, library) != "code"
+        self._runs_live = runs_live(tool.definition, teaching.policy)
+        self._is_tried = self._runs_live and tool.is_bound
+        self._trial = DryRun(library.tools, policy=teaching.policy, limits=teaching.limits)
+        worked = tool.definition.worked_calls
+        self._room = teaching.rules.max_results - len(worked)
+        self._calls = {call_key(tool.definition, one.arguments) for one in worked}
+
+    async def examples(self, uses: Sequence[Use]) -> tuple[Example, ...]:
+        return tuple([await self._example(use) for use in uses])
+
+    async def _example(self, use: Use) -> Example:
+        kept = {name: value for name, value in use.arguments.items() if self._is_kept(name, value)}
+        example = Example(arguments=kept, result=use.result, query=use.query)
+        if len(kept) == len(use.arguments) and await self._holds(example):
+            self._room -= 1
+            self._calls.add(call_key(self._definition, kept))
+            return example
+        return Example(arguments=kept, query=use.query, is_whole=False)
+
+    def _is_kept(self, name: str, value: Any) -> bool:
+        rules = self._teaching.rules
+        return _is_short(value, rules.longest_argument) and self._is_public({name: value})
+
+    async def _holds(self, example: Example) -> bool:
+        """Whether the result may be kept: as the tool's answer, or as what it must give again.
+
+        The result of a composite is that of its children, which may have no record of it. A tool
+        that may run while composites are tried out would have to give the result again, so it is
+        kept when it does; without the tool's code nobody knows. Words that a server returned are
+        left out: models read worked calls, and nobody has agreed to these.
+        """
+        if self._definition.is_composite or self._room <= 0:
+            return False
+        if call_key(self._definition, example.arguments) in self._calls:
+            return False  # a call has one answer
+        longest = self._teaching.rules.longest_result
+        if not _is_short(example.result, longest) or not self._is_public(example.result):
+            return False
+        if self._is_foreign and has_words(example.result):
+            return False
+        return await self._gives_again(example) if self._runs_live else True
+
+    async def _gives_again(self, example: Example) -> bool:
+        if not self._is_tried:
+            return False
+        tool, policy = self._trial.safe(self._definition.name), self._teaching.policy
+        try:
+            return await example_fault(tool, example, self._trial, policy) is None
+        except BudgetSpent:
+            return False
+
+    def _is_public(self, value: Any) -> bool:
+        is_private = not self._teaching.rules.keep_private and private_part(value) is not None
+        return not is_private and suspicious_part(value) is None
+
+
+def _is_short(value: Any, longest: int) -> bool:
+    """Whether a value is JSON data of at most so many characters."""
+    try:
+        return is_json(value) and len(json.dumps(value, ensure_ascii=False)) <= longest
+    except RecursionError:  # nested deeper than anybody reads
+        return False

@@ -1,0 +1,398 @@
+"""``Ledger``: what the events of a library come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from agentkit.errors import StoreFormatError, UsageError
+from agentkit.evolution.proposal import (
+    NEXT,
+    ProposalRecord,
+    ProposalState,
+    ProposerRecord,
+    TestPlace,
+)
+from agentkit.evolution.validation.overruling import is_overruled
+from agentkit.library.events import LibraryEvent
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+EXPERIMENTS: frozenset[ProposalState] = frozenset({"shadow", "canary"})
+"""States in which a candidate is tried on real requests. One proposal of each tool may be there."""
+
+WHOLE_LIBRARY = ""
+"""What a pin is filed under that holds for every tool."""
+
+COUNTED = frozenset({"checks", "unreadable", "judge", "person"})
+"""Who rejected a proposal, where that counts towards the quarantine of its proposer."""
+
+
+def _empty() -> Mapping[str, V]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """The state of the life cycle: a fold over the events of one library, and nothing else.
+
+    It never changes; ``after`` gives the next one. So the same chain gives the same ledger,
+    wherever and however often it is read.
+
+    Attributes:
+        head: The last event taken in; None for none.
+        proposals: Every proposal ever made, by id, oldest first.
+        experiments: By tool: the proposal that is being tried on real requests.
+        promoted: By tool: the proposals that became active and were not taken back, oldest first.
+            The last one is what a roll-back takes back.
+        proposers: By name, as ``proposer_name`` makes it.
+        pins: By tool, or ``WHOLE_LIBRARY``: the library version that runs use.
+        marked: By composite: why it waits for re-validation.
+        tested: Ids of the proposals in the order in which their tests began.
+        passed: Those of them that a comparison with the active definition let go on, which e-LOND
+            calls discoveries. One that is rolled back later still counts.
+
+    Example:
+        >>> from agentkit.library.event_chain import EventDraft, chained
+        >>> from agentkit.library.events import Author
+        >>> ada = Author(kind="person", name="ada")
+        >>> pin = EventDraft(kind="pinned", author=ada, facts={"version": 3})
+        >>> ledger = Ledger().after(chained(None, [pin], at="2026-11-21T12:00:00Z"))
+        >>> ledger.pinned_version("any_tool"), ledger.sequence
+        (3, 1)
+    """
+
+    head: LibraryEvent | None = None
+    proposals: Mapping[str, ProposalRecord] = field(default_factory=_empty)
+    experiments: Mapping[str, str] = field(default_factory=_empty)
+    promoted: Mapping[str, tuple[str, ...]] = field(default_factory=_empty)
+    proposers: Mapping[str, ProposerRecord] = field(default_factory=_empty)
+    pins: Mapping[str, int] = field(default_factory=_empty)
+    marked: Mapping[str, str] = field(default_factory=_empty)
+    tested: tuple[str, ...] = ()
+    passed: frozenset[str] = frozenset()
+
+    @property
+    def sequence(self) -> int:
+        """Place of the last event taken in; 0 for none."""
+        return 0 if self.head is None else self.head.sequence
+
+    def after(self, events: Iterable[LibraryEvent]) -> Ledger:
+        """The ledger once ``events`` have happened, which follow the last one.
+
+        Raises:
+            StoreFormatError: An event does not follow: its place in the chain is wrong, or it
+                brings a proposal into a state that may not follow its last one.
+
+        Cost: one copy of the mappings, then a small constant for each event.
+        """
+        taken = tuple(events)
+        if not taken:
+            return self
+        fold = _Fold(self)
+        for event in taken:
+            fold.take(event)
+        return fold.ledger()
+
+    def find(self, proposal_id: str) -> ProposalRecord:
+        """The proposal of that id, or of the only id that begins so.
+
+        Raises:
+            UsageError: There is none.
+        """
+        record = self.proposals.get(proposal_id)
+        if record is not None:
+            return record
+        begun = [one for one in self.proposals if proposal_id and one.startswith(proposal_id)]
+        if len(begun) == 1:
+            return self.proposals[begun[0]]
+        near = f"; {len(begun)} begin like that" if begun else ""
+        raise UsageError(
+            f"there is no proposal {proposal_id!r}{near}; 'agentkit review list --all' shows all"
+        )
+
+    def pinned_version(self, tool_name: str = WHOLE_LIBRARY) -> int | None:
+        """The library version that runs use for a tool; None when they use the newest.
+
+        A pin of the whole library goes before one of a tool.
+        """
+        return self.pins.get(WHOLE_LIBRARY, self.pins.get(tool_name))
+
+    def active(self, tool_name: str) -> ProposalRecord | None:
+        """The proposal whose candidate serves as this tool; None when no proposal does."""
+        ids = self.promoted.get(tool_name, ())
+        found = self.proposals[ids[-1]] if ids else None
+        return found if found is not None and found.state == "active" else None
+
+    def experiment(self, tool_name: str) -> ProposalRecord | None:
+        """The proposal that is tried on real requests for this tool; None for none."""
+        found = self.experiments.get(tool_name)
+        return None if found is None else self.proposals[found]
+
+    def is_quarantined(self, proposer: str) -> bool:
+        """Whether nothing is taken from that proposer."""
+        return self.proposer(proposer).is_quarantined
+
+    def proposer(self, name: str) -> ProposerRecord:
+        """How a proposer fares; a fresh record for a name never seen."""
+        return self.proposers.get(name) or ProposerRecord(name=name)
+
+    def place_of(self, proposal_id: str) -> TestPlace:
+        """The place among all tests of a proposal, or the one that it would get now.
+
+        With it the level of its test is ``Elond(opened=place.number - 1,
+        promoted=place.discoveries).level(alpha)``, from ``agentkit.evolution.gates``.
+        """
+        record = self.proposals.get(proposal_id)
+        if record is not None and record.place is not None:
+            return record.place
+        return TestPlace(number=len(self.tested) + 1, discoveries=len(self.passed))
+
+    def open_of(self, proposer: str) -> tuple[ProposalRecord, ...]:
+        """The open proposals of one proposer, oldest first."""
+        records = self.proposals.values()
+        return tuple(one for one in records if one.is_open and one.proposer == proposer)
+
+    def counts(self) -> dict[ProposalState, int]:
+        """How many proposals are in each state, in the order of the life cycle; none left out."""
+        counted = Counter(record.state for record in self.proposals.values())
+        return {state: counted[state] for state in NEXT}
+
+
+class _Fold:
+    """A ledger in the making: its mappings, changed in place by one event after another."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._head = ledger.head
+        self._proposals = dict(ledger.proposals)
+        self._experiments = dict(ledger.experiments)
+        self._promoted = dict(ledger.promoted)
+        self._proposers = dict(ledger.proposers)
+        self._pins = dict(ledger.pins)
+        self._marked = dict(ledger.marked)
+        self._tested = list(ledger.tested)
+        self._passed = set(ledger.passed)
+
+    def ledger(self) -> Ledger:
+        return Ledger(
+            head=self._head,
+            proposals=MappingProxyType(self._proposals),
+            experiments=MappingProxyType(self._experiments),
+            promoted=MappingProxyType(self._promoted),
+            proposers=MappingProxyType(self._proposers),
+            pins=MappingProxyType(self._pins),
+            marked=MappingProxyType(self._marked),
+            tested=tuple(self._tested),
+            passed=frozenset(self._passed),
+        )
+
+    def take(self, event: LibraryEvent) -> None:
+        expected = 1 if self._head is None else self._head.sequence + 1
+        previous = "" if self._head is None else self._head.hash
+        if (event.sequence, event.previous) != (expected, previous):
+            raise StoreFormatError(
+                f"event {event.sequence} does not follow event {expected - 1}: the chain is "
+                "broken; 'agentkit log --verify' says where"
+            )
+        self._head = event
+        if event.kind in NEXT:
+            self._step(event)
+        elif event.kind in _OTHERS:
+            _OTHERS[event.kind](self, event)
+        else:
+            raise StoreFormatError(
+                f"event {event.sequence} is of the kind {event.kind!r}, which this agentkit does "
+                "not know; upgrade agentkit-evolve"
+            )
+
+    def _step(self, event: LibraryEvent) -> None:
+        state: ProposalState = event.kind  # type: ignore[assignment]  # take has looked
+        known = self._proposals.get(event.proposal_id)
+        if known is None:
+            if state != "proposed":
+                raise _out_of_order(event, "was never proposed")
+            record = _fresh(event)
+        else:
+            if state not in NEXT[known.state]:
+                raise _out_of_order(event, f"is {known.state}")
+            if known.state == "rejected" and not _is_overruled(known):
+                raise _out_of_order(event, "is rejected, and nobody overruled that")
+            record = _entered(known, state, event)
+        self._follow_experiment(record, event)
+        self._follow_promotions(record)
+        self._follow_proposer(record, event)
+        self._proposals[record.proposal_id] = record
+        if state == "shadow":
+            self._begin_test(event)
+        if state in {"canary", "active"} and record.has_passed_test:
+            self._passed.add(record.proposal_id)
+
+    def _follow_experiment(self, record: ProposalRecord, event: LibraryEvent) -> None:
+        tool, running = record.tool_name, self._experiments.get(record.tool_name)
+        if record.state in EXPERIMENTS:
+            if running not in {None, record.proposal_id}:
+                raise _out_of_order(event, f"would be tried beside {running!r} on {tool!r}")
+            self._experiments[tool] = record.proposal_id
+        elif running == record.proposal_id:
+            del self._experiments[tool]
+
+    def _follow_promotions(self, record: ProposalRecord) -> None:
+        tool = record.tool_name
+        stack = self._promoted.get(tool, ())
+        if record.state == "active":
+            self._promoted[tool] = (*stack, record.proposal_id)
+        elif record.state == "rolled_back" and record.proposal_id in stack:
+            self._promoted[tool] = tuple(one for one in stack if one != record.proposal_id)
+
+    def _follow_proposer(self, record: ProposalRecord, event: LibraryEvent) -> None:
+        name = record.proposer
+        proposer = self._proposers.get(name, ProposerRecord(name=name))
+        if event.kind == "rejected" and event.facts.get("by") in COUNTED:
+            count = proposer.rejected_in_a_row + 1
+        elif event.kind == "validated":
+            count = 0
+        else:
+            count = proposer.rejected_in_a_row
+        self._proposers[name] = replace(proposer, rejected_in_a_row=count)
+
+    def _begin_test(self, event: LibraryEvent) -> None:
+        record = self._proposals[event.proposal_id]
+        if record.place is not None:
+            return
+        self._tested.append(record.proposal_id)
+        place = TestPlace(number=len(self._tested), discoveries=len(self._passed))
+        self._proposals[record.proposal_id] = replace(record, place=place)
+
+    def _known(self, event: LibraryEvent) -> ProposalRecord:
+        record = self._proposals.get(event.proposal_id)
+        if record is None:
+            raise _out_of_order(event, "was never proposed")
+        return record
+
+    def _noted(self, event: LibraryEvent) -> ProposalRecord:
+        """The proposal with one more event, its state as it was."""
+        record = self._known(event)
+        noted = replace(record, events=(*record.events, event))
+        self._proposals[record.proposal_id] = noted
+        return noted
+
+    def judged(self, event: LibraryEvent) -> None:
+        record = self._noted(event)
+        if event.facts.get("agrees") and "judge" not in record.agreed:
+            agreed = replace(record, agreed=(*record.agreed, "judge"))
+            self._proposals[record.proposal_id] = agreed
+
+    def approved(self, event: LibraryEvent) -> None:
+        record = self._noted(event)
+        if "person" not in record.agreed:
+            agreed = replace(record, agreed=(*record.agreed, "person"))
+            self._proposals[record.proposal_id] = agreed
+
+    def overruled(self, event: LibraryEvent) -> None:
+        """A wrong rejection does not count against the proposer."""
+        record = self._known(event)
+        if record.state != "rejected":
+            raise _out_of_order(event, f"is {record.state}")
+        self._noted(event)
+        proposer = self._proposers[record.proposer]
+        if record.rejection.facts.get("by") in COUNTED and proposer.rejected_in_a_row:
+            count = proposer.rejected_in_a_row - 1
+            self._proposers[record.proposer] = replace(proposer, rejected_in_a_row=count)
+
+    def assessed(self, event: LibraryEvent) -> None:
+        if self._noted(event).state == "validated":  # an offline comparison
+            self._begin_test(event)
+
+    def rebased(self, event: LibraryEvent) -> None:
+        record = self._noted(event)
+        self._proposals[record.proposal_id] = replace(record, **_moved(event))
+
+    def written(self, event: LibraryEvent) -> None:
+        """A change outside of proposals. One that a person made anew needs no re-validation."""
+        if event.facts.get("operation") == "insert":
+            self._marked.pop(event.tool_name, None)
+        for name in event.facts.get("replaced", ()):
+            self._promoted.pop(name, None)
+
+    def marked(self, event: LibraryEvent) -> None:
+        self._marked[event.tool_name] = event.reason
+
+    def revalidated(self, event: LibraryEvent) -> None:
+        if event.facts.get("holds"):
+            self._marked.pop(event.tool_name, None)
+        else:
+            self._marked[event.tool_name] = event.reason
+
+    def pinned(self, event: LibraryEvent) -> None:
+        self._pins[event.tool_name] = int(event.facts["version"])
+
+    def unpinned(self, event: LibraryEvent) -> None:
+        self._pins.pop(event.tool_name, None)
+
+    def proposer_quarantined(self, event: LibraryEvent) -> None:
+        name = str(event.facts["proposer"])
+        proposer = self._proposers.get(name, ProposerRecord(name=name))
+        self._proposers[name] = replace(proposer, is_quarantined=True)
+
+    def proposer_released(self, event: LibraryEvent) -> None:
+        name = str(event.facts["proposer"])
+        self._proposers[name] = ProposerRecord(name=name)
+
+
+_OTHERS: Mapping[str, Callable[[_Fold, LibraryEvent], None]] = {
+    "judged": _Fold.judged,
+    "approved": _Fold.approved,
+    "overruled": _Fold.overruled,
+    "assessed": _Fold.assessed,
+    "rebased": _Fold.rebased,
+    "written": _Fold.written,
+    "marked": _Fold.marked,
+    "revalidated": _Fold.revalidated,
+    "pinned": _Fold.pinned,
+    "unpinned": _Fold.unpinned,
+    "proposer_quarantined": _Fold.proposer_quarantined,
+    "proposer_released": _Fold.proposer_released,
+}
+
+
+def _fresh(event: LibraryEvent) -> ProposalRecord:
+    kept = event.facts.get("proposal") or {}
+    record = ProposalRecord(
+        proposal_id=event.proposal_id,
+        state="proposed",
+        tool_name=event.tool_name,
+        author=event.author,
+        events=(event,),
+        base=kept.get("base", ""),
+        needs=tuple(event.facts.get("needs", ())),
+    )
+    return replace(record, **_moved(event))
+
+
+def _entered(record: ProposalRecord, state: ProposalState, event: LibraryEvent) -> ProposalRecord:
+    changes: dict[str, Any] = {"state": state, "events": (*record.events, event)} | _moved(event)
+    if state == "proposed":  # taken up again: who agreed before is asked anew
+        changes |= {"needs": tuple(event.facts.get("needs", ())), "agreed": ()}
+    return replace(record, **changes)
+
+
+def _is_overruled(record: ProposalRecord) -> bool:
+    """Whether a person overruled all that a rejected proposal was rejected for."""
+    failed = record.failed
+    return bool(failed) and all(is_overruled(one, record.overruled) for one in failed)
+
+
+def _moved(event: LibraryEvent) -> dict[str, Any]:
+    """What changes with an event that brings the candidate to another revision."""
+    return {"moved": event, "base": event.facts["base"]} if "candidate" in event.facts else {}
+
+
+def _out_of_order(event: LibraryEvent, why: str) -> StoreFormatError:
+    return StoreFormatError(
+        f"event {event.sequence} says that the proposal {event.proposal_id!r} is {event.kind}, but "
+        f"it {why}; 'agentkit log --verify' says whether the chain was tampered with"
+    )

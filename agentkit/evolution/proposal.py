@@ -1,0 +1,413 @@
+"""``Proposal``: one suggested change of one tool, and the record of what happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Literal
+
+from agentkit.evolution.validation.overruling import OVERRULABLE, OVERRULABLE_OF_ARRIVALS
+from agentkit.evolution.validation.report import FailedCheck, OriginKind, TextOrigin
+from agentkit.library.events import Author, LibraryEvent
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import digest
+from agentkit.tools.definition import ToolDefinition
+
+# --- ``Proposal``: one change of one tool that somebody suggests, before anybody believes it -----
+
+
+Stream = Literal[
+    "evolution", "feedback", "evidence", "composite", "optimizer", "import", "person", "code"
+]
+"""Where a proposal comes from; see ``docs/evolution.md``. ``code`` is what was learned about a tool
+whose contract then changed in code (``agentkit.library.code_binding``)."""
+
+ProposalState = Literal[
+    "proposed",  # nobody has looked at it, or somebody who must agree has not yet
+    "validated",  # every check passed, and everybody agreed who must
+    "shadow",  # run beside the answers of the active definition, unseen by users
+    "canary",  # serves a share of the sessions
+    "active",  # serves all
+    "superseded",  # a later proposal took its place
+    "rejected",  # a check, a gate or a person said no
+    "quarantined",  # its proposer was rejected too often
+    "rolled_back",  # it was active or in canary, and was taken back
+]
+
+OPEN: frozenset[ProposalState] = frozenset({"proposed", "validated", "shadow", "canary"})
+"""States in which nothing is decided yet."""
+
+NEXT: dict[ProposalState, frozenset[ProposalState]] = {
+    "proposed": frozenset({"validated", "rejected", "quarantined"}),
+    "validated": frozenset({"shadow", "canary", "active", "rejected", "quarantined"}),
+    "shadow": frozenset({"canary", "active", "rejected", "quarantined"}),
+    "canary": frozenset({"active", "rejected", "quarantined", "rolled_back"}),
+    "active": frozenset({"superseded", "rolled_back"}),
+    "superseded": frozenset({"rolled_back"}),
+    "rejected": frozenset({"proposed"}),  # once a person has overruled what the checks said
+    "quarantined": frozenset({"proposed", "rejected"}),
+    "rolled_back": frozenset(),
+}
+"""Which state may follow which. Stages may be left out by policy, never gone through backwards."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proposal:
+    """One change of one tool, with who suggests it and why.
+
+    Attributes:
+        proposal_id: Recognises a retry. Made of the content when not given, so that the same change
+            suggested twice by the same proposer is one proposal.
+        stream: Where it comes from.
+        author: Who suggests it.
+        base: Digest of the revision that it changes; empty for a tool that is new.
+        candidate: The whole definition as it would be.
+        reason: Why, in words.
+        evidence: Ids of the episodes behind it.
+        created_at: ISO 8601 time in UTC.
+        origins: Where single texts of the candidate came from; see ``written_by`` for all others.
+    """
+
+    proposal_id: str
+    stream: Stream
+    author: Author
+    base: str
+    candidate: ToolDefinition
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
+    created_at: str = ""
+    origins: tuple[TextOrigin, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        base: ToolDefinition | None,
+        candidate: ToolDefinition,
+        *,
+        stream: Stream,
+        author: Author,
+        reason: str = "",
+        evidence: Iterable[str] = (),
+        proposal_id: str | None = None,
+        origins: Iterable[TextOrigin] = (),
+    ) -> Proposal:
+        """A proposal to put ``candidate`` in the place of ``base``, made now.
+
+        Without a base the tool is new: a composite, or a tool of another library that a person
+        imports (``is_arrival``).
+        """
+        before = "" if base is None else base.digest
+        content = [stream, author.name, before, candidate.name, candidate.digest]
+        return cls(
+            proposal_id=proposal_id or f"{stream}-{digest(content)[:20]}",
+            stream=stream,
+            author=author,
+            base=before,
+            candidate=candidate,
+            reason=reason,
+            evidence=tuple(evidence),
+            created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            origins=tuple(dict.fromkeys(origins)),
+        )
+
+    @property
+    def written_by(self) -> OriginKind:
+        """Whose words the texts are that ``origins`` does not name; of a program nobody knows."""
+        return "unknown" if self.author.kind == "program" else self.author.kind
+
+    @property
+    def tool_name(self) -> str:
+        """The tool that it changes."""
+        return self.candidate.name
+
+    @property
+    def is_arrival(self) -> bool:
+        """Whether it brings a tool from another library, whole, on the word of a person.
+
+        Only a person may: of a primitive there is no code here to try.
+        """
+        return not self.base and self.stream == "import" and self.author.kind == "person"
+
+    def to_json(self) -> dict[str, Any]:
+        """The proposal as a JSON object; no origins where none are told."""
+        record: dict[str, Any] = {
+            "proposal_id": self.proposal_id,
+            "stream": self.stream,
+            "author": self.author.to_json(),
+            "base": self.base,
+            "candidate": self.candidate.to_json(),
+            "reason": self.reason,
+            "evidence": list(self.evidence),
+            "created_at": self.created_at,
+        }
+        if self.origins:
+            record["origins"] = [origin.to_json() for origin in self.origins]
+        return record
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> Proposal:
+        """The inverse of ``to_json``.
+
+        Raises:
+            DefinitionError: The candidate is no definition.
+            KeyError: A part is absent.
+        """
+        return cls(
+            proposal_id=record["proposal_id"],
+            stream=record["stream"],
+            author=Author(**record["author"]),
+            base=record["base"],
+            candidate=ToolDefinition.from_json(record["candidate"]),
+            reason=record["reason"],
+            evidence=tuple(record["evidence"]),
+            created_at=record["created_at"],
+            origins=tuple(map(TextOrigin.from_json, record.get("origins", ()))),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnreadableProposal:
+    """What a proposer answered that can not become a proposal; kept with the reasons.
+
+    Attributes:
+        author: Who answered.
+        stream: Where it comes from.
+        tool_name: The tool that was to be changed, as far as it is known.
+        text: The answer, cut to a length that can be kept.
+        failed: Why it can not be read.
+    """
+
+    author: Author
+    stream: Stream
+    tool_name: str
+    text: str
+    failed: tuple[FailedCheck, ...]
+
+
+# --- What the ledger knows of one proposal and of one proposer -----------------------------------
+
+
+Consent = Literal["judge", "person"]
+"""Who may have to agree to a proposal: a judge of another model, a person."""
+
+
+def outstanding(needs: Iterable[Consent], agreed: Collection[Consent]) -> tuple[Consent, ...]:
+    """Who must still agree. A person answers for a judge where no person is asked for besides.
+
+    Example:
+        >>> outstanding(("judge",), ("person",)), outstanding(("judge", "person"), ("person",))
+        ((), ('judge',))
+    """
+    needed = tuple(needs)
+    if "person" in agreed and "person" not in needed:
+        return ()
+    return tuple(who for who in needed if who not in agreed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestPlace:
+    """The place of a proposal among all that were tested; what e-LOND asks for.
+
+    Both are fixed when the test begins, so that the level of a running test does not move. Fewer
+    discoveries than there are by the end only make that level smaller, which keeps its promise.
+
+    Attributes:
+        number: 1 for the first proposal that was ever tested.
+        discoveries: How many that were tested had passed by then.
+    """
+
+    __test__ = False  # no test of pytest, whatever its name
+
+    number: int
+    discoveries: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalRecord:
+    """One proposal with all that happened to it.
+
+    Attributes:
+        proposal_id: Which.
+        state: Where it stands.
+        tool_name: The tool that it would change.
+        author: Who suggests it.
+        events: All that happened to it, oldest first.
+        needs: Who has to agree, as the checks and the policy found.
+        agreed: Who has agreed.
+        base: Digest of the revision that it changes by now; it moves when the proposal is rebased.
+        moved: The event that last moved its candidate to another revision; None for never.
+        place: Its place among the proposals tested; None before.
+    """
+
+    proposal_id: str
+    state: ProposalState
+    tool_name: str
+    author: Author
+    events: tuple[LibraryEvent, ...]
+    needs: tuple[Consent, ...] = ()
+    agreed: tuple[Consent, ...] = ()
+    base: str = ""
+    moved: LibraryEvent | None = None
+    place: TestPlace | None = None
+
+    @cached_property
+    def proposal(self) -> Proposal | None:
+        """The proposal as it was made; None for an answer that could not be read."""
+        kept = self.events[0].facts.get("proposal")
+        return None if kept is None else Proposal.from_json(kept)
+
+    @cached_property
+    def candidate(self) -> ToolDefinition | None:
+        """The definition as it would be by now; None for an answer that could not be read."""
+        if self.moved is not None:
+            return ToolDefinition.from_json(self.moved.facts["candidate"])
+        return None if self.proposal is None else self.proposal.candidate
+
+    @property
+    def stream(self) -> str:
+        """Where it comes from."""
+        facts = self.events[0].facts
+        stream: str = (facts.get("proposal") or facts.get("unreadable") or {}).get("stream", "")
+        return stream
+
+    @property
+    def proposer(self) -> str:
+        """Who it is filed under; see ``proposer_name``."""
+        return proposer_name(self.stream, self.author)
+
+    @property
+    def unreadable_text(self) -> str:
+        """The start of an answer that could not be read; empty for a proposal."""
+        text: str = self.events[0].facts.get("unreadable", {}).get("text", "")
+        return text
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is decided yet."""
+        return self.state in OPEN
+
+    @property
+    def awaits(self) -> tuple[Consent, ...]:
+        """Who has to agree and has not yet."""
+        return outstanding(self.needs, self.agreed)
+
+    @property
+    def reason(self) -> str:
+        """Why it was suggested, in words."""
+        return self.events[0].reason
+
+    @property
+    def last_word(self) -> str:
+        """Why it stands where it stands: the reason of the event that brought it here."""
+        return next(event.reason for event in reversed(self.events) if event.kind == self.state)
+
+    @property
+    def failed(self) -> tuple[FailedCheck, ...]:
+        """Every check that failed when it was rejected; empty when it is not."""
+        if self.state != "rejected":
+            return ()
+        return _checks(self.rejection.facts.get("failed", ()))
+
+    @property
+    def rejection(self) -> LibraryEvent:
+        """The event that rejected it last; for a proposal that is rejected."""
+        return next(event for event in reversed(self.events) if event.kind == "rejected")
+
+    @property
+    def overruled(self) -> tuple[FailedCheck, ...]:
+        """What checks said of its words that a person has overruled."""
+        events = (event for event in self.events if event.kind == "overruled")
+        return tuple(check for event in events for check in _checks(event.facts["overruled"]))
+
+    @property
+    def is_arrival(self) -> bool:
+        """Whether it brings a tool from another library; see ``Proposal.is_arrival``."""
+        return self.proposal is not None and self.proposal.is_arrival
+
+    @property
+    def may_be_overruled(self) -> frozenset[str]:
+        """The codes that a person may overrule, of a proposal of this kind."""
+        return OVERRULABLE_OF_ARRIVALS if self.is_arrival else OVERRULABLE
+
+    @property
+    def overrulable(self) -> tuple[str, ...]:
+        """The codes for which it is rejected, where a person may overrule all; else none."""
+        codes = tuple(dict.fromkeys(check.code for check in self.failed))
+        return codes if self.may_be_overruled.issuperset(codes) else ()
+
+    @property
+    def assessments(self) -> tuple[LibraryEvent, ...]:
+        """What gates said of it, oldest first."""
+        return tuple(event for event in self.events if event.kind == "assessed")
+
+    @property
+    def has_passed_test(self) -> bool:
+        """Whether a comparison with the active definition, offline or in shadow, let it go on.
+
+        A canary is no such test: it asks whether the candidate is worse, not whether it is better.
+        """
+        return any(
+            event.facts.get("decision") == "pass" and event.facts.get("stage") != "canary"
+            for event in self.assessments
+        )
+
+    @property
+    def activation(self) -> LibraryEvent | None:
+        """The event that made it active; None when none did."""
+        return next((event for event in self.events if event.kind == "active"), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a JSON object, with the candidate and all events."""
+        candidate = self.candidate
+        return {
+            "proposal_id": self.proposal_id,
+            "state": self.state,
+            "tool": self.tool_name,
+            "stream": self.stream,
+            "author": self.author.name,
+            "proposer": self.proposer,
+            "reason": self.reason,
+            "last_word": self.last_word,
+            "needs": list(self.needs),
+            "awaits": list(self.awaits),
+            "failed": [check.to_json() for check in self.failed],
+            "overruled": [check.to_json() for check in self.overruled],
+            "base": self.base,
+            "candidate": None if candidate is None else candidate.to_json(),
+            "events": [event.to_json() for event in self.events],
+        }
+
+
+def _checks(kept: Iterable[Mapping[str, str]]) -> tuple[FailedCheck, ...]:
+    return tuple(map(FailedCheck.from_json, kept))
+
+
+def proposer_name(stream: str, author: Author) -> str:
+    """What a proposer is filed under: its stream and its author, as ``Proposer.name`` has it.
+
+    One model may be asked for by several streams with prompts of their own, and each answers for
+    itself.
+
+    Example:
+        >>> proposer_name("feedback", Author(kind="model", name="small-model"))
+        'feedback:small-model'
+    """
+    return f"{stream}:{author.name}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposerRecord:
+    """How a proposer fares.
+
+    Attributes:
+        name: Who it is; see ``proposer_name``.
+        rejected_in_a_row: Proposals rejected by checks, a judge or a person since the last one that
+            was validated.
+        is_quarantined: Whether nothing is taken from it until a person releases it.
+    """
+
+    name: str
+    rejected_in_a_row: int = 0
+    is_quarantined: bool = False

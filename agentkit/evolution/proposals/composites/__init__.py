@@ -1,1 +1,0 @@
-"""Composites that a model writes from episodes that went well (CoCoDA, Algorithm 1)."""

@@ -1,0 +1,1 @@
+"""Proposers: who suggests changes from what happened, with a model and without."""

@@ -1,0 +1,261 @@
+"""GEPA as a proposer: search over the texts of a tool, by an evaluation that the caller gives.
+
+GEPA (Agrawal and others, 2025: reflective prompt evolution) changes one text at a time by asking a
+model to reflect on what went wrong, keeps what is better on some case, and merges nothing here. It
+needs many evaluations, so it is an option and never the default. The package ``gepa`` is loaded
+when it is used; the extra ``gepa`` brings it.
+
+What it finds is one proposal like any other. That its own evaluation says it is better is no reason
+to believe so: the gates look at episodes that it has not seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+from agentkit.errors import MissingExtraError, UsageError
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.streams import PROPOSER_SETTINGS, Prompt
+from agentkit.messages import UserMessage
+from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.tools.definition import ToolDefinition
+
+Case = TypeVar("Case")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """How one case went with a candidate.
+
+    Attributes:
+        value: From 0 to 1, the more the better.
+        feedback: What went wrong and what would have been right, for the model that reflects.
+    """
+
+    value: float
+    feedback: str = ""
+
+
+Evaluate = Callable[[ToolDefinition, Sequence[Case]], Awaitable[Sequence[Score]]]
+"""Runs cases with a candidate definition; one score a case, in their order."""
+
+
+class GepaOptimizer(Generic[Case]):
+    """Suggests the best texts that GEPA finds for a tool.
+
+    Args:
+        model: Reflects and writes the texts.
+        evaluate: Runs cases with a candidate.
+        cases: What candidates are tried and compared on.
+        held_out: What the best one is chosen on; the cases themselves when left out.
+        max_evaluations: Cases that may be run for one tool, in all.
+        minibatch: Cases that one reflection looks at.
+        max_tools: Tools that are optimised in one round.
+        prompt: What the model is asked with; the shipped ``optimizer_v1`` when left out.
+        settings: How the model generates.
+        seed: Of the search; the same seed and the same answers give the same result.
+
+    Raises:
+        UsageError: There are no cases.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        evaluate: Evaluate[Case],
+        cases: Sequence[Case],
+        *,
+        held_out: Sequence[Case] = (),
+        max_evaluations: int = 200,
+        minibatch: int = 3,
+        max_tools: int = 1,
+        prompt: Prompt | None = None,
+        settings: ModelSettings = PROPOSER_SETTINGS,
+        seed: int = 0,
+    ) -> None:
+        if not cases:
+            raise UsageError("GepaOptimizer needs cases to try candidates on; got none")
+        self._model = model
+        self._evaluate = evaluate
+        self._cases = list(cases)
+        self._held_out = list(held_out) or list(cases)
+        self._most_evaluations = max_evaluations
+        self._minibatch = minibatch
+        self._most_tools = max_tools
+        self._prompt = prompt or Prompt.shipped("optimizer_v1")
+        self._settings = settings
+        self._seed = seed
+
+    @property
+    def name(self) -> str:
+        """``gepa``, with the model that reflects."""
+        return f"gepa:{self._model.name}"
+
+    async def propose(self, observations: Observations) -> Sequence[Proposal]:
+        """The best texts for each tool, where they are better than the present ones.
+
+        Raises:
+            MissingExtraError: The package ``gepa`` is not installed.
+            ModelError: The model could not answer.
+        """
+        gepa = _gepa()
+        worst = [rate.tool for rate in observations.profile.worst_tools(self._most_tools)]
+        wanted = [name for name in observations.tools or worst if name in observations.library]
+        found: list[Proposal] = []
+        for name in wanted[: self._most_tools]:
+            base = observations.library[name].definition
+            result = await self._optimised(gepa, base)
+            seed, best = result.val_aggregate_scores[0], max(result.val_aggregate_scores)
+            candidate = with_texts(base, result.best_candidate)
+            if best > seed and candidate.digest != base.digest:
+                found.append(self._proposal(base, candidate, seed, best, result))
+        return found
+
+    async def _optimised(self, gepa: ModuleType, base: ToolDefinition) -> Any:
+        """GEPA's result. It is synchronous: it runs in a thread and calls back into this loop."""
+        loop = asyncio.get_running_loop()
+        is_cancelled = threading.Event()
+
+        def wait(work: Coroutine[Any, Any, T]) -> T:
+            if is_cancelled.is_set():
+                work.close()
+                raise UsageError("the optimisation was cancelled")  # ends the thread, not the loop
+            return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+        adapter: _Adapter[Case] = _Adapter(
+            base=base,
+            run=lambda candidate, batch: wait(self._scored(candidate, batch)),
+            batch_of=gepa.EvaluationBatch,
+        )
+        try:
+            return await asyncio.to_thread(
+                gepa.optimize,
+                seed_candidate=texts_of(base),
+                trainset=self._cases,
+                valset=self._held_out,
+                adapter=adapter,
+                reflection_lm=lambda prompt: wait(self._reflected(prompt)),
+                reflection_prompt_template=self._prompt.text,
+                reflection_minibatch_size=min(self._minibatch, len(self._cases)),
+                max_metric_calls=self._most_evaluations,
+                logger=_Silent(),
+                seed=self._seed,
+                raise_on_exception=True,
+            )
+        finally:
+            is_cancelled.set()
+
+    async def _scored(self, candidate: ToolDefinition, batch: Sequence[Case]) -> list[Score]:
+        scores = list(await self._evaluate(candidate, batch))
+        if len(scores) != len(batch):
+            raise UsageError(
+                f"evaluate gave {len(scores)} scores for {len(batch)} cases; give one for each"
+            )
+        return scores
+
+    async def _reflected(self, prompt: Any) -> str:
+        messages = (UserMessage(text=prompt if isinstance(prompt, str) else str(prompt)),)
+        response = await self._model.complete(
+            ModelRequest(messages=messages, settings=self._settings)
+        )
+        return response.message.text
+
+    def _proposal(
+        self, base: ToolDefinition, candidate: ToolDefinition, seed: float, best: float, result: Any
+    ) -> Proposal:
+        reason = (
+            f"mean score {best:.3f} against {seed:.3f} on {len(self._held_out)} cases, after "
+            f"{result.total_metric_calls} evaluations of {len(result.candidates)} candidates"
+        )
+        author = self._prompt.author(self._model)
+        return Proposal.of(base, candidate, stream="optimizer", author=author, reason=reason)
+
+
+def texts_of(definition: ToolDefinition) -> dict[str, str]:
+    """The texts of a tool by their place, as GEPA's components.
+
+    Example:
+        >>> texts_of(ToolDefinition.from_schema("wait", "Wait.", {
+        ...     "properties": {"days": {"type": "integer", "description": "How long."}}}))
+        {'summary': 'Wait.', 'usage_rules': '', 'parameters.days': 'How long.'}
+    """
+    words = definition.description
+    names = [*definition.signature.properties, *words.parameters]
+    texts = {f"parameters.{name}": words.parameters.get(name, "") for name in dict.fromkeys(names)}
+    return {"summary": words.summary, "usage_rules": "\n".join(words.usage_rules), **texts}
+
+
+def with_texts(definition: ToolDefinition, texts: Mapping[str, str]) -> ToolDefinition:
+    """The definition with other texts: the inverse of ``texts_of``."""
+    words = definition.description
+    parameters = {
+        place.removeprefix("parameters."): text.strip()
+        for place, text in texts.items()
+        if place.startswith("parameters.") and text.strip()
+    }
+    rules = tuple(line.strip() for line in texts.get("usage_rules", "").splitlines())
+    description = replace(
+        words,
+        summary=texts.get("summary", words.summary).strip(),
+        usage_rules=tuple(rule for rule in rules if rule),
+        parameters=parameters,
+    )
+    return replace(definition, description=description)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Adapter(Generic[Case]):
+    """What GEPA asks of a system: to run a batch with texts, and to say how each case went."""
+
+    base: ToolDefinition
+    run: Callable[[ToolDefinition, Sequence[Case]], list[Score]]
+    batch_of: Callable[..., Any]
+    propose_new_texts: None = None  # GEPA's own reflection, with our prompt
+
+    def evaluate(
+        self,
+        batch: list[Case],
+        candidate: dict[str, str],
+        capture_traces: bool = False,  # noqa: FBT001, FBT002 - GEPA's signature
+    ) -> Any:
+        """Run a batch with the texts of a candidate."""
+        scores = self.run(with_texts(self.base, candidate), batch)
+        return self.batch_of(
+            outputs=scores,
+            scores=[score.value for score in scores],
+            trajectories=list(zip(batch, scores, strict=True)) if capture_traces else None,
+        )
+
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
+    ) -> dict[str, list[dict[str, str]]]:
+        """What the model that reflects is shown of each case."""
+        records = [
+            {"Task": str(case), "Score": f"{score.value:g}", "Feedback": score.feedback}
+            for case, score in eval_batch.trajectories
+        ]
+        return dict.fromkeys(components_to_update, records)
+
+
+class _Silent:
+    """GEPA prints its progress; a library does not."""
+
+    def log(self, message: str) -> None:
+        """Nothing: the result holds what matters."""
+
+
+def _gepa() -> ModuleType:
+    try:
+        return import_module("gepa")
+    except ImportError as error:
+        raise MissingExtraError(
+            "GepaOptimizer", package="gepa", install='pip install "agentkit-evolve[gepa]"'
+        ) from error

@@ -1,0 +1,743 @@
+"""The evolution and the feedback stream: a model is asked about one tool at a time (ToolDNA)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from itertools import chain
+from string import Template
+from typing import Any
+
+from agentkit.diagnosis.findings import steps_of
+from agentkit.episodes import Episode, Evidence, Verdict
+from agentkit.errors import ModelError
+from agentkit.evolution.proposal import Proposal, Stream, UnreadableProposal
+from agentkit.evolution.proposer import Observations, ProposerInterruptedError, Suggestion
+from agentkit.evolution.proposers.blocks import (
+    CLOSING,
+    OPENING,
+    Question,
+    block_schema,
+    read_answer,
+)
+from agentkit.evolution.proposers.constraints import stated_values
+from agentkit.evolution.trajectories import is_specific, parts_of
+from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
+from agentkit.library.events import Author
+from agentkit.library.library import Library
+from agentkit.messages import JsonObject, SystemMessage, UserMessage
+from agentkit.metrics.tooldna import ToolDnaMetrics
+from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.tools.canonical import canonical_json
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import OneOf, rule_to_json
+
+# --- Prompts of the model proposers: versioned files, filled in, and known by their hash ---------
+
+
+PROPOSER_SETTINGS = ModelSettings(temperature=0.2, max_tokens=2048)
+"""How a proposer generates, unless told otherwise."""
+
+_SYSTEM = "You write documentation of tools for language models. You answer in the form asked for."
+_LONGEST_SHOWN = 600
+_LONGEST_TEXT = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """One prompt as a text with places for data.
+
+    Attributes:
+        name: With its version, such as ``feedback_v1``; the file is ``prompts/<name>.txt``.
+        text: The text.
+    """
+
+    name: str
+    text: str
+
+    @classmethod
+    def shipped(cls, name: str) -> Prompt:
+        """A prompt that comes with the package.
+
+        Example:
+            >>> Prompt.shipped("feedback_v1").hash == Prompt.shipped("feedback_v1").hash
+            True
+        """
+        file = files("agentkit.evolution.proposers").joinpath("prompts", f"{name}.txt")
+        return cls(name=name, text=file.read_text(encoding="utf-8"))
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the text, as 64 hexadecimal digits; ``Author.prompt_hash``."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def request(
+        self,
+        definition: ToolDefinition,
+        episodes: str,
+        *,
+        settings: ModelSettings,
+        output_schema: JsonObject | None = None,
+    ) -> ModelRequest:
+        """The question about one tool.
+
+        Args:
+            definition: The tool as it is.
+            episodes: What happened, in words.
+            settings: How to generate.
+            output_schema: What the answer is held to; None for a block between tags.
+        """
+        text = Template(self.text).substitute(
+            tool=shown(described(definition), most=_LONGEST_TEXT * 5),
+            schema=shown(definition.signature.parameters, most=_LONGEST_TEXT * 5),
+            episodes=episodes,
+            name=json.dumps(definition.name, ensure_ascii=False),
+        )
+        messages = (SystemMessage(text=_SYSTEM), UserMessage(text=text))
+        return ModelRequest(messages=messages, settings=settings, output_schema=output_schema)
+
+    def author(self, model: ChatModel) -> Author:
+        """The model, asked with this prompt."""
+        return Author(kind="model", name=model.name, prompt_hash=self.hash)
+
+
+def described(definition: ToolDefinition) -> dict[str, Any]:
+    """The words of a tool in the form of a block: what a proposer is shown and answers with.
+
+    Example:
+        >>> described(ToolDefinition(name="loan"))
+        {'tool': 'loan', 'summary': '', 'parameters': {}, 'usage_rules': []}
+    """
+    description = definition.description
+    record: dict[str, Any] = {
+        "tool": definition.name,
+        "summary": description.summary,
+        "parameters": dict(description.parameters),
+        "usage_rules": list(description.usage_rules),
+    }
+    if definition.specification.rules:
+        record["rules"] = [rule_to_json(rule) for rule in definition.specification.rules]
+    if definition.examples:
+        first = definition.examples[0]
+        record["first_example"] = {"arguments": dict(first.arguments), "result": first.result}
+    return record
+
+
+def shown(value: Any, *, most: int = _LONGEST_SHOWN) -> str:
+    """Data as JSON, cut to a length; tags of a block in it are broken up."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        text = "(can not be shown)"
+    return clipped(text.replace("description>", "description >"), most=most)
+
+
+def clipped(text: str, *, most: int = _LONGEST_TEXT) -> str:
+    """A text cut to a length, with a mark where it was cut."""
+    return text if len(text) <= most else f"{text[:most]}… (shortened)"
+
+
+# --- Which episodes are perfect (r = 1 exactly), and which went wrong for the agent's own fau ----
+# Which episodes are perfect (r = 1 exactly), and which went wrong for the agent's own fault.
+#
+# ToolDNA learns descriptions from rollouts with a reward of exactly 1 and shows all others to the
+# feedback model (algorithm 1, lines 8 and 15). The reward is R1, R2 or R3 over its seven metrics
+# (``agentkit.metrics.rewards``), each of which is 1 exactly when every metric it is made of is 1.
+# A
+# runtime has verdicts of any verifier, so r = 1 is read off what the verdict holds.
+
+
+_DONE = frozenset({"finished", "deferred"})
+_METRICS = tuple(ToolDnaMetrics.__dataclass_fields__)
+
+
+def is_perfect(episode: Episode) -> bool:
+    """Whether an episode has r = 1.
+
+    Its verdict passed with a score of 1 and no evidence, each of ToolDNA's metrics that the verdict
+    holds is 1, and the run finished without a failed call: a call that was refused and mended is an
+    execution defect, which the paper's gate keeps out too. Where tools are not run, as in
+    benchmarks of single calls, the run is finished when its calls wait for somebody outside. Where
+    it had one step, the limit of steps is where it was to end. Without a verdict nothing is
+    perfect.
+    """
+    verdict = episode.verdict
+    if verdict is None or verdict.fault is not None or not verdict.passed:
+        return False
+    if verdict.score != 1 or verdict.evidence or not _has_ended(episode):
+        return False
+    metrics = [verdict.metrics[name] for name in _METRICS if name in verdict.metrics]
+    fine = {"ok", "deferred"} if episode.stop_reason == "deferred" else {"ok"}
+    return all(value == 1 for value in metrics) and all(r.status in fine for r in episode.results)
+
+
+def is_imperfect(episode: Episode) -> bool:
+    """Whether an episode has r < 1 by a verdict that says something about the agent.
+
+    An episode that nobody judged, or whose reference or verifier is broken, is neither perfect nor
+    imperfect.
+    """
+    return _says_something(episode.verdict) and not is_perfect(episode)
+
+
+def _has_ended(episode: Episode) -> bool:
+    """Whether nothing more was to come.
+
+    A run that reached its limit of steps with its first turn had one step: its calls are the answer
+    that was asked for. After more turns the limit has cut the run off.
+    """
+    if episode.stop_reason == "step_limit":
+        return len(episode.turns) == 1 and bool(episode.results)
+    return episode.stop_reason in _DONE
+
+
+def _says_something(verdict: Verdict | None) -> bool:
+    return verdict is not None and verdict.fault is None
+
+
+# --- Whether new words hold for every call, or repeat values of the calls that they were made ----
+# Whether new words hold for every call, or repeat values of the calls that they were made from.
+#
+# A description that says "use 36 for the blue Passat" repairs one episode and misleads the next,
+# and
+# it carries what a user said into a text that everybody reads. So a value of an episode (an
+# argument,
+# or what a verifier held for right) may not turn up in a tool's words, unless the tool says it
+# itself: in its definition as it was, or in its own errors.
+
+
+_MOST_VALUES = 2_000
+_LONGEST_VALUE = 2_000
+_SHOWN = 60
+
+
+def instance_values(episodes: Iterable[Episode]) -> tuple[str, ...]:
+    """The values of episodes that say something by turning up in a text, each once.
+
+    These are arguments of calls and what verdicts found or expected. Truth values, small whole
+    numbers and texts of one or two characters are left out: they turn up by chance.
+
+    Example:
+        >>> from agentkit.episodes import Evidence, Verdict
+        >>> wrong = Evidence(kind="wrong_value", message="", expected=["Passat380"], actual=31)
+        >>> instance_values([Episode(
+        ...     episode_id="e", request="", verdict=Verdict(passed=False, evidence=(wrong,)))])
+        ('Passat380', '31')
+    """
+    found: dict[str, None] = {}
+    for episode in episodes:
+        evidence = () if episode.verdict is None else episode.verdict.evidence
+        held = chain(
+            (call.arguments for call in episode.calls),
+            *((item.expected, item.actual) for item in evidence),
+        )
+        for value in held:
+            found |= dict.fromkeys(_texts(value))
+            if len(found) >= _MOST_VALUES:
+                return tuple(found)[:_MOST_VALUES]
+    return tuple(found)
+
+
+def generalises(values: Iterable[str], *, stated: Iterable[object] = ()) -> Check:
+    """A check that the new words of a candidate repeat none of the values.
+
+    Args:
+        values: Values of episodes, from ``instance_values``.
+        stated: Values that the tool itself has stated, as in an error that lists what it takes.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from agentkit.library.library import Library
+        >>> loan = ToolDefinition.from_schema("loan", "", {
+        ...     "properties": {"periods": {"type": "integer", "description": "Term."}}})
+        >>> words = replace(loan.description, parameters={"periods": "Term; it is 36."})
+        >>> change = ProposedChange(
+        ...     base=loan, candidate=replace(loan, description=words), library=Library([loan]))
+        >>> [str(failed) for failed in generalises(["36"])(change)]
+        ["[instance_value] in parameters.periods: the text holds '36', a value of an episode"]
+        >>> list(generalises(["36"], stated=[36, 48, 60])(change))
+        []
+    """
+    distinct = tuple(dict.fromkeys(values))
+    known = frozenset(_folded(one) for one in stated)
+
+    def check(change: ProposedChange) -> Iterator[FailedCheck]:
+        before = _folded(canonical_json(change.base.to_json()).decode())
+        suspects = [value for value in distinct if _folded(value) not in known]
+        for place, text in _new_texts(change.base, change.candidate):
+            yield from _repeated(place, text, suspects, before)
+
+    return check
+
+
+def _texts(value: Any) -> Iterator[str]:
+    for _, part in parts_of(value):
+        if is_specific(part) and isinstance(part, str | int | float):
+            text = str(part).strip() if isinstance(part, str) else _number(part)
+            if 1 < len(text) <= _LONGEST_VALUE:
+                yield text
+
+
+def _number(value: float) -> str:
+    try:
+        return str(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return ""
+
+
+def _repeated(place: str, text: str, values: Collection[str], before: str) -> Iterator[FailedCheck]:
+    folded = _folded(text)
+    for value in values:
+        wanted = _folded(value)
+        if wanted in folded and _stands_in(text, value) and not _holds(before, wanted):
+            yield FailedCheck(
+                code="instance_value",
+                layer="semantic",
+                field=place,
+                message=f"the text holds {value[:_SHOWN]!r}, a value of an episode",
+                advice="say what such values have in common, or leave it out",
+                excerpt=text[:200],
+            )
+
+
+def _stands_in(text: str, value: str) -> bool:
+    """Whether a value stands in a text as itself: an ordinary word only in quotation marks."""
+    wanted = re.escape(value)
+    if value.isalpha() and value.islower():
+        return re.search(rf"(['\"`\u2018\u201c]){wanted}['\"`\u2019\u201d]", text) is not None
+    return _holds(_folded(text), _folded(value))
+
+
+def _holds(text: str, value: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(value)}(?![\w]|\.\d)", text) is not None
+
+
+def _folded(value: object) -> str:
+    return str(value).casefold()
+
+
+def _new_texts(base: ToolDefinition, candidate: ToolDefinition) -> Iterator[tuple[str, str]]:
+    """Every text of the candidate that the base has not, with its place."""
+    old, new = base.description, candidate.description
+    if new.summary != old.summary:
+        yield "summary", new.summary
+    for name, text in new.parameters.items():
+        if text != old.parameters.get(name):
+            yield f"parameters.{name}", text
+    for at, rule in enumerate(new.usage_rules):
+        if rule not in old.usage_rules:
+            yield f"usage_rules[{at}]", rule
+    for at, tag in enumerate(new.tags):
+        if tag not in old.tags:
+            yield f"tags[{at}]", tag
+    yield from _new_rules(base, candidate)
+
+
+def _new_rules(base: ToolDefinition, candidate: ToolDefinition) -> Iterator[tuple[str, str]]:
+    for at, rule in enumerate(candidate.specification.rules):
+        if rule in base.specification.rules:
+            continue
+        if isinstance(rule, OneOf):
+            yield f"rules[{at}]", " ".join(f"'{value}'" for value in rule.values)
+        else:
+            names = set(rule.__dataclass_fields__) - {"kind", "parameter"}
+            said = [getattr(rule, name) for name in sorted(names)]
+            yield f"rules[{at}]", " ".join(str(part) for part in said if part not in (None, ""))
+
+
+# --- Asking a model about one tool, and holding its answer against the episodes that it was s ----
+# Asking a model about one tool, and holding its answer against the episodes that it was shown.
+
+
+_LONGEST_KEPT = 4_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What a model is asked about.
+
+    Attributes:
+        tool: The tool.
+        stream: Where the answer will come from.
+        episodes: What it is shown.
+        shown: These episodes in words.
+        reason: Why it is asked.
+    """
+
+    tool: str
+    stream: Stream
+    episodes: tuple[Episode, ...]
+    shown: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asking:
+    """How a model is asked.
+
+    Attributes:
+        model: The model.
+        prompt: What it is asked with.
+        settings: How it generates.
+        structured: Whether its answer is held to the schema of a block.
+    """
+
+    model: ChatModel
+    prompt: Prompt
+    settings: ModelSettings
+    structured: bool = False
+
+
+async def ask_each(
+    questions: Iterable[Asked],
+    library: Library,
+    asking: Asking,
+    *,
+    before: Iterable[Suggestion] = (),
+) -> list[Suggestion]:
+    """What was suggested before, and what a model suggests about one tool after another.
+
+    Raises:
+        ModelError: The model failed before anything was suggested.
+        ProposerInterruptedError: It failed later; the error holds what there was by then.
+    """
+    found = list(before)
+    for asked in questions:
+        try:
+            found += await ask(asked, library, asking)
+        except ModelError as error:
+            if not found:
+                raise
+            raise ProposerInterruptedError(str(error), found=found) from error
+    return found
+
+
+async def ask(asked: Asked, library: Library, asking: Asking) -> tuple[Suggestion, ...]:
+    """What a model suggests for one tool.
+
+    A suggestion whose words repeat values of the episodes is no proposal: it comes back as an
+    ``UnreadableProposal`` with the values that it repeats.
+
+    Raises:
+        ModelError: The model could not answer.
+    """
+    definition, prompt = library[asked.tool].definition, asking.prompt
+    schema = block_schema(definition) if asking.structured else None
+    request = prompt.request(
+        definition, asked.shown, settings=asking.settings, output_schema=schema
+    )
+    response = await asking.model.complete(request)
+    text = response.message.text
+    if asking.structured and OPENING not in text:
+        text = f"{OPENING}{text}{CLOSING}"
+    question = Question(
+        library=library,
+        stream=asked.stream,
+        author=prompt.author(asking.model),
+        tools=frozenset({asked.tool}),
+        reason=asked.reason,
+        evidence=tuple(episode.episode_id for episode in asked.episodes),
+    )
+    found = read_answer(text, question)
+    if asking.structured:  # whoever has to answer with a block says NOTHING by changing nothing
+        found = tuple(one for one in found if not _says_nothing(one, definition))
+    return held_against(found, asked.episodes, library, text=text)
+
+
+def _says_nothing(suggestion: Suggestion, definition: ToolDefinition) -> bool:
+    return isinstance(suggestion, Proposal) and suggestion.candidate == definition
+
+
+def held_against(
+    found: tuple[Suggestion, ...], episodes: tuple[Episode, ...], library: Library, *, text: str
+) -> tuple[Suggestion, ...]:
+    """The suggestions, those that repeat values of the episodes as unreadable ones."""
+    steps = [step for e in episodes for turn in steps_of(e, library) for step in turn]
+    own_words = [step.failure.rule for step in steps if step.failure is not None]
+    check = generalises(instance_values(episodes), stated=stated_values(own_words))
+    return tuple(
+        one if isinstance(one, UnreadableProposal) else _judged(one, library, check, text)
+        for one in found
+    )
+
+
+def _judged(proposal: Proposal, library: Library, check: Check, text: str) -> Suggestion:
+    base = library[proposal.tool_name].definition
+    change = ProposedChange(base=base, candidate=proposal.candidate, library=library)
+    failed = tuple(check(change))
+    if not failed:
+        return proposal
+    return UnreadableProposal(
+        author=proposal.author,
+        stream=proposal.stream,
+        tool_name=proposal.tool_name,
+        text=text[:_LONGEST_KEPT],
+        failed=failed,
+    )
+
+
+# --- The evolution stream: better words from episodes in which everything was right (ToolDNA) ----
+# In training the policy writes ``<description>`` blocks into its answers, and those of perfect
+# rollouts are taken (algorithm 1, lines 8 to 14). A policy that serves users writes no such
+# blocks,
+# so at runtime a proposer model is asked with the perfect episodes of a tool. Both sources go
+# through the same reading.
+
+
+_MOST_GOOD_CALLS = 12
+
+
+class EvolutionStream:
+    """Suggests changes from perfect episodes only.
+
+    Args:
+        model: Is asked with the perfect episodes of each tool; without one only blocks that the
+            episodes hold themselves are read.
+        prompt: What it is asked with; the shipped ``evolution_v1`` when left out.
+        max_episodes: Episodes that it is shown of a tool, the newest.
+        min_episodes: Perfect episodes that a tool needs before a model is asked about it.
+        max_tools: Tools that it is asked about in one round.
+        settings: How it generates.
+        structured: As for ``FeedbackStream``.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit import Library, ToolDefinition
+        >>> from agentkit.episodes import Turn, Verdict
+        >>> from agentkit.messages import AssistantMessage
+        >>> said = 'Done. <description>{"tool": "loan", "summary": "A loan."}</description>'
+        >>> episode = Episode(
+        ...     episode_id="e1", request="", model="policy",
+        ...     turns=(Turn(message=AssistantMessage(text=said)),),
+        ...     verdict=Verdict(passed=True, score=1.0))
+        >>> seen = Observations(library=Library([ToolDefinition(name="loan")]), episodes=(episode,))
+        >>> [one.candidate.text for one in asyncio.run(EvolutionStream().propose(seen))]
+        ['A loan.']
+    """
+
+    def __init__(
+        self,
+        model: ChatModel | None = None,
+        *,
+        prompt: Prompt | None = None,
+        max_episodes: int = 6,
+        min_episodes: int = 2,
+        max_tools: int = 20,
+        settings: ModelSettings = PROPOSER_SETTINGS,
+        structured: bool = False,
+    ) -> None:
+        self._asking = None
+        if model is not None:
+            self._asking = Asking(
+                model=model,
+                prompt=prompt or Prompt.shipped("evolution_v1"),
+                settings=settings,
+                structured=structured,
+            )
+        self._most_episodes = max_episodes
+        self._least_episodes = min_episodes
+        self._most_tools = max_tools
+
+    @property
+    def name(self) -> str:
+        """``evolution``, with the model that is asked."""
+        return "evolution" if self._asking is None else f"evolution:{self._asking.model.name}"
+
+    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+        """The blocks of perfect episodes, then what the model answers about each tool."""
+        perfect = [episode for episode in observations.episodes if is_perfect(episode)]
+        found = [one for episode in perfect for one in _own_blocks(episode, observations)]
+        if self._asking is None:
+            return found
+        tools = self._tools(perfect, observations)
+        questions = (self._question(tool, perfect) for tool in tools)
+        return await ask_each(questions, observations.library, self._asking, before=found)
+
+    def _question(self, tool: str, perfect: Iterable[Episode]) -> Asked:
+        used = [episode for episode in perfect if any(c.name == tool for c in episode.calls)]
+        newest = tuple(used[-self._most_episodes :])
+        return Asked(
+            tool=tool,
+            stream="evolution",
+            episodes=newest,
+            shown=_perfect_shown(newest, tool),
+            reason=f"{len(used)} episodes with {tool} were perfect",
+        )
+
+    def _tools(self, perfect: Iterable[Episode], observations: Observations) -> list[str]:
+        """The tools to ask about, in the order wanted, else the most used first."""
+        counts = Counter(name for e in perfect for name in {call.name for call in e.calls})
+        known = {name: count for name, count in counts.items() if name in observations.library}
+        order = observations.tools or tuple(sorted(known, key=lambda name: (-known[name], name)))
+        enough = [name for name in order if known.get(name, 0) >= self._least_episodes]
+        return enough[: self._most_tools]
+
+
+def _own_blocks(episode: Episode, observations: Observations) -> Iterable[Suggestion]:
+    """Blocks that the policy wrote itself, about tools that it called or may look at."""
+    question = Question(
+        library=observations.library,
+        stream="evolution",
+        author=Author(kind="model", name=episode.model or "policy"),
+        tools=frozenset(observations.tools),
+        reason=f"written by the policy in the perfect episode {episode.episode_id}",
+        evidence=(episode.episode_id,),
+    )
+    texts = [turn.message.text for turn in episode.turns if OPENING in turn.message.text]
+    return [one for text in texts for one in read_answer(text, question)]
+
+
+def _perfect_shown(episodes: Iterable[Episode], tool: str) -> str:
+    """Request, calls and results, as far as they are about the tool."""
+    parts = []
+    for number, episode in enumerate(episodes, start=1):
+        lines = [f"## Request {number}", clipped(shown(episode.request))]
+        results = {result.call_id: result for result in episode.results}
+        for call in [call for call in episode.calls if call.name == tool][:_MOST_GOOD_CALLS]:
+            result = results.get(call.call_id)
+            lines.append(f"call: {shown(dict(call.arguments))}")
+            lines.append(f"result: {shown(None if result is None else result.value)}")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+# --- The feedback stream: a model sees what went wrong, what was right and the current text ( ----
+# The feedback stream: a model sees what went wrong, what was right and the current text (ToolDNA).
+#
+# It may make the text clearer, or relax a rule that is stricter than the tool. Two deviations from
+# the paper (section 3.3, figure 3):
+#
+# * The paper asks once for each record. One record invites words that fit that record, so here one
+#   request holds several failures of one tool; ``max_episodes=1`` is the paper's way.
+# * Gold comes as evidence of the verdict (what was expected, what was there), which every verifier
+#   gives, rather than as the gold calls of a training set. What the model writes is held against
+#   these values: a text that repeats one is refused (``generalising``).
+
+
+_MOST_BAD_CALLS = 8
+_MOST_FINDINGS = 8
+
+
+class FeedbackStream:
+    """Suggests changes from episodes with r < 1, by asking a model.
+
+    Args:
+        model: The feedback model.
+        prompt: What it is asked with; the shipped ``feedback_v1`` when left out.
+        max_episodes: Failed episodes of a tool in one request, the newest.
+        min_episodes: Failed episodes that a tool needs before it is asked about.
+        max_tools: Tools that it is asked about in one round.
+        settings: How it generates.
+        structured: Ask for JSON of a schema (``ModelRequest.output_schema``) in place of a block
+            between tags. For models that can be held to one; small local ones answer with nothing
+            readable otherwise.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        prompt: Prompt | None = None,
+        max_episodes: int = 4,
+        min_episodes: int = 1,
+        max_tools: int = 20,
+        settings: ModelSettings = PROPOSER_SETTINGS,
+        structured: bool = False,
+    ) -> None:
+        self._asking = Asking(
+            model=model,
+            prompt=prompt or Prompt.shipped("feedback_v1"),
+            settings=settings,
+            structured=structured,
+        )
+        self._most_episodes = max_episodes
+        self._least_episodes = min_episodes
+        self._most_tools = max_tools
+
+    @property
+    def name(self) -> str:
+        """``feedback``, with the model that is asked."""
+        return f"feedback:{self._asking.model.name}"
+
+    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+        """What the model answers about each tool that was at fault, the worst first."""
+        failed = _by_tool(observations.episodes, observations.library)
+        tools = self._tools(failed, observations)
+        questions = (self._question(tool, failed[tool]) for tool in tools)
+        return await ask_each(questions, observations.library, self._asking)
+
+    def _question(self, tool: str, failed: Sequence[Episode]) -> Asked:
+        newest = tuple(failed[-self._most_episodes :])
+        return Asked(
+            tool=tool,
+            stream="feedback",
+            episodes=newest,
+            shown=_failures_shown(newest, tool),
+            reason=f"{len(failed)} episodes went wrong with {tool}",
+        )
+
+    def _tools(
+        self, failed: Mapping[str, Sequence[Episode]], observations: Observations
+    ) -> list[str]:
+        worst = [rate.tool for rate in observations.profile.worst_tools(1_000)]
+        rank = {name: at for at, name in enumerate(worst)}
+        order = observations.tools or tuple(
+            sorted(failed, key=lambda name: (rank.get(name, len(rank)), -len(failed[name]), name))
+        )
+        enough = [name for name in order if len(failed.get(name, ())) >= self._least_episodes]
+        return enough[: self._most_tools]
+
+
+def _by_tool(episodes: Iterable[Episode], library: Library) -> Mapping[str, list[Episode]]:
+    """Failed episodes by the tool of the library that the gold calls, as the verdict names it.
+
+    The paper takes the tool of the gold call. Evidence names the tool that was called or the one
+    that was due; where it names none, or the tools' own failures say more, the called tools count.
+    """
+    found: dict[str, list[Episode]] = {}
+    for episode in filter(is_imperfect, episodes):
+        evidence = () if episode.verdict is None else episode.verdict.evidence
+        named = [item.tool for item in evidence if item.tool in library]
+        refused = [result.name for result in episode.results if result.status == "failed"]
+        called = [call.name for call in episode.calls]
+        at_fault = named + refused or called
+        for name in dict.fromkeys(name for name in at_fault if name in library):
+            found.setdefault(name, []).append(episode)
+    return found
+
+
+def _failures_shown(episodes: Iterable[Episode], tool: str) -> str:
+    """Request, solution and what was wrong with it, as far as they are about the tool."""
+    parts = []
+    for number, episode in enumerate(episodes, start=1):
+        lines = [f"## Request {number}", clipped(shown(episode.request)), "Solution:"]
+        lines += _solution(episode, tool)
+        evidence = () if episode.verdict is None else episode.verdict.evidence
+        about = [item for item in evidence if item.tool in {"", tool}]
+        lines += ["What was wrong:", *map(_finding, about[:_MOST_FINDINGS])]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _solution(episode: Episode, tool: str) -> list[str]:
+    results = {result.call_id: result for result in episode.results}
+    lines = []
+    for call in [call for call in episode.calls if call.name == tool][:_MOST_BAD_CALLS]:
+        arguments = call.malformed if call.malformed is not None else dict(call.arguments)
+        lines.append(f"- call: {shown(arguments)}")
+        result = results.get(call.call_id)
+        if result is not None and result.failure is not None:
+            lines.append(f"  refused: {shown(result.failure.rule)}")
+    return lines or ["- the tool was not called"]
+
+
+def _finding(item: Evidence) -> str:
+    words = item.kind.replace("_", " ")
+    where = f" at {item.parameter}" if item.parameter else ""
+    return f"- {words}{where}: right is {shown(item.expected)}, it was {shown(item.actual)}"

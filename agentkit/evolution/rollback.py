@@ -1,0 +1,468 @@
+"""Take changes back, whoever made them, and write changes outside of proposals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from agentkit.errors import UsageError
+from agentkit.evolution.approvals import EventWriter
+from agentkit.evolution.insertion import Above, is_wording, marks
+from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
+from agentkit.evolution.proposal import ProposalRecord
+from agentkit.evolution.repository import LibraryState, Transaction
+from agentkit.library.event_chain import EventDraft, Operation, written
+from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.library import Library
+from agentkit.library.pins import repinned, with_current_pins
+from agentkit.library.store import LibraryChange, ToolRevision, ToolStore
+from agentkit.tools.definition import ToolDefinition
+
+History = Callable[[str], Sequence[ToolRevision]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Undoable:
+    """A change that stands, and can be taken back.
+
+    Attributes:
+        version: The library version that it made.
+        names: The tools of it that are still as it made them, or were.
+        proposal_id: The proposal whose promotion it is; empty for any other change.
+        reason: Why it was made.
+    """
+
+    version: int
+    names: tuple[str, ...]
+    proposal_id: str = ""
+    reason: str = ""
+
+
+def find_change(
+    ledger: Ledger, store: ToolStore, events: Sequence[LibraryEvent], which: str = ""
+) -> Undoable | None:
+    """The last change that nobody took back: of a tool, by its id, or of the whole library.
+
+    Args:
+        ledger: What the events come to.
+        store: Where the library is kept.
+        events: All of them.
+        which: A tool, or the id of a change as the log shows it; empty for the last change.
+
+    Returns:
+        The change; None when nothing is left, or the id is not known.
+    """
+    by_id = [one.library_version for one in events if which and one.facts.get("change") == which]
+    history = () if by_id else store.history(which) if which else ()
+    versions = by_id or ([one.version for one in history] if which else store.versions())
+    backs, undone = _taken_back(events)
+    promoted = {
+        record.activation.library_version: record
+        for record in ledger.proposals.values()
+        if record.activation is not None
+    }
+    for version in reversed(versions):
+        record = promoted.get(version)
+        if version in backs or (record is not None and record.state == "rolled_back"):
+            continue
+        if record is not None and history and record.tool_name != which:
+            continue  # it was only pinned anew
+        if record is not None and record.proposal_id in ledger.promoted.get(record.tool_name, ()):
+            names: tuple[str, ...] = (record.tool_name,)
+            return Undoable(version=version, names=names, proposal_id=record.proposal_id)
+        changed = (which,) if history else _changed(store, version)
+        if names := tuple(name for name in changed if (version, name) not in undone):
+            made = (one for one in store.history(names[0]) if one.version == version)
+            return Undoable(version=version, names=names, reason=next(made).reason)
+    return None
+
+
+def _taken_back(events: Iterable[LibraryEvent]) -> tuple[set[int], set[tuple[int, str]]]:
+    """The versions that take something back, and what was taken back of others, tool by tool."""
+    backs: set[int] = set()
+    undone: set[tuple[int, str]] = set()
+    for event in events:
+        is_restored = event.kind == "rolled_back" and event.digest_after
+        if is_restored or event.facts.get("operation") in {"rollback", "undo"}:
+            backs.add(event.library_version)
+        undone |= {(event.facts["undone"], name) for name in event.facts.get("tools_undone", ())}
+    return backs, undone
+
+
+def _changed(store: ToolStore, version: int) -> tuple[str, ...]:
+    """The tools that a version changed, added or removed."""
+    before, after = store.load(version - 1), store.load(version)
+    names = dict.fromkeys([*after.tools, *before.tools])
+    return tuple(name for name in names if _digest_in(before, name) != _digest_in(after, name))
+
+
+def _digest_in(library: Library, name: str) -> str:
+    tool = library.get(name)
+    return "" if tool is None else tool.definition.digest
+
+
+def undo(
+    state: LibraryState,
+    change: Undoable,
+    author: Author,
+    reason: str,
+    *,
+    history: History,
+    change_id: str,
+) -> Transaction:
+    """Give the tools of a change the definitions that they had before it; new ones are removed.
+
+    Args:
+        state: The newest state.
+        change: What is taken back.
+        author: Who takes it back.
+        reason: Why.
+        history: The revisions of a tool.
+        change_id: Of the change that takes it back.
+
+    Raises:
+        UsageError: A tool was changed again since then, or others call one that would go.
+    """
+    restored, removals = [], []
+    for name in change.names:
+        revisions = history(name)
+        after = [one for one in revisions if one.version <= change.version][-1].definition
+        _check_unchanged(state.library, name, after, revisions[-1].version)
+        earlier = [one for one in revisions if one.version < change.version]
+        before = earlier[-1].definition if earlier else None
+        if before is not None:
+            restored.append(pinned_now(state.library, before))
+        else:
+            removals.append(name)
+    for name in removals:
+        _check_not_called(state.library, name, gone=removals)
+    upserts = repinned(state.library, restored)
+    why = reason or f"take back library version {change.version}"
+    draft = written("undo", change_id, upserts, before=state.library, author=author, reason=why)
+    facts = {"undone": change.version, "tools_undone": list(change.names), "removed": removals}
+    above = tuple(one for one in upserts if one.name not in change.names)
+    unknown = dict.fromkeys((one.name for one in above), "it was not tried with what was restored")
+    marked = Above(repinned=above, unknown=unknown)
+    version = state.library.version + 1
+    return Transaction(
+        drafts=(
+            replace(draft, facts={**draft.facts, **facts}),
+            *(marks(author, upserts[0], marked, version=version) if above else ()),
+        ),
+        upserts=upserts,
+        removals=tuple(removals),
+        change_id=change_id,
+        author=author,
+        reason=why,
+    )
+
+
+def _check_unchanged(
+    library: Library, name: str, after: ToolDefinition | None, newest: int
+) -> None:
+    current = library.get(name)
+    expected = None if after is None else pinned_now(library, after).digest
+    if (None if current is None else pinned_now(library, current.definition).digest) != expected:
+        raise UsageError(
+            f"{name!r} was changed again by library version {newest}; take that back first "
+            f"('agentkit rollback {name}'), or choose a version ('agentkit rollback {name} --to "
+            "VERSION')"
+        )
+
+
+def _check_not_called(library: Library, name: str, *, gone: Sequence[str]) -> None:
+    callers = [one for one in library.dag.parents.get(name, ()) if one not in gone]
+    if callers:
+        raise UsageError(
+            f"{name!r} was new, so taking it back removes it, and "
+            f"{', '.join(map(repr, callers))} would miss it; take that back first"
+        )
+
+
+def roll_back(
+    state: LibraryState, which: str, author: Author, reason: str, *, history: History
+) -> Transaction | None:
+    """Take a proposal back, and all that became active on the same tool after it.
+
+    The tool gets the very definition that it had before, as a new revision; nothing is deleted.
+    Nothing is tried first, so that nothing can stand in the way: composites above are pinned anew
+    and marked for re-validation. One in canary is taken out of it. None when it is done already.
+
+    Args:
+        state: The newest state.
+        which: A proposal's id, or the name of a tool, whose last promotion is taken back.
+        author: Who takes it back.
+        reason: Why.
+        history: The revisions of a tool.
+
+    Raises:
+        UsageError: There is no such proposal or tool, or nothing of it to take back.
+    """
+    record = _wanted(state, which)
+    if record.state == "rolled_back":
+        return None
+    writer = EventWriter.of(record, author, version=state.library.version)
+    if record.state == "canary":
+        return Transaction(drafts=(writer.draft("rolled_back", reason),))
+    stack = state.ledger.promoted.get(record.tool_name, ())
+    if record.proposal_id not in stack:
+        raise UsageError(
+            f"the proposal {record.proposal_id!r} is {record.state} ({record.last_word}); only "
+            "what serves, or what later proposals were built on, can be taken back"
+        )
+    taken = stack[stack.index(record.proposal_id) :]
+    before = _definition_before(record, history)
+    return _restored(state, before, writer, taken, reason)
+
+
+def _wanted(state: LibraryState, which: str) -> ProposalRecord:
+    promoted = state.ledger.promoted.get(which, ())
+    if which in state.ledger.proposals or not (promoted or which in state.library):
+        return state.ledger.find(which)
+    trial = state.ledger.experiment(which)
+    if trial is not None and trial.state == "canary":
+        return trial
+    if not promoted:
+        raise UsageError(
+            f"no proposal serves as {which!r}; 'agentkit rollback {which} --to VERSION' goes back "
+            "to an earlier revision"
+        )
+    return state.ledger.proposals[promoted[-1]]
+
+
+def _definition_before(record: ProposalRecord, history: History) -> ToolDefinition | None:
+    """What the tool was before a proposal became active."""
+    activation = record.activation
+    if activation is None:
+        return None
+    earlier = [
+        revision
+        for revision in history(record.tool_name)
+        if revision.version < activation.library_version
+    ]
+    return earlier[-1].definition if earlier else None
+
+
+def _restored(
+    state: LibraryState,
+    before: ToolDefinition | None,
+    writer: EventWriter,
+    taken: Sequence[str],
+    reason: str,
+) -> Transaction:
+    current = state.library.get(writer.tool_name)
+    upserts: tuple[ToolDefinition, ...] = ()
+    removals = () if before is not None or current is None else (writer.tool_name,)
+    if removals:
+        _check_not_called(state.library, writer.tool_name, gone=removals)
+    if before is not None and current is not None:
+        restored = pinned_now(state.library, before)
+        if restored != current.definition:
+            upserts = repinned(state.library, [restored])
+    version = state.library.version + bool(upserts or removals)
+    now = upserts[0].digest if upserts else ""
+    drafts = [
+        replace(
+            replace(writer, proposal_id=proposal_id, version=version).draft("rolled_back", reason),
+            digest_before=current.definition.digest if current and (upserts or removals) else "",
+            digest_after=now,
+        )
+        for proposal_id in reversed(taken)
+    ]
+    if upserts[1:]:
+        repins = {one.name: one.digest for one in upserts[1:]}
+        drafts[0] = replace(drafts[0], facts={"repinned": repins})
+    if upserts and current is not None:
+        above = unknown_above(current.definition, upserts)
+        drafts += marks(writer.author, upserts[0], above, version=version)
+    if removals:
+        drafts.append(_removed(writer, version))
+    return Transaction(
+        drafts=tuple(drafts),
+        upserts=upserts,
+        removals=removals,
+        change_id=f"rollback-{taken[0]}" if upserts or removals else "",
+        author=writer.author,
+        reason=reason or f"take back {', '.join(reversed(taken))}",
+    )
+
+
+def _removed(writer: EventWriter, version: int) -> EventDraft:
+    return EventDraft(
+        kind="written",
+        author=writer.author,
+        reason=f"{writer.tool_name!r} was new, and was taken back",
+        tool_name=writer.tool_name,
+        library_version=version,
+        facts={"operation": "rollback", "removed": [writer.tool_name]},
+    )
+
+
+def pinned_now(library: Library, definition: ToolDefinition) -> ToolDefinition:
+    """An earlier definition, which for a composite pins its children as they are now."""
+    if not definition.is_composite:
+        return definition
+    return with_current_pins(library.with_tools([definition]), definition)
+
+
+def unknown_above(before: ToolDefinition, upserts: Sequence[ToolDefinition]) -> Above:
+    """The composites above a change that was not tried on them."""
+    changed, *above = upserts
+    why = "it was not tried with the definition that was restored"
+    unknown = {} if is_wording(before, changed) else {one.name: why for one in above}
+    return Above(repinned=tuple(above), unknown=unknown)
+
+
+# --- What a person writes into the library directly, unexamined, and what that means for prop ----
+# What a person writes into the library directly, unexamined, and what that means for proposals.
+
+
+def edit(
+    state: LibraryState, change: LibraryChange, author: Author, operation: Operation
+) -> Transaction:
+    """A change made outside of proposals.
+
+    Where it gives a tool other words than it had, or takes it away, the proposal that served as
+    that tool is superseded: what it brought is gone.
+
+    Args:
+        state: The newest state.
+        change: What is to be written.
+        author: Who writes.
+        operation: What kind of change it is.
+    """
+    replaced = [*_reworded(state, change), *change.removals]
+    version = state.library.version + 1
+    superseded = [
+        EventWriter.of(active, author, version=version).draft(
+            "superseded", f"{author.name} wrote another definition ({operation})"
+        )
+        for active in map(state.ledger.active, replaced)
+        if active is not None
+    ]
+    return _recorded(operation, change, state, author, about=superseded, replaced=replaced)
+
+
+def restore(
+    state: LibraryState, change: LibraryChange, author: Author, *, to_version: int
+) -> Transaction:
+    """A change that gives tools the definitions of an earlier version, as ``rollback_change``.
+
+    What became active on them since then is rolled back.
+
+    Args:
+        state: The newest state.
+        change: What is to be written.
+        author: Who writes.
+        to_version: That version.
+    """
+    version = state.library.version + 1
+    rolled_back = [
+        EventWriter.of(record, author, version=version).draft("rolled_back", change.reason)
+        for definition in change.upserts
+        for record in reversed(_promoted_since(state.ledger, definition.name, to_version))
+    ]
+    return _recorded("rollback", change, state, author, about=rolled_back)
+
+
+def _recorded(
+    operation: Operation,
+    change: LibraryChange,
+    state: LibraryState,
+    author: Author,
+    *,
+    about: Sequence[EventDraft],
+    replaced: Sequence[str] = (),
+) -> Transaction:
+    return Transaction.outside_proposals(
+        operation,
+        change.upserts,
+        state,
+        author,
+        change_id=change.proposal_id,
+        reason=change.reason,
+        evidence=change.evidence,
+        removals=change.removals,
+        about=about,
+        replaced=replaced,
+    )
+
+
+def _reworded(state: LibraryState, change: LibraryChange) -> Iterable[str]:
+    """Tools that are there, and get another description or specification than they have."""
+    for definition in change.upserts:
+        tool = state.library.get(definition.name)
+        if tool is None:
+            continue
+        before = tool.definition
+        told = (before.description, before.specification)
+        if told != (definition.description, definition.specification):
+            yield definition.name
+
+
+def _promoted_since(ledger: Ledger, tool_name: str, version: int) -> list[ProposalRecord]:
+    records = (ledger.proposals[one] for one in ledger.promoted.get(tool_name, ()))
+    return [
+        record
+        for record in records
+        if record.activation is not None and record.activation.library_version > version
+    ]
+
+
+# --- The kill switch ------------------------------------------------------------------------------
+
+
+def pin(
+    state: LibraryState, version: int, tool_name: str, author: Author, reason: str, *, then: Library
+) -> Transaction | None:
+    """Pin a tool, or with an empty name the whole library; None when it is pinned so already.
+
+    Args:
+        state: The newest state.
+        version: The library version that runs are to use.
+        tool_name: The tool; empty for all.
+        author: Who pins it.
+        reason: Why.
+        then: The library at that version.
+
+    Raises:
+        ToolNotFoundError: The library has no such tool, then or now.
+    """
+    digest = then.digest
+    if tool_name:
+        digest, _ = then[tool_name].definition.digest, state.library[tool_name]
+    if state.ledger.pins.get(tool_name) == version:
+        return None
+    pinned = EventDraft(
+        kind="pinned",
+        author=author,
+        reason=reason,
+        tool_name=tool_name,
+        library_version=state.library.version,
+        facts={"version": version, "digest": digest},
+    )
+    return Transaction(drafts=(pinned,))
+
+
+def unpin(state: LibraryState, tool_name: str, author: Author, reason: str) -> Transaction | None:
+    """Take a pin away; None when there is none.
+
+    Raises:
+        UsageError: The tool is not pinned, but the whole library is.
+    """
+    pins = state.ledger.pins
+    if tool_name not in pins:
+        if tool_name and WHOLE_LIBRARY in pins:
+            raise UsageError(
+                f"{tool_name!r} has no pin of its own: the whole library is pinned to version "
+                f"{pins[WHOLE_LIBRARY]}; unpin that"
+            )
+        return None
+    unpinned = EventDraft(
+        kind="unpinned",
+        author=author,
+        reason=reason,
+        tool_name=tool_name,
+        library_version=state.library.version,
+    )
+    return Transaction(drafts=(unpinned,))

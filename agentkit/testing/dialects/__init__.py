@@ -1,1 +1,0 @@
-"""Providers' protocols as a server speaks them: one module each, pure functions."""
