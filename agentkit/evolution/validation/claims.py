@@ -180,8 +180,9 @@ class _Text:
         coded = [value for value in values if is_code(value)]
         is_coded = bool(own & (word_stems("codes") | word_stems("coded things")) or coded)
         is_number = bool(self._facts.types) and self._facts.types <= {*NUMERIC, "boolean"}
-        for found in _WORD.finditer(self._text):
-            cut, before = stem(found.group()), self._text[: found.start()]
+        text = WHAT_WAS_SAID.sub(" ", self._text)  # what a customer *names* is no name
+        for found in _WORD.finditer(text):
+            cut, before = stem(found.group()), text[: found.start()]
             if cut in own or _says("negated before").search(before):
                 continue
             named = own & word_stems("codes") or (values and len(coded) == len(values))
