@@ -76,7 +76,7 @@ SkipReason = Literal[
     "known_words",  # an example of the tool asks in the same words
     "full",  # the tool has as many examples as are kept
 ]
-"""Why a successful call taught nothing. ``docs/learning.md`` explains each."""
+"""Why a successful call taught nothing. ``docs/proposers.md`` explains each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
