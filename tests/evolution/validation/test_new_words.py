@@ -92,7 +92,9 @@ def test_accepted_calls_bear_out_how_a_value_is_written():
 
 def test_an_example_must_be_of_its_own_parameter():
     """Known values, several names and one name where each call gives it, and declared forms."""
-    assert words_of("cars_search", {"parameters.make": "Maker, such as Tesla."}) == ["example Tesla"]
+    assert words_of("cars_search", {"parameters.make": "Maker, such as Tesla."}) == [
+        "example Tesla"
+    ]
     assert words_of("cars_search", {"parameters.make": "Maker, such as Opel or Volvo."}) == []
     assert words_of("weather_now", {"parameters.city": "City, such as Rome."}) == []
     assert words_of("cars_details", {"parameters.stock_id": "Id, such as C-7."}) == []
