@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from agentkit.evaluation.results.style import STYLE
+from agentkit.evaluation.results.page import STYLE
 from agentkit.evaluation.results.texts import LABELS
 
 SIGHT = {
