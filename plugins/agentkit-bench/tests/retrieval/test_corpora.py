@@ -1,11 +1,119 @@
-"""Reading a corpus: files, names that occur twice, gold, and what is wrong with a file."""
+"""Corpora: files, splits, scores, public ones."""
+
+from __future__ import annotations
 
 import json
+import math
+import os
+import random
+from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 
 from agentkit.errors import DatasetError
-from agentkit_bench.retrieval import load_corpus
+from agentkit_bench.retrieval import RetrievalQuery, find_method, load_corpus, measure_method
+from agentkit_bench.retrieval.scores import (
+    mean_interval,
+    percentile,
+    recall_at,
+    reciprocal_rank,
+)
+
+
+def question(query_id="q", category=""):
+    """A question of which only the id and the category matter."""
+    return RetrievalQuery(query_id=query_id, text="?", gold=frozenset({"a"}), category=category)
+
+
+def test_a_category_that_names_its_split_decides():
+    """Corpora that come with a split keep it."""
+    assert question(category="dev/easy").split == "dev"
+    assert question(category="test_in_domain/easy").split == "test"
+
+
+def test_other_questions_are_split_by_their_id():
+    """The digest of an id is the same on every machine; those of these end in 0 and 8."""
+    assert question("bfcl:simple_python_0").split == "dev"
+    assert question("bfcl:simple_python_1").split == "test"
+
+
+def test_three_tenths_are_dev():
+    """The share of dev questions is near 0.3."""
+    splits = [question(f"q{number}").split for number in range(2000)]
+    assert 0.27 < splits.count("dev") / 2000 < 0.33
+
+
+def test_the_splits_share_no_question(sample):
+    """Dev and test together are all questions, each once."""
+    dev, test = sample.of_split("dev"), sample.of_split("test")
+    assert set(dev.queries) | set(test.queries) == set(sample.queries)
+    assert not set(dev.queries) & set(test.queries)
+    assert sample.of_split("all") is sample
+
+
+@given(st.text())
+def test_any_id_has_a_split(query_id):
+    """Whatever stands in a file."""
+    assert question(query_id).split in {"dev", "test"}
+
+
+def test_a_sample_is_even_and_the_same_each_time(sample):
+    """Every part of the file is in a sample, and no question twice."""
+    four = sample.sample(4)
+    assert [query.query_id for query in four.queries] == ["q01", "q03", "q05", "q07"]
+    assert sample.sample(100) is sample
+
+
+keys = st.sampled_from("abcdefgh")
+rankings = st.lists(keys, unique=True)
+golds = st.frozensets(keys)
+
+
+def test_recall_and_rank_by_hand():
+    """Two of three within four; the first right one is second."""
+    ranked = ["x", "a", "y", "b", "c"]
+    assert recall_at({"a", "b", "c"}, ranked, 4) == pytest.approx(2 / 3)
+    assert reciprocal_rank({"a", "b"}, ranked) == 0.5
+    assert reciprocal_rank({"z"}, ranked) == 0.0
+
+
+@given(golds, rankings, st.integers(0, 8))
+def test_recall_grows_with_depth(gold, ranked, depth):
+    """A longer list never finds less, and no list finds more than there is."""
+    now, later = recall_at(gold, ranked, depth), recall_at(gold, ranked, depth + 1)
+    assert 0 <= now <= later <= 1
+
+
+@given(rankings)
+def test_nothing_known_is_nothing_found(ranked):
+    """Without known gold all figures are 0."""
+    assert recall_at(frozenset(), ranked, 5) == reciprocal_rank(frozenset(), ranked) == 0
+
+
+@given(st.lists(st.floats(0, 100), min_size=1), st.floats(0, 1))
+def test_a_percentile_is_one_of_the_values(values, share):
+    """No value is made up, and at least the share of values lies at or below it."""
+    found = percentile(values, share)
+    assert found in values
+    assert sum(value <= found for value in values) >= math.floor(share * len(values))
+
+
+def test_the_mean_interval_covers_as_often_as_it_says():
+    """In 400 samples of known mean the interval misses it in about one of twenty."""
+    chance = random.Random(5)
+    missed = 0
+    for _ in range(400):
+        found = mean_interval([float(chance.random() < 0.8) for _ in range(200)])
+        missed += not found.low <= 0.8 <= found.high
+    assert 8 <= missed <= 36
+
+
+def test_too_few_values_have_no_width():
+    """One value says nothing about its spread."""
+    assert mean_interval([0.5]).low == mean_interval([0.5]).high == 0.5
+    assert mean_interval([]).value == 0.0
+
 
 WEATHER = {"id": "1", "name": "get_weather", "description": "Weather.", "parameters": {}}
 HOURLY = {"id": "2", "name": "get_weather", "description": "Weather by the hour."}
@@ -132,3 +240,38 @@ def test_files_that_can_not_be_read_are_named(written, tmp_path):
     for path in (tmp_path / "missing", mislabelled, torn):
         with pytest.raises(DatasetError, match=path.name):
             load_corpus([tools], [path])
+
+
+FLOORS = {
+    "bfcl": {"recall@5": 0.86, "recall@32": 0.94},
+    "seal_tools": {"recall@5": 0.86, "recall@32": 0.95},
+    "nestful": {"recall@5": 0.45, "recall@32": 0.86},
+}
+
+
+@pytest.fixture
+def public(project_root):
+    """Loads a public corpus, tools of one name counted as one."""
+    root = Path(os.environ.get("AGENTKIT_CORPORA", project_root.parent / "shared" / "data"))
+
+    def load(name):
+        folder = root / name
+        if not folder.is_dir():
+            pytest.skip(f"no corpus {name!r} in {root}; name the folder in AGENTKIT_CORPORA")
+        return load_corpus([folder / "tools.jsonl.gz"], [folder / "retrieval.jsonl.gz"], by="name")
+
+    return load
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize("name", FLOORS)
+async def test_quality_on_public_corpora(public, name):
+    """Ranking does not fall below what was measured, less the error of a sample."""
+    report = await measure_method(find_method("default"), public(name).sample(200))
+    figures = report.to_json()
+    low = {
+        figure: figures[figure] for figure, floor in FLOORS[name].items() if figures[figure] < floor
+    }
+    assert low == {}
+    assert figures["tokens_max"] <= 1600
+    assert figures["name_hit@1"] == 1.0

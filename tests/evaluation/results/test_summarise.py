@@ -1,14 +1,135 @@
-"""The numbers of a report beside accuracy: metrics, tokens, time, refinement, labels."""
+"""Which episodes count, what the numbers are, and what holds in any order."""
+
+from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Attribution, Diagnosis, Recovery, TurnDiagnosis, Verdict
+from agentkit.errors import UsageError
 from agentkit.evaluation.results import summarise
 from agentkit.evaluation.results.tables import seen_once, tool_table
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import Usage
+
+
+def test_accuracy_is_the_share_of_attempts_that_passed(maker):
+    """Two of three attempts passed, with a Wilson interval around two thirds."""
+    report = summarise(maker.episode(f"t-{at}", passed=at < 2) for at in range(3))
+    total = report.total
+    assert (total.attempts, total.passed, total.tasks) == (3, 2, 3)
+    assert total.accuracy.value == pytest.approx(2 / 3)
+    assert total.accuracy.low == pytest.approx(0.2077, abs=1e-4)  # scipy's binomtest, Wilson
+    assert total.accuracy.high == pytest.approx(0.9385, abs=1e-4)
+
+
+def test_an_attempt_passes_when_every_user_turn_does(maker):
+    """One failed user turn fails the attempt; its score is the mean of the turns."""
+    turns = {"session": "s", "user_turns": 2}
+    first = maker.episode("t", passed=True, user_turn=0, ends=False, **turns)
+    good = maker.episode("t", passed=True, user_turn=1, **turns)
+    bad = maker.episode("t", passed=False, user_turn=1, **turns)
+    assert summarise([first, good]).total.passed == 1
+    report = summarise([first, bad])
+    assert (report.total.attempts, report.total.passed) == (1, 0)
+    assert report.total.score == (1.0 + bad.verdict.score) / 2
+
+
+def test_an_attempt_that_ends_early_has_not_passed(maker):
+    """A conversation that broke off after the first of two user turns is not whole."""
+    only = maker.episode("t", passed=True, user_turn=0, user_turns=2)
+    assert summarise([only]).total.passed == 0
+
+
+def test_one_that_breaks_off_before_it_is_judged_has_failed(maker):
+    """Who runs out of steps in a first turn that nobody judges never gets to what is judged."""
+    early = maker.episode("t", judged=False, user_turn=0, user_turns=3)
+    report = summarise([early])
+    assert (report.total.attempts, report.total.passed, report.total.unjudged) == (1, 0, 0)
+    whole = maker.episode("t", judged=False)
+    report = summarise([whole])
+    assert (report.total.attempts, report.total.unjudged) == (0, 1)
+
+
+def test_only_a_finished_try_counts(maker):
+    """What an interruption left behind is in no number but what was spent."""
+    cut = maker.episode("t", passed=True, session="first", ends=False)
+    whole = maker.episode("t", passed=False, session="second")
+    report = summarise([cut, whole])
+    assert (report.total.attempts, report.total.passed, report.total.unfinished) == (1, 0, 0)
+    assert report.spent.prompt_tokens == cut.usage.prompt_tokens + whole.usage.prompt_tokens
+    assert report.total.usage.prompt_tokens == whole.usage.prompt_tokens
+    assert summarise([cut]).total.unfinished == 1
+
+
+def test_the_first_of_two_finished_tries_counts(maker):
+    """An attempt that was made twice is counted once, and the report says so."""
+    first = maker.episode("t", passed=True, session="one")
+    second = maker.episode("t", passed=False, session="two")
+    for order in ([first, second], [second, first]):
+        report = summarise(order)
+        assert (report.total.attempts, report.total.passed, report.repeated) == (1, 1, 1)
+
+
+def test_faults_are_counted_apart(maker):
+    """A broken reference says nothing about the agent: no accuracy, no label, no token."""
+    good = maker.episode("a", passed=True)
+    broken = maker.episode("b", passed=False, fault="gold_error")
+    report = summarise([good, broken])
+    assert (report.total.attempts, report.total.faults) == (1, {"gold_error": 1})
+    assert report.total.turn_labels == {"pass": 1}
+    assert report.total.usage == good.usage
+    assert [one.task for one in report.faults] == ["b"]
+
+
+def test_an_attempt_without_a_verdict_is_counted_apart(maker):
+    """Where nobody judged there is no accuracy."""
+    report = summarise([maker.episode("a", judged=False)])
+    assert (report.total.attempts, report.total.unjudged) == (0, 1)
+    assert report.total.accuracy is None
+    assert report.macro is None
+
+
+def test_planned_attempts_stand_beside_the_finished(maker):
+    """A category that was planned and not begun is a row with nothing in it."""
+    report = summarise([maker.episode("a", "easy")], planned={"easy": 2, "hard": 3})
+    assert (report.planned, report.finished) == (5, 1)
+    assert [(one.name, one.planned, one.attempts) for one in report.categories] == [
+        ("easy", 2, 1),
+        ("hard", 3, 0),
+    ]
+    assert summarise([], planned=4).planned == 4
+
+
+def test_two_runs_are_refused(make):
+    """A report about two runs at once would mean nothing."""
+    episodes = [make(run="a").episode("t"), make(run="b").episode("t")]
+    with pytest.raises(UsageError, match="'a' and 'b'"):
+        summarise(episodes)
+
+
+def test_episodes_that_are_no_evaluation_are_counted_as_strangers(maker):
+    """An episode without the label of its task is left out and told."""
+    plain = maker.episode("t")
+    plain.metadata.clear()
+    report = summarise([plain, maker.episode("t")])
+    assert (report.strangers, report.total.attempts) == (1, 1)
+
+
+def test_no_episodes_make_an_empty_report():
+    """Nothing was run: every number is zero and every table empty."""
+    report = summarise([])
+    assert report.total.accuracy is None
+    assert report.categories == report.tools == report.examples == report.results == ()
+
+
+def test_an_episode_read_twice_counts_once(maker):
+    """A file given twice changes nothing."""
+    episode = maker.episode("t")
+    assert summarise([episode, episode]) == summarise([episode])
 
 
 def with_verdict(episode, **values):
@@ -240,3 +361,94 @@ def test_kinds_of_evidence_are_counted(maker):
         maker.episode("c", passed=False, failure=("missing_tool_call", "missing_call")),
     ]
     assert summarise(episodes).total.findings == {"wrong_value": 2, "missing_call": 1}
+
+
+SPECS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "task": st.sampled_from(["a", "b", "c"]),
+            "attempt": st.integers(0, 2),
+            "session": st.sampled_from(["s1", "s2"]),
+            "passed": st.booleans(),
+            "ends": st.booleans(),
+            "judged": st.booleans(),
+            "user_turn": st.integers(0, 1),
+            "user_turns": st.integers(1, 2),
+            "fault": st.sampled_from([None, None, None, "gold_error", "checker_error"]),
+        }
+    ),
+    max_size=10,
+)
+KEPT = 4
+"""Examples that are kept of a tool while it is not known which attempts count."""
+
+
+def episodes_of(make, specs):
+    """Episodes as specified; the category goes by the task."""
+    maker = make()
+    return [maker.episode(category=f"of {spec['task']}", **spec) for spec in specs]
+
+
+@settings(deadline=None, max_examples=30)
+@given(specs=SPECS, data=st.data())
+def test_order_changes_nothing(make_once, specs, data):
+    """Any permutation of the episodes gives the same report, to the last digit."""
+    episodes = episodes_of(make_once, specs)
+    shuffled = data.draw(st.permutations(episodes))
+    assert summarise(shuffled) == summarise(episodes)
+
+
+@settings(deadline=None, max_examples=30)
+@given(specs=SPECS)
+def test_counts_add_up(make_once, specs):
+    """Categories add up to the total; every attempt is in exactly one place."""
+    report = summarise(episodes_of(make_once, specs))
+    total = report.total
+    for name in ("tasks", "attempts", "passed", "turns", "errors", "unjudged", "unfinished"):
+        assert getattr(total, name) == sum(getattr(one, name) for one in report.categories)
+    begun = {(spec["task"], spec["attempt"]) for spec in specs}
+    assert total.finished + total.unfinished == len(begun)
+    assert total.passed <= total.attempts
+    assert sum(one.attempts for one in report.results) == total.attempts
+    assert sum(one.passed for one in report.results) == total.passed
+    assert sum(total.turn_labels.values()) == total.turns  # one turn, one diagnosis
+    assert total.usage.prompt_tokens == sum(one.usage.prompt_tokens for one in report.categories)
+    assert total.usage.prompt_tokens <= report.spent.prompt_tokens
+    assert report.tokens.count == total.attempts
+
+
+@settings(deadline=None, max_examples=30)
+@given(specs=SPECS)
+def test_a_category_alone_is_reported_as_among_others(make_once, specs):
+    """Splitting a run by category and reporting each part gives the same rows."""
+    episodes = episodes_of(make_once, specs)
+    for group in summarise(episodes).categories:
+        own = [one for one in episodes if one.metadata["category"] == group.name]
+        assert summarise(own).categories == (group,)
+
+
+@settings(deadline=None, max_examples=30)
+@given(specs=SPECS)
+def test_examples_are_of_counted_failures(make_once, specs):
+    """Whatever a table refers to is among the examples, and each of them failed and counts."""
+    episodes = {one.episode_id: one for one in episodes_of(make_once, specs)}
+    report = summarise(episodes.values())
+    shown = {one.episode_id for one in report.examples}
+    for one in (*report.tools, *report.parameters):
+        assert shown.issuperset(one.examples)
+        assert one.examples or len(episodes) > KEPT  # tries that do not count may have crowded
+    for example in report.examples:
+        assert example.label not in NOT_FAILURES
+        assert episodes[example.episode_id].verdict is None or (
+            episodes[example.episode_id].verdict.fault is None
+        )
+
+
+def test_counts_of_a_run_are_those_of_its_episodes(maker):
+    """A run of some hundred episodes is counted as a reader would by hand."""
+    episodes = list(maker.run_of(tasks=30, faulty=0.05))
+    counted = [one for one in episodes if one.verdict.fault is None]
+    report = summarise(iter(episodes))
+    assert report.total.attempts == len(counted)
+    assert report.total.passed == sum(one.verdict.passed for one in counted)
+    assert sum(report.total.episode_labels.values()) == len(counted)
