@@ -19,7 +19,7 @@ from agentkit.interop.export.renderers.python_stubs import render_python_stubs
 from agentkit.interop.export.renderers.rendering import Renderer, Rendering, definitions_of
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.record_faults import record_faults
+from agentkit.tools.sources.json_records import record_faults
 from agentkit.tools.tool import Tool
 
 
