@@ -50,7 +50,7 @@ from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.round import Compare, EvolutionReport, evolve
 from agentkit.library import EpisodeFilter, Library, LibraryChange, Store
-from agentkit.library.code_binding import bind_code
+from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model

@@ -26,7 +26,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import EvolutionReport, evolve
 from agentkit.library import Author, Library, Store
-from agentkit.library.code_binding import bind_code
+from agentkit.library.code_registration import bind_code
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval, wilson_interval
 from agentkit.models.base import ChatModel, ModelSettings

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentkit.evaluation.doctor.parts import parts
+from agentkit.evaluation.doctor.schemas import parts
 from agentkit.interop.export.rendering import (
     MOST_SCHEMAS,
     SILENT,

@@ -1,7 +1,8 @@
-"""What the doctor reports: kinds of findings, findings, and proposals to mend them."""
+"""What the doctor reports: kinds of findings, findings, and proposals to fix them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -13,10 +14,13 @@ Severity: TypeAlias = Literal["error", "warning", "note"]
 tokens are wasted. ``note``: worth knowing; often fine as it is."""
 
 Level: TypeAlias = Literal["L1", "L2"]
-"""What a mend edits: the contract (L1) or the words (L2)."""
+"""What a fix edits: the contract (L1) or the words (L2)."""
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 """The worst first."""
+
+_LISTED = 4
+_QUOTED = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +48,9 @@ class Proposal:
 
     Attributes:
         before: The definition that was examined.
-        after: The same tool, mended.
+        after: The same tool, fixed.
         level: ``L2`` when only words differ, ``L1`` when the contract does.
-        mends: Names of the mends that were made, see ``agentkit.evaluation.doctor.mends``.
+        fixes: Names of the fixes that were made, see ``agentkit.evaluation.doctor.FIXES``.
         reason: Why, in words, for the tool's history.
         saved: Estimated prompt tokens saved each time the tool is offered; may be negative.
     """
@@ -54,15 +58,12 @@ class Proposal:
     before: ToolDefinition
     after: ToolDefinition
     level: Level
-    mends: tuple[str, ...]
+    fixes: tuple[str, ...]
     reason: str
     saved: int
 
     def change(self, proposal_id: str, *, author: str = "") -> LibraryChange:
-        """The proposal as a step that a store can commit.
-
-        Composites that pin the tool are not moved along; ``apply`` does that.
-        """
+        """The proposal as a step that a store can commit; pins of composites are not moved."""
         return LibraryChange(
             proposal_id=proposal_id, upserts=(self.after,), author=author, reason=self.reason
         )
@@ -72,29 +73,12 @@ class Proposal:
         return {
             "tool": self.before.name,
             "level": self.level,
-            "mends": list(self.mends),
+            "fixes": list(self.fixes),
             "reason": self.reason,
             "saved_tokens": self.saved,
             "before": self.before.to_json(),
             "after": self.after.to_json(),
         }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Confusion:
-    """Why one tool is found before another, on a request made for the other.
-
-    Attributes:
-        query: A request that the first tool of the finding should answer.
-        shared: Words of the request that speak for the second tool, the weightiest first.
-        own: Words of the first tool that the second lacks: they would tell the two apart.
-        other: Words of the second tool that the first lacks.
-    """
-
-    query: str
-    shared: tuple[str, ...]
-    own: tuple[str, ...]
-    other: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,8 +91,7 @@ class Finding:
         what: What was found, in a sentence with the values concerned.
         where: Places in the definition: ``summary``, ``parameters.city``, ``required``.
         tokens: Prompt tokens concerned, estimated.
-        confusion: The words behind a pair that retrieval confuses.
-        proposal: How to mend it, where that can be done without a person's judgement.
+        proposal: How to fix it, where that can be done without a person's judgement.
     """
 
     kind: Kind
@@ -116,7 +99,6 @@ class Finding:
     what: str
     where: tuple[str, ...] = ()
     tokens: int = 0
-    confusion: Confusion | None = None
     proposal: Proposal | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -133,12 +115,22 @@ class Finding:
             record["where"] = list(self.where)
         if self.tokens:
             record["tokens"] = self.tokens
-        if self.confusion is not None:
-            record["query"] = self.confusion.query
-            record["shared_words"] = list(self.confusion.shared)
-            record["own_words"] = list(self.confusion.own)
-            record["other_words"] = list(self.confusion.other)
         if self.proposal is not None:
-            record["mends"] = list(self.proposal.mends)
+            record["fixes"] = list(self.proposal.fixes)
             record["saved_tokens"] = self.proposal.saved
         return record
+
+
+def listed(names: Sequence[str], *, shown: int = _LISTED) -> str:
+    """``a, b``; a long list is cut: ``a, b, c, d and 12 more``."""
+    text = ", ".join(names[:shown])
+    return f"{text} and {len(names) - shown:,} more" if len(names) > shown else text
+
+
+def quoted(text: str, *, longest: int = _QUOTED) -> str:
+    """``'text'`` on one line, its middle left out when it is long."""
+    line = " ".join(text.split())
+    if len(line) > longest:
+        half = (longest - 3) // 2
+        line = f"{line[:half].rstrip()} ... {line[-half:].lstrip()}"
+    return repr(line)

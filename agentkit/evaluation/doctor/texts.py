@@ -1,4 +1,4 @@
-"""Cleaning a text: what is taken out says nothing to a model."""
+"""Markup and repeated sentences in texts: finding them, and texts without them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _PAIRED_TAG = re.compile(rf"</?({_PAIRED_TAGS})(?:\s[^<>]*)?>", re.IGNORECASE)
 _CLOSING_TAG = re.compile(rf"</({_PAIRED_TAGS})\s*>", re.IGNORECASE)
 _BREAKING_TAG = re.compile(r"<(?:/?(?:p|div|li|tr|ul|ol|table|h[1-6])\b|br\b)", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|ndash|mdash|hellip|#\d{2,5}|#x[0-9a-f]{2,5});")
-_CODE = re.compile(r"```|^[ \t]*\|.*\|[ \t]*$|^( {4}|\t)\S.*[{}()=;][ \t]*$", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d\"'(\[<*`])|\n+")
 _FEWEST_WORDS = 4
 
@@ -83,17 +82,6 @@ def _outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
 def _gap(tag: re.Match[str]) -> str:
     """What stands where a tag stood."""
     return "\n" if _BREAKING_TAG.match(tag[0]) else ""
-
-
-def with_folded_blanks(text: str) -> str:
-    """The text without indentation, runs of blanks and empty lines that mean nothing.
-
-    A text that holds code or a table keeps its blanks; only its ends are trimmed.
-    """
-    if _CODE.search(text):
-        return text.rstrip().lstrip("\n")
-    lines = [" ".join(line.split()) for line in text.strip().splitlines()]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
 def sentences(text: str) -> tuple[str, ...]:

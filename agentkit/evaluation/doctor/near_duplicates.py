@@ -24,7 +24,7 @@ from agentkit.retrieval.cards import first_sentence
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
-LEAST_LIKENESS = 0.8
+MIN_LIKENESS = 0.8
 """Weighted Jaccard index from which two tools count as almost the same."""
 
 _NEIGHBOURS = 50
@@ -35,7 +35,7 @@ Features = frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Doubles:
+class DuplicateGroup:
     """Tools that are the same, or almost.
 
     Attributes:
@@ -50,22 +50,22 @@ class Doubles:
     are_siblings: bool = False
 
 
-def find_doubles(
-    definitions: Iterable[ToolDefinition], *, least: float = LEAST_LIKENESS
-) -> tuple[Doubles, ...]:
+def near_duplicates(
+    definitions: Iterable[ToolDefinition], *, min_likeness: float = MIN_LIKENESS
+) -> tuple[DuplicateGroup, ...]:
     """Groups of tools that are alike, ordered by their first name.
 
     Args:
         definitions: Tools of different names.
-        least: The likeness from which two count as alike.
+        min_likeness: The likeness from which two count as alike.
 
     Example:
         >>> weather = {"properties": {"city": {"type": "string"}}}
-        >>> find_doubles([
+        >>> near_duplicates([
         ...     ToolDefinition.from_schema("weather", "The weather in a city.", weather),
         ...     ToolDefinition.from_schema("get_weather", "The weather in a city", weather),
         ...     ToolDefinition.from_schema("send_mail", "Send a mail to a person.", {}),
-        ... ], least=0.6)[0].tools
+        ... ], min_likeness=0.6)[0].tools
         ('get_weather', 'weather')
     """
     by_features: dict[Features, list[ToolDefinition]] = {}
@@ -74,41 +74,12 @@ def find_doubles(
     kinds = [sorted(group, key=lambda one: one.name) for group in by_features.values()]
     kinds.sort(key=lambda group: group[0].name)
     same, siblings = _Links(), _Links()
-    for first, second, likeness in _alike([features(group[0]) for group in kinds], least):
+    for first, second, likeness in _alike([features(group[0]) for group in kinds], min_likeness):
         apart = _are_told_apart(kinds[first][0], kinds[second][0])
         (siblings if apart else same).join(first, second, likeness)
     names = [tuple(one.name for one in group) for group in kinds]
-    doubles = [*_groups(names, same), *_groups(names, siblings, are_siblings=True)]
-    return tuple(sorted(doubles, key=lambda double: double.tools))
-
-
-def _groups(
-    names: Sequence[tuple[str, ...]], links: _Links, *, are_siblings: bool = False
-) -> Iterator[Doubles]:
-    groups: dict[int, list[str]] = {}
-    for at, group in enumerate(names):
-        groups.setdefault(links.root(at), []).extend(group)
-    for root, found in groups.items():
-        is_linked = root in links.least
-        if is_linked or (len(found) > 1 and not are_siblings):
-            likeness = links.least.get(root, 1.0)
-            yield Doubles(tools=tuple(sorted(found)), likeness=likeness, are_siblings=are_siblings)
-
-
-def _are_told_apart(first: ToolDefinition, second: ToolDefinition) -> bool:
-    """Whether a word of one's name and first sentence is nowhere in the other's."""
-    mine, yours = _own_words(first), _own_words(second)
-    return bool(mine - _all_words(second)) or bool(yours - _all_words(first))
-
-
-def _own_words(definition: ToolDefinition) -> set[str]:
-    named = set(terms(definition.origin.original_name or definition.name))
-    return named.intersection(terms(first_sentence(definition.description.summary)))
-
-
-def _all_words(definition: ToolDefinition) -> set[str]:
-    name = definition.origin.original_name or definition.name
-    return set(terms(f"{name} {first_sentence(definition.description.summary)}"))
+    groups = [*_groups(names, same), *_groups(names, siblings, are_siblings=True)]
+    return tuple(sorted(groups, key=lambda group: group.tools))
 
 
 def features(definition: ToolDefinition) -> Features:
@@ -123,6 +94,34 @@ def features(definition: ToolDefinition) -> Features:
             *(f"parameter:{' '.join(terms(name))}" for name in definition.signature.properties),
         )
     )
+
+
+def _groups(
+    names: Sequence[tuple[str, ...]], links: _Links, *, are_siblings: bool = False
+) -> Iterator[DuplicateGroup]:
+    groups: dict[int, list[str]] = {}
+    for at, group in enumerate(names):
+        groups.setdefault(links.root(at), []).extend(group)
+    for root, found in groups.items():
+        if root in links.least or (len(found) > 1 and not are_siblings):
+            yield DuplicateGroup(
+                tools=tuple(sorted(found)),
+                likeness=links.least.get(root, 1.0),
+                are_siblings=are_siblings,
+            )
+
+
+def _are_told_apart(first: ToolDefinition, second: ToolDefinition) -> bool:
+    """Whether a word of one's name and first sentence is nowhere in the other's."""
+    (own_first, all_first), (own_second, all_second) = map(_words, (first, second))
+    return bool(own_first - all_second) or bool(own_second - all_first)
+
+
+def _words(definition: ToolDefinition) -> tuple[set[str], set[str]]:
+    """The words that both name and first sentence have, and those that either has."""
+    name = set(terms(definition.origin.original_name or definition.name))
+    opening = set(terms(first_sentence(definition.description.summary)))
+    return name & opening, name | opening
 
 
 def _alike(sets: Sequence[Features], least: float) -> Iterator[tuple[int, int, float]]:
@@ -176,7 +175,6 @@ class _Links:
     def join(self, first: int, second: int, likeness: float) -> None:
         """Make one group of two."""
         low, high = sorted((self.root(first), self.root(second)))
-        known = (self.least.get(low, 1.0), self.least.get(high, 1.0), likeness)
-        self.least[low] = min(known)
+        self.least[low] = min(self.least.get(low, 1.0), self.least.get(high, 1.0), likeness)
         if low != high:
             self._above[high] = low

@@ -1,12 +1,12 @@
-"""What can be mended mechanically, and applying it."""
+"""What can be fixed mechanically, and applying it."""
 
 from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store, tool
-from agentkit.evaluation.doctor import MENDS, Catalogue, examine
-from agentkit.evaluation.doctor.applying import change_of
+from agentkit.evaluation.doctor import FIXES, Catalogue, examine
+from agentkit.evaluation.doctor.fixes import change_of
 from agentkit.evolution import ToolManager
 from agentkit.library.pins import pin_faults
 from agentkit.tools.definition import Effects
@@ -34,7 +34,7 @@ SCHEMAS = st.sampled_from(
 
 @st.composite
 def definitions(draw):
-    """Tools with something to mend."""
+    """Tools with something to fix."""
     properties = {
         name: {**draw(SCHEMAS), "description": draw(TEXTS)}
         for name in draw(st.lists(st.sampled_from(["city", "x"]), unique=True))
@@ -43,22 +43,21 @@ def definitions(draw):
     return ToolDefinition.from_schema("find_city", draw(TEXTS), schema)
 
 
-MENDABLE = [
-    *("invisible", "markup", "repeated_sentence", "blanks"),
-    *("untyped_enum", "repeated_values", "ghost_required", "generated_titles"),
+FIXABLE = [
+    *("invisible", "markup", "repeated_sentence", "ghost_required", "generated_titles"),
 ]
 
 
-def _mendable(definition):
-    """What can be mended in one tool."""
-    return examine(Catalogue.of([definition]), codes=MENDABLE)
+def _fixable(definition):
+    """What can be fixed in one tool."""
+    return examine(Catalogue.of([definition]), codes=FIXABLE)
 
 
 @settings(deadline=None)
 @given(definitions())
 def test_applying_a_proposal_removes_its_finding(definition):
-    """For every finding that can be mended, the mended tool does not have it."""
-    for finding in _mendable(definition).findings:
+    """For every finding that can be fixed, the fixed tool does not have it."""
+    for finding in _fixable(definition).findings:
         if finding.proposal is None:
             continue
         code = finding.kind.code
@@ -68,22 +67,22 @@ def test_applying_a_proposal_removes_its_finding(definition):
 
 @settings(deadline=None)
 @given(definitions())
-def test_mending_comes_to_an_end(definition):
-    """What one round of mends uncovers the next one mends; then there is nothing left."""
+def test_fixing_comes_to_an_end(definition):
+    """What one round of fixes uncovers the next one fixes; then there is nothing left."""
     for level in ("L1", "L2"):
-        mended = definition
+        fixed = definition
         for _ in range(3):
-            for proposal in _mendable(mended).proposals(level):
+            for proposal in _fixable(fixed).proposals(level):
                 assert level == "L1" or proposal.saved >= 0
-                mended = proposal.after
-        assert _mendable(mended).proposals(level) == ()
+                fixed = proposal.after
+        assert _fixable(fixed).proposals(level) == ()
 
 
 @settings(deadline=None)
 @given(definitions())
 def test_words_and_contracts_are_kept_apart(definition):
     """A proposal of level L2 leaves the signature as it is; one of level L1 leaves the words."""
-    checkup = _mendable(definition)
+    checkup = _fixable(definition)
     for proposal in checkup.proposals("L2"):
         assert proposal.after.signature == definition.signature
     for proposal in checkup.proposals("L1"):
@@ -92,17 +91,17 @@ def test_words_and_contracts_are_kept_apart(definition):
 
 @settings(deadline=None)
 @given(definitions())
-def test_each_mend_is_idempotent(definition):
-    """A mend finds nothing to do after itself."""
-    for mend in MENDS.values():
-        once = mend.apply(definition)
-        assert mend.apply(once) == once
+def test_each_fix_is_idempotent(definition):
+    """A fix finds nothing to do after itself."""
+    for fix in FIXES.values():
+        once = fix.apply(definition)
+        assert fix.apply(once) == once
 
 
-def test_a_text_is_never_mended_away(a_tool):
+def test_a_text_is_never_fixed_away(a_tool):
     """Where nothing would be left, the text stays."""
     definition = a_tool(text="<br><br>")
-    assert MENDS["drop_markup"].apply(definition) == definition
+    assert FIXES["drop_markup"].apply(definition) == definition
 
 
 def test_proposals_are_applied_as_one_change(a_tool):
@@ -127,7 +126,7 @@ def test_what_changed_since_is_left_alone(a_tool):
 
 
 def test_pins_move_along():
-    """A composite above a mended tool is pinned to what the tool has become."""
+    """A composite above a fixed tool is pinned to what the tool has become."""
 
     @tool(effects=Effects.pure())
     def double(x: float) -> float:
