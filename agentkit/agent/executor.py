@@ -58,7 +58,7 @@ from agentkit.tracing.tracer import (
 from agentkit.tracing.tracing import ChildCalls, OpenSpan, Tracing, traceable
 
 if TYPE_CHECKING:
-    from agentkit.tools.rules.earlier import EarlierCall
+    from agentkit.tools.rules.checking import EarlierCall
 
 
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."

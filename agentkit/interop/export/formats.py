@@ -31,7 +31,7 @@ from agentkit.models.chat_completions import encode_tool
 from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.mcp_record import tool_record
-from agentkit.tools.record_faults import record_faults
+from agentkit.tools.sources.json_records import record_faults
 
 
 def render_anthropic(tools: Tools, *, strict: bool = False) -> Rendering:
