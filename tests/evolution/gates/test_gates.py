@@ -573,3 +573,43 @@ def test_another_choice_that_was_found_right_is_no_loss():
     accepted = [replace(one, accepted=True) for one in other]
     assert regression_gate(other, tool="buy").decision == "fail"
     assert regression_gate(accepted, tool="buy").statistics["lost"] == 0
+
+
+def test_whichever_side_was_first_decides(pairs_of):
+    """Evidence that comes after the decision, and after the gate gave up, comes too late."""
+    assert shadow_gate(pairs_of("w" * 12 + "l" * 60)).decision == "pass"
+    assert shadow_gate(pairs_of("l" * 12 + "w" * 60)).decision == "fail"
+    report = shadow_gate(pairs_of("=" * 50 + "w" * 50), rules=GateConfig(max_pairs=50))
+    assert (report.decision, report.statistics["wins"]) == ("fail", 0)
+
+
+def test_a_loss_fails_as_no_gain(pairs_of):
+    """Whatever the p-value; and so do gains and losses that are even."""
+    assert offline_gate(pairs_of("wwl" + "l" * 9)).reason.startswith("no gain")
+    assert offline_gate(pairs_of("wl" * 6)).reason.startswith("no gain")
+
+
+@given(sessions=SESSIONS, more=SESSIONS)
+def test_what_a_canary_decided_stays_decided(sessions, more):
+    """Later sessions do not turn a pass or a fail around."""
+    rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.5)
+    early = canary_gate(scores(sessions), rules=rules).decision
+    assert early in {"wait", canary_gate(scores(sessions + more), rules=rules).decision}
+
+
+def test_evidence_after_the_canary_gave_up_comes_too_late():
+    """Thirty sessions without a decision stay a refusal, whatever the next hundred say."""
+    rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.3)
+    undecided = [(arm, score) for score in (0.0, 1.0) for arm in ("control", "candidate")] * 15
+    mixed = [(arm, score if arm == "control" else 1 - score) for arm, score in undecided]
+    better = [("control", 0.0), ("candidate", 1.0)] * 100
+    assert canary_gate(scores(mixed), rules=rules).decision == "fail"
+    report = canary_gate(scores(mixed + better), rules=rules)
+    assert (report.decision, report.statistics["candidate_sessions"]) == ("fail", 30)
+
+
+def test_few_sessions_of_one_arm_never_pass():
+    """The least number holds for each arm by itself."""
+    rules = GateConfig(min_sessions=20, margin=0.5)
+    uneven = [("control", 0.0)] * 200 + [("control", 0.0), ("candidate", 1.0)] * 12
+    assert canary_gate(scores(uneven), rules=rules).decision == "wait"
