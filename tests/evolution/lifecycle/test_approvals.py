@@ -85,6 +85,14 @@ def test_new_words_wait_for_a_judge_or_a_person(make_manager, propose, ada):
     assert manager.submit(grounded).awaits == ()
 
 
+def test_a_persons_word_does_not_stand_for_a_judges(waiting, ada):
+    """With the approval alone the proposal goes on waiting for the judge."""
+    manager, proposal = waiting()
+    manager.submit(proposal)
+    record = manager.approve(proposal.proposal_id, person=ada, reason="fine")
+    assert (record.state, record.awaits) == ("proposed", ("judge",))
+
+
 def test_when_both_agree_it_is_validated(waiting, ada):
     """The last one who must agree brings the proposal on, in either order."""
     manager, proposal = waiting(change_judge=Judge())
