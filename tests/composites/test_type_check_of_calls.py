@@ -158,7 +158,7 @@ def problems_of(head: str, body: str) -> list[tuple[str, str]]:
         ("s)", "return [r['b'] for r in [closed(n=1)]]", "argument_type", "'b'] for"),
         ("s)", "return CLOSED_(n=1)['b']", "argument_type", "'b']"),
         ("s)", "x = {'a': s}\nreturn anything(x['b'])", "argument_type", "'b'])"),
-        ("s)", "return place({'region': 'a', 'amount': 1, 'b': s})", "argument_type", "{'region'"),
+        ("s)", "return strict({'a': s, 'b': 1})", "argument_type", "{'a': s"),
         ("s)", "return pair(['a', s])", "argument_type", "['a', s])"),
         ("s)", "a, b = 1, 'x'\nreturn number(b) + a", "argument_type", "b) + a"),
         ("s)", "for k, r in enumerate(rows()):\n    place(k)\nreturn s", "argument_type", "k)"),
