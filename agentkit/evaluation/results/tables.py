@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import FailureLabel
 from agentkit.evaluation.results.comparison import Comparison, GroupComparison
 from agentkit.evaluation.results.counting import FEWEST_DRAWN
@@ -217,11 +216,6 @@ def used_labels(report: EvaluationReport) -> tuple[FailureLabel, ...]:
     return tuple(label for label in LABELS if label in found)
 
 
-def failing(labels: Mapping[FailureLabel, int]) -> int:
-    """How many of the labels hold something against the agent."""
-    return sum(count for label, count in labels.items() if label not in NOT_FAILURES)
-
-
 def label_category_table(report: EvaluationReport) -> Table:
     """How often each label is the dominant one of a turn, by category."""
     labels = used_labels(report)
@@ -240,18 +234,19 @@ def label_category_table(report: EvaluationReport) -> Table:
 def finding_table(report: EvaluationReport) -> Table:
     """How often the verdicts' evidence is of each kind."""
     headings = ("finding", "times>", "share>")
-    return _table("What the verdicts found", headings, _counted(report.total.findings))
+    return _table("What the verdicts found", headings, _counted(report.total.findings.items()))
 
 
 def stop_table(report: EvaluationReport) -> Table:
     """Why episodes ended."""
     headings = ("reason", "episodes>", "share>")
-    return _table("Why episodes ended", headings, _counted(report.total.stop_reasons))
+    return _table("Why episodes ended", headings, _counted(report.total.stop_reasons.items()))
 
 
-def _counted(counts: Mapping[str, int] | Mapping[FailureLabel, int]) -> Iterator[tuple[str, ...]]:
-    of = sum(counts.values())
-    yield from ((label_name(name), whole(n), share(n, of)) for name, n in counts.items())
+def _counted(counts: Iterable[tuple[str, int]]) -> Iterator[tuple[str, ...]]:
+    pairs = list(counts)
+    of = sum(n for _, n in pairs)
+    yield from ((label_name(name), whole(n), share(n, of)) for name, n in pairs)
 
 
 def tool_table(report: EvaluationReport) -> Table:
@@ -310,11 +305,14 @@ def parameter_table(report: EvaluationReport) -> Table:
 
 def confusion_table(report: EvaluationReport) -> Table:
     """Tools that were called in place of others, in addition, or not at all."""
-    pairs = report.confusions[:WORST]
-    names = (
-        [shown(name, _LONGEST) or "(no call)" for name in (o.expected, o.called)] for o in pairs
+    rows = (
+        (
+            shown(one.expected, _LONGEST) or "(no call)",
+            shown(one.called, _LONGEST) or "(no call)",
+            whole(one.count),
+        )
+        for one in report.confusions[:WORST]
     )
-    rows = ((*both, whole(one.count)) for both, one in zip(names, pairs, strict=True))
     headings = ("expected", "called", "count>")
     note = _rest(len(report.confusions), "pairs").strip()
     return _table("Expected and called tools", headings, rows, note)
@@ -488,7 +486,9 @@ def setting_table(comparison: Comparison) -> Table:
         (shown(one.name, _NAME), one.a or "(not set)", one.b or "(not set)")
         for one in comparison.differences
     )
-    return _table("What differs", ("setting", *_runs(comparison)), rows)
+    a, b = _runs(comparison)
+    headings: tuple[tuple[str, Align], ...] = (("setting", "left"), (a, "left"), (b, "left"))
+    return Table(title="What differs", columns=headings, rows=tuple(rows))
 
 
 def task_table(comparison: Comparison) -> Table:
