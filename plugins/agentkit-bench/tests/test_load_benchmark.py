@@ -1,4 +1,4 @@
-"""One door to all benchmarks."""
+"""Benchmarks by name, rows that are broken, and gold that passes gold."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from agentkit.episodes import Episode, Turn
 from agentkit.errors import FetchError, UsageError
 from agentkit.evaluation import load_benchmark
-from agentkit_bench import BENCHMARKS, fetch_humaneval
+from agentkit.evaluation.verifiers.making import Scene, verifier_for
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit_bench import BENCHMARKS, fetch_humaneval, humaneval_benchmark
+from agentkit_bench.nestful import load_nestful
 
 SAMPLES = Path(__file__).parent
 
@@ -74,3 +78,98 @@ def test_humaneval_is_fetched_once(tmp_path, monkeypatch):
     }
     (folder / "HumanEval.jsonl.gz").write_bytes(gzip.compress(json.dumps(record).encode()))
     assert [task.task_id for task in load_benchmark("humaneval").tasks] == ["HumanEval/0"]
+
+
+HISTORY = [{"role": "tool", "call_id": "x", "text": "4"}]
+ADD = {"name": "add", "arguments": {"a": 1}}
+CYRILLIC = "\u0430dd"
+
+
+EACH = 10
+
+
+def rows(folder):
+    """The rows of a file of problems, by id."""
+    with gzip.open(folder / "problems.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return {row["id"]: row for row in map(json.loads, lines)}
+
+
+def said(text):
+    """An episode that ends in words."""
+    return Episode(episode_id="gold", request="", output=text)
+
+
+def called(calls, answer=None):
+    """An episode with one call a turn, each answered where ``answer`` is given."""
+    turns = []
+    for at, call in enumerate(calls):
+        made = ToolCall(call_id=str(at), name=call.name, arguments=call.arguments)
+        results = ()
+        if answer is not None:
+            value = answer(made)
+            results = (ToolResult(call_id=str(at), name=call.name, status="ok", value=value),)
+        turns.append(Turn(message=AssistantMessage(tool_calls=(made,)), results=results))
+    return Episode(episode_id="gold", request="", turns=tuple(turns), output="Done.")
+
+
+def scenes_of(benchmark):
+    """What there is to judge a task with: the tools that it offers."""
+    tools = {definition.name: definition for definition in benchmark.definitions}
+    return lambda task: Scene(definitions=tuple(tools[name] for name in task.offered))
+
+
+async def failed(tasks, episode_of, scene_of=lambda _: Scene()):
+    """Ids of the tasks whose gold answer does not pass."""
+    found = []
+    for task in tasks:
+        (expected,) = task.expects
+        verdict = await verifier_for(expected, scene_of(task)).verify(episode_of(task))
+        found += [] if verdict.passed else [(task.task_id, verdict)]
+    return found
+
+
+@pytest.mark.corpora
+async def test_solutions_of_gsm8k(corpus, word_problems, every):
+    """Solutions of the test split end in the number that is expected."""
+    solutions = rows(corpus("gsm8k"))
+    test = [task for task in word_problems.tasks if task.category == "test"]
+    tasks = every(EACH, test)
+    assert len(tasks) in {132, 1319}
+    assert await failed(tasks, lambda task: said(solutions[task.task_id]["solution"])) == []
+
+
+@pytest.mark.corpora
+async def test_solutions_of_humaneval(corpus, every):
+    """Solutions, continuing their prompts, pass the tests."""
+    folder = corpus("humaneval")
+    solutions = rows(folder)
+    tasks = every(EACH, humaneval_benchmark(folder).tasks)
+    assert len(tasks) in {17, 164}
+    assert await failed(tasks, lambda task: said(solutions[task.task_id]["gold"])) == []
+
+
+@pytest.mark.corpora
+async def test_plans_of_nestful(planned, every):
+    """Gold sequences that are asked for flow as themselves."""
+    episodes = {task.task_id: called(task.expects[0].calls) for task in planned.tasks}
+    tasks = every(EACH, planned.tasks)
+    scenes = scenes_of(planned)
+    assert await failed(tasks, lambda task: episodes[task.task_id], scenes) == []
+
+
+@pytest.mark.corpora
+async def test_recorded_runs_of_nestful(corpus, executed, every):
+    """Recorded runs, replayed in their worlds with the values of the records, are right."""
+    questions = load_nestful(corpus("nestful")).questions
+    recorded = {one.trajectory.trajectory_id: one.trajectory for one in questions}
+
+    def run(task):
+        world = {tool.name: tool for tool in executed.environment(task).tools()}
+        trajectory = recorded[task.task_id]
+        calls = [
+            ToolCall(call_id="", name=step.tool, arguments=trajectory.arguments(at))
+            for at, step in enumerate(trajectory.steps)
+        ]
+        return called(calls, lambda call: world[call.name](**call.arguments))
+
+    assert await failed(every(EACH, executed.tasks), run, scenes_of(executed)) == []

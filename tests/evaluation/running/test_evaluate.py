@@ -12,7 +12,7 @@ import pytest
 from agentkit import Library, Tool, ToolDefinition, open_store
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
-from agentkit.evaluation import AllowedCalls, Benchmark, Rubric, Task, UserTurn
+from agentkit.evaluation import AllowedCalls, Benchmark, NoCall, Rubric, Task, UserTurn
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.messages import ToolCall, UserMessage
@@ -87,6 +87,19 @@ async def test_tools_go_by_the_names_of_the_benchmark(lamps, store):
     (episode,) = store.select()
     assert episode.calls[0].name == "lamp.set"
     assert episode.verdict.passed
+
+
+async def test_tools_of_one_upstream_name_keep_those_of_the_catalogue(lamps, store):
+    """Two tools that the benchmark calls alike can not both be offered by that name."""
+    lamp = lamps.definitions[0]
+    origin = replace(lamp.origin, original_name="lamp.set")
+    both = tuple(replace(lamp, name=name, origin=origin) for name in ("lamp.set", "lamp.set__2"))
+    task = replace(lamps.tasks[0], offered=("lamp.set", "lamp.set__2"), expects=(NoCall(),))
+    model = FunctionModel(lambda request: ", ".join(tool.name for tool in request.tools))
+    benchmark = Benchmark(name="b", tasks=(task,), definitions=both)
+    await evaluate(benchmark, model=model, store=store, run="r")
+    (episode,) = store.select()
+    assert episode.output == "lamp.set, lamp.set__2"
 
 
 async def test_tools_can_be_retrieved(lamps, good, store):
@@ -271,3 +284,11 @@ async def test_no_task_is_refused(lamps, good, store):
     """An empty benchmark is a mistake and says so."""
     with pytest.raises(UsageError, match="no tasks"):
         await evaluate(replace(lamps, tasks=()), model=good, store=store, run="r")
+
+
+async def test_a_spent_time_budget_leaves_attempts_for_another_start(lamps, good, store):
+    """No attempt begins after the budget; the same run goes on with those that are left."""
+    first = await evaluate(lamps, model=good, store=store, run="r", seconds=0.0)
+    assert (first.finished, first.unfinished, first.left) == (0, 0, 4)
+    again = await evaluate(lamps, model=good, store=store, run="r", seconds=600.0)
+    assert (again.finished, again.left) == (4, 0)
