@@ -129,7 +129,7 @@ class ChatCompletions:
         claim = work.session_id or work.episode_id
         if claim in self._busy:
             return _conversation_busy() if work.session_id else already_answered()
-        parent = below_caller(exchange.headers) if self._agent.is_traced else nullcontext()
+        parent = below_caller(exchange.headers) if self._agent.tracing else nullcontext()
         with self._claimed(claim), parent:
             return await self._deliver(asked, work, exchange)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, tool
+from agentkit.agent import SelectionPolicy
 from agentkit.episodes import Evidence, Verdict
 from agentkit.errors import (
     ModelConnectionError,
@@ -331,7 +332,13 @@ async def test_runs_that_did_not_offer_the_tool_are_skipped(store, tried, rains,
 
     model = FunctionModel(lambda _: "done")
     shadow = runner(store)
-    agent = Agent(model, store=store, observers=[shadow], retriever=OnlyTides(), search_tool=False)
+    agent = Agent(
+        model,
+        store=store,
+        observers=[shadow],
+        retriever=OnlyTides(),
+        selection=SelectionPolicy(search_tool=False),
+    )
 
     await agent.run("Tides?")
     await shadow.drain()

@@ -17,7 +17,7 @@ _logger = logging.getLogger(__name__)
 def for_client(result: ToolResult) -> ToolResult:
     """A result as somebody outside may read it: of an exception only its class.
 
-    The model of an agent reads what a tool says about its arguments (``agentkit.agent.failures``);
+    The model of an agent reads what a tool says about its arguments (``agentkit.agent.checks``);
     a client is somebody else's. What it does not read is in the log and in the episode, under
     the id that it is given.
     """

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.executor import ExecutionPolicy
+from agentkit.agent.executor import Execution
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approver
@@ -30,7 +30,7 @@ class CallRunner:
     """
 
     queue: EpisodeQueue
-    execution: ExecutionPolicy
+    execution: Execution
     _running: int = field(init=False, default=0)
     _quiet: asyncio.Event | None = field(init=False, default=None)
 
