@@ -61,7 +61,8 @@ from agentkit.evaluation.settings import (
 )
 from agentkit.evaluation.task import Benchmark, stratified
 from agentkit.library import Library, Store
-from agentkit.library.code_binding import bind_code, by_name, pinned
+from agentkit.library.code_binding import by_name, pinned
+from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 from agentkit.tools.tool import Tool

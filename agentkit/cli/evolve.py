@@ -41,16 +41,16 @@ from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
 from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, ignore
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.evolver_lock import evolving
-from agentkit.evolution.learning import LearningRules
+from agentkit.evolution.learning import LearningConfig
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.mining import MiningRules
+from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposer import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
-from agentkit.evolution.round import Compare, Round, evolve
+from agentkit.evolution.round import Compare, EvolutionReport, evolve
 from agentkit.library import EpisodeFilter, Library, LibraryChange, Store
-from agentkit.library.code_binding import bind_code
+from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
@@ -248,7 +248,7 @@ class RoundOptions:
     held_out: HeldOutOptions
     quiet: bool = False
 
-    def round(self, store: Store, store_url: str) -> Round:
+    def round(self, store: Store, store_url: str) -> EvolutionReport:
         """Make one round.
 
         Raises:
@@ -268,8 +268,8 @@ class RoundOptions:
                     compare=compare,
                     rules=current_project().rules,
                     tools=self.tools,
-                    mining=MiningRules() if "mine" in self.steps else None,
-                    learning=LearningRules() if "learn" in self.steps else None,
+                    mining=MiningConfig() if "mine" in self.steps else None,
+                    learning=LearningConfig() if "learn" in self.steps else None,
                 )
             )
 

@@ -16,13 +16,13 @@ from agentkit.evolution.gate_statistics import Elond
 from agentkit.evolution.gates import (
     Arm,
     ArmScore,
+    GateConfig,
     GateReport,
-    GateRules,
     PairedScore,
     PairedSelection,
-    bystander_gate,
     canary_gate,
     cost_gate,
+    regression_gate,
     shadow_gate,
 )
 from agentkit.evolution.ledger import Ledger
@@ -243,7 +243,7 @@ class EpisodeGates:
     """
 
     episodes: EpisodeStore
-    rules: GateRules = field(default_factory=GateRules)
+    rules: GateConfig = field(default_factory=GateConfig)
 
     def __call__(self, record: ProposalRecord, ledger: Ledger) -> Sequence[GateReport]:
         """What the gates say at the stage where a proposal is.
@@ -266,7 +266,7 @@ class EpisodeGates:
         selections = shadow_selections(both, name)
         vetoes = (
             cost_gate(shadow_tokens(both, name), measure="tokens", rules=self.rules),
-            bystander_gate(selections, tool=record.tool_name, rules=self.rules),
+            regression_gate(selections, tool=record.tool_name, rules=self.rules),
         )
         return (gain, *(veto for veto in vetoes if veto.decision != "wait"))
 

@@ -368,7 +368,7 @@ class Failed:
     path: tuple[str, ...] = ()
 
 
-Trial: TypeAlias = Ran | Failed
+RunResult: TypeAlias = Ran | Failed
 
 
 class DryRun:
@@ -433,7 +433,7 @@ class DryRun:
             advice += "or use InsertPolicy(run_undeclared=True) (--run-undeclared)"
         return "no_stub", advice
 
-    async def run(self, tool: Tool, arguments: JsonObject) -> Trial:
+    async def run(self, tool: Tool, arguments: JsonObject) -> RunResult:
         """Call a prepared tool, its own contract checked as well.
 
         Raises:
@@ -492,7 +492,7 @@ async def _run_composite(composite: Composite, arguments: JsonObject) -> Any:
     return encode_result(value)[0]
 
 
-async def _run_primitive(tool: Tool, arguments: JsonObject) -> Trial:
+async def _run_primitive(tool: Tool, arguments: JsonObject) -> RunResult:
     violation = check_pre(tool.definition, arguments)
     if violation is None:
         value = tool(**tool.convert(arguments))
@@ -628,10 +628,7 @@ def explained(
     call = call_text(name, arguments)
     code, advice = _meaning(definition, failed, trial)
     witness = Witness(
-        tool=failed.tool,
-        arguments=failed.arguments,
-        condition=failed.condition,
-        path=failed.path,
+        tool=failed.tool, arguments=failed.arguments, condition=failed.condition, path=failed.path
     )
     return refuse(code, name, f"{call}: {_cut(failed.message)}", advice, witness=witness)
 

@@ -19,17 +19,16 @@ from agentkit.evolution.feedback import is_by_user
 from agentkit.evolution.gate_statistics import Elond
 from agentkit.evolution.gates import (
     OFFLINE,
+    GateConfig,
     GateReport,
-    GateRules,
     PairedScore,
     offline_gate,
     with_uses,
 )
-from agentkit.evolution.learning import LearningRules, LearnReport
-from agentkit.evolution.lifecycle import Advance
+from agentkit.evolution.learning import LearningConfig, LearnReport
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mined import submit_mined
-from agentkit.evolution.mining import MiningRules
+from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposalState, UnreadableProposal
 from agentkit.evolution.proposer import (
     Observations,
@@ -39,7 +38,7 @@ from agentkit.evolution.proposer import (
     Suggestion,
 )
 from agentkit.evolution.proposers.observed import ObservedCall, refused_by_rules
-from agentkit.evolution.serving import overlaid
+from agentkit.evolution.serving import with_overrides
 from agentkit.evolution.usage import has_passed
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
@@ -47,7 +46,7 @@ from agentkit.tools.definition import ToolDefinition
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Considered:
+class ProposalOutcome:
     """One proposal, and how far this round brought it.
 
     Attributes:
@@ -147,7 +146,7 @@ class LookedAt:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Round:
+class EvolutionReport:
     """What came of one round.
 
     Attributes:
@@ -163,7 +162,7 @@ class Round:
     before: int
     after: int
     looked_at: LookedAt = field(default_factory=LookedAt)
-    considered: tuple[Considered, ...] = ()
+    considered: tuple[ProposalOutcome, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
     learned: LearnReport | None = None
     silent: tuple[Silent, ...] = ()
@@ -174,12 +173,12 @@ class Round:
         return self.looked_at.episodes
 
     @property
-    def promoted(self) -> tuple[Considered, ...]:
+    def promoted(self) -> tuple[ProposalOutcome, ...]:
         """Those that became active."""
         return tuple(one for one in self.considered if one.record.state == "active")
 
     @property
-    def waiting(self) -> tuple[Considered, ...]:
+    def waiting(self) -> tuple[ProposalOutcome, ...]:
         """Those that are not decided yet."""
         return tuple(one for one in self.considered if one.record.is_open)
 
@@ -241,11 +240,11 @@ async def evolve(
     *,
     episodes: Iterable[Episode],
     compare: Compare | None = None,
-    rules: GateRules = GateRules(),  # noqa: B008 - frozen
+    rules: GateConfig = GateConfig(),  # noqa: B008 - frozen
     tools: Sequence[str] = (),
-    mining: MiningRules | None = None,
-    learning: LearningRules | None = None,
-) -> Round:
+    mining: MiningConfig | None = None,
+    learning: LearningConfig | None = None,
+) -> EvolutionReport:
     """Make one round.
 
     Proposals are looked at one after another, each against the library as it is by then: when one
@@ -302,7 +301,7 @@ async def evolve(
     decided = {name for name, one in known.items() if not one.is_open}
     moved = [one for name, one in now.items() if name not in decided]
     considered = [await _considered(manager, one, known, compare, rules) for one in moved]
-    return Round(
+    return EvolutionReport(
         before=before.version,
         after=manager.refresh().version,
         looked_at=_looked_at(seen, profile),
@@ -457,8 +456,8 @@ async def _considered(
     record: ProposalRecord,
     known: Mapping[str, ProposalRecord],
     compare: Compare | None,
-    rules: GateRules,
-) -> Considered:
+    rules: GateConfig,
+) -> ProposalOutcome:
     """Bring a proposal on by a stage, a new one or one that waited."""
     before = known.get(record.proposal_id)
     report, why = None, record.last_word
@@ -466,9 +465,9 @@ async def _considered(
         report = await _compared(manager, record, compare, rules)
         manager.assess(record.proposal_id, [report])
     if record.is_open:
-        advanced: Sequence[Advance] = await manager.advance_async(record.proposal_id)
+        advanced = await manager.advance_async(record.proposal_id)
         why = advanced[0].why
-    return Considered(
+    return ProposalOutcome(
         record=manager.ledger.proposals[record.proposal_id],
         report=report,
         why=why,
@@ -478,7 +477,7 @@ async def _considered(
 
 
 async def _compared(
-    manager: ToolManager, record: ProposalRecord, compare: Compare, rules: GateRules
+    manager: ToolManager, record: ProposalRecord, compare: Compare, rules: GateConfig
 ) -> GateReport:
     control = manager.library
     candidate = record.candidate
@@ -488,7 +487,7 @@ async def _compared(
     reason = _refused_gold(record, control, candidate, compare)
     if reason:
         return GateReport(gate=OFFLINE, decision="fail", reason=reason)
-    changed = overlaid(control, {record.tool_name: candidate})
+    changed = with_overrides(control, {record.tool_name: candidate})
     pairs = await compare(record.tool_name, control, changed)
     place = manager.ledger.place_of(record.proposal_id)
     elond = Elond(opened=place.number - 1, promoted=place.discoveries)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from agentkit.episodes import Episode
-from agentkit.errors import StaleChainError, StoreError, StoreLookupError, UsageError
+from agentkit.errors import (
+    StaleChainError,
+    StaleVersionError,
+    StoreError,
+    StoreLookupError,
+    UsageError,
+)
 from agentkit.library.events import LibraryEvent, check_types
 from agentkit.library.store import EpisodeFilter, LibraryChange
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
+
+T = TypeVar("T")
 
 
 def check_change(change: LibraryChange) -> None:
@@ -95,6 +104,35 @@ def matches(episode: Episode, matching: EpisodeFilter) -> bool:
         return False
     called = (call.name for call in episode.calls)
     return matching.tool_name is None or matching.tool_name in called
+
+
+def commit_with_retry(
+    attempt: Callable[[], T],
+    *,
+    attempts: int = 100,
+    reload: Callable[[], object] | None = None,
+) -> T:
+    """Read, decide and commit, again whenever another writer committed first.
+
+    Args:
+        attempt: Reads the newest library, decides on it, and commits.
+        attempts: How often at most.
+        reload: Called between two attempts, for whoever keeps what they read.
+
+    Raises:
+        StaleVersionError: Other writers committed first every time.
+
+    Example:
+        >>> commit_with_retry(lambda: 7)
+        7
+    """
+    for _ in range(attempts - 1):
+        try:
+            return attempt()
+        except StaleVersionError:
+            if reload is not None:
+                reload()
+    return attempt()
 
 
 def no_such_version(version: int, known: Sequence[int]) -> StoreLookupError:

@@ -21,7 +21,7 @@ from agentkit.tools.definition import ToolDefinition
 T = TypeVar("T")
 
 
-class Told(Protocol):
+class ProgressCallback(Protocol):
     """Hears how much of a step is done."""
 
     def __call__(self, done: float, total: float, /) -> None:
@@ -29,11 +29,11 @@ class Told(Protocol):
         ...
 
 
-Progress: TypeAlias = Callable[[str], Told]
+Progress: TypeAlias = Callable[[str], ProgressCallback]
 """Given the title of a step, returns what hears how much of it is done."""
 
 
-def silent(_title: str) -> Told:
+def silent(_title: str) -> ProgressCallback:
     """Tells nobody of a step."""
     return _tell_nobody
 
@@ -42,7 +42,7 @@ def _tell_nobody(_done: float, _total: float) -> None:
     """Drop what was told."""
 
 
-def counted(items: Iterable[T], told: Told, *, total: int) -> Iterator[T]:
+def counted(items: Iterable[T], told: ProgressCallback, *, total: int) -> Iterator[T]:
     """The same items; each is told of. Where their number is not known (0), none is."""
     for number, item in enumerate(items, start=1):
         yield item

@@ -102,131 +102,16 @@ class ReplicaStatus:
         return f"{told} {self.staleness_seconds:.0f} s ago"
 
 
-class Source:
-    """A store that was given open, or the URL of one that is opened when it can be reached.
-
-    Args:
-        store: The store or its URL.
-    """
-
-    def __init__(self, store: Store | str) -> None:
-        self._given = store
-        self._lock = threading.Lock()
-        self._store = None if isinstance(store, str) else store
-        self._closed = False
-
-    def get(self) -> Store:
-        """The store, open.
-
-        Raises:
-            StoreUnavailableError: It can not be reached now.
-            StoreError: The replica is closed.
-            AgentKitError: As ``open_store`` says.
-        """
-        store = self._store
-        if store is not None:
-            return store
-        with self._lock:
-            self.check_open()
-            if self._store is None:
-                self._store = open_store(str(self._given))
-            return self._store
-
-    def check_open(self) -> None:
-        """Say so where the replica is closed.
-
-        Raises:
-            StoreError: It is.
-        """
-        if self._closed:
-            raise StoreError("this replica is closed; make a new one")
-
-    def in_fork(self) -> Source:
-        """The source for a process that was forked: a connection is not carried across.
-
-        A store that was given open stays the one that it is, and says itself if it can not go on;
-        so does one in memory, of which the fork has a copy.
-        """
-        return Source(self._store if isinstance(self._store, MemoryStore) else self._given)
-
-    def close(self) -> None:
-        """Close the store, if it is open."""
-        with self._lock:
-            self._closed = True
-            if self._store is not None:
-                self._store.close()
-
-
 TakeUp: TypeAlias = Callable[[Library], None]
+Clock: TypeAlias = Callable[[], float]
 
+logger = logging.getLogger(__name__)
 
-class Followers:
-    """Hands snapshots to those who follow, to each of them in ascending order.
+LONGEST_PAUSE_SECONDS = 10.0
+"""Most time between two looks for a store that is away, unless ``refresh_seconds`` is longer."""
 
-    A method is not kept alive by being here: a follower that nobody uses any more drops out.
-    """
-
-    def __init__(self) -> None:
-        self._all: list[_Follower] = []
-
-    def add(self, take_up: TakeUp, library: Library) -> None:
-        """Hand ``take_up`` a snapshot now, and the later ones when they come."""
-        held = weakref.WeakMethod(take_up) if ismethod(take_up) else lambda: take_up
-        follower = _Follower(held)
-        self._all.append(follower)  # first: one that comes meanwhile is not missed
-        follower.take_up(library)
-
-    def take_up(self, library: Library) -> None:
-        """Hand a snapshot to all that have none as new.
-
-        Raises:
-            Exception: What the first one raised that could not take it up. All were asked, and
-                those that failed are asked again the next time.
-        """
-        failed: list[Exception] = []
-        for follower in tuple(self._all):
-            try:
-                if not follower.take_up(library):
-                    self._all.remove(follower)
-            except Exception as error:  # noqa: BLE001 - raised below
-                failed.append(error)
-        if failed:
-            raise failed[0]
-
-    def in_fork(self) -> Followers:
-        """The same for a process that was forked, with locks of its own."""
-        followers = Followers()
-        followers._all = [follower.in_fork() for follower in self._all]
-        return followers
-
-
-class _Follower:
-    """One who follows.
-
-    Args:
-        take_up: Gives what is called with a snapshot; None when nobody is there any more.
-        version: Of the last snapshot that was handed on.
-    """
-
-    def __init__(self, take_up: Callable[[], TakeUp | None], version: int = -1) -> None:
-        self._take_up = take_up
-        self._version = version
-        self._lock = threading.Lock()
-
-    def take_up(self, library: Library) -> bool:
-        """Hand on a snapshot if it is newer; False when nobody is there any more."""
-        take_up = self._take_up()
-        if take_up is None:
-            return False
-        with self._lock:
-            if library.version > self._version:
-                take_up(library)
-                self._version = library.version
-        return True
-
-    def in_fork(self) -> _Follower:
-        """The same with a lock of its own."""
-        return _Follower(self._take_up, self._version)
+_LONGEST_WAIT_SECONDS = 0.25
+"""How long a wait for a hint may keep the thread from ending."""
 
 
 FORMAT_VERSION = 1
@@ -313,11 +198,6 @@ def _check_format(record: Any, path: Path) -> None:
         )
 
 
-logger = logging.getLogger(__name__)
-
-Clock: TypeAlias = Callable[[], float]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
     """What is known. Another one takes its place in one step, so that nobody sees half of it.
@@ -346,37 +226,135 @@ class Known:
     refreshes: int = 0
 
 
-class Following:
-    """Follows a store from one process. Any thread may look; looks take turns, reading does not.
+class _Subscriber:
+    """One who is handed each newer snapshot, in ascending order.
 
     Args:
-        source: The store.
+        take_up: Gives what is called with a snapshot; None when nobody is there any more.
+        version: Of the last snapshot that was handed on.
+    """
+
+    def __init__(self, take_up: Callable[[], TakeUp | None], version: int = -1) -> None:
+        self.get = take_up
+        self.version = version
+        self._lock = threading.Lock()
+
+    def hand(self, library: Library) -> bool:
+        """Hand on a snapshot if it is newer; False when nobody is there any more."""
+        take_up = self.get()
+        if take_up is None:
+            return False
+        with self._lock:
+            if library.version > self.version:
+                take_up(library)
+                self.version = library.version
+        return True
+
+
+class StoreFollower:
+    """Follows a store from one process, in a thread; any thread may look too.
+
+    Looks take turns, reading what is known does not wait. The thread looks every
+    ``refresh_seconds``, and at once when the store gives a hint.
+
+    Args:
+        store: The store, or its URL, which is opened when it can be reached.
         older: Holds the snapshots of older versions.
         kept_copy: Where the newest library is kept beyond this process; None for nowhere.
         clock: Seconds of a clock that never goes backwards.
+        refresh_seconds: Time between two looks.
+        hints: Whether to listen to the store.
     """
 
     def __init__(
         self,
-        source: Source,
+        store: Store | str,
         *,
         older: RecentVersions,
         kept_copy: Path | None,
         clock: Clock,
+        refresh_seconds: float,
+        hints: bool,
     ) -> None:
         self.process = os.getpid()
-        self.source = source
         self.known = Known(library=Library(), at=-math.inf)
         self.older = older
         self.last_event: int | None = None
         """The last event that is known of; None while nobody has asked for events."""
-        self.followers = Followers()
+        self.hints_heard = 0
+        self._given = store
+        self._opening = threading.Lock()
+        self._store = None if isinstance(store, str) else store
+        self._closed = False
+        self._subscribers: list[_Subscriber] = []
         self._kept_copy = kept_copy
         self._clock = clock
         self._looking = threading.Lock()
         self._loaded: Library | None = None
         self._asks_versions = False
         self._copied: Library | None = None
+        self._refresh_seconds = refresh_seconds
+        self._hints = hints
+        self._watch: Watch | None = None
+        self._is_deaf = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agentkit-replica", daemon=True)
+
+    def in_fork(self) -> StoreFollower:
+        """The same for this process, which was forked: with a thread and locks of its own.
+
+        A connection is not carried across. A store that was given open stays the one that it is,
+        and says itself if it can not go on; so does one in memory, of which the fork has a copy.
+        """
+        follower = StoreFollower(
+            self._store if isinstance(self._store, MemoryStore) else self._given,
+            older=self.older,
+            kept_copy=self._kept_copy,
+            clock=self._clock,
+            refresh_seconds=self._refresh_seconds,
+            hints=self._hints,
+        )
+        follower.known = self.known
+        follower.last_event = self.last_event
+        follower._subscribers = [_Subscriber(one.get, one.version) for one in self._subscribers]
+        return follower
+
+    # The store.
+
+    def store(self) -> Store:
+        """The store, open.
+
+        Raises:
+            StoreUnavailableError: It can not be reached now.
+            StoreError: The replica is closed.
+            AgentKitError: As ``open_store`` says.
+        """
+        store = self._store
+        if store is not None:
+            return store
+        with self._opening:
+            self.check_open()
+            if self._store is None:
+                self._store = open_store(str(self._given))
+            return self._store
+
+    def check_open(self) -> None:
+        """Say so where the replica is closed.
+
+        Raises:
+            StoreError: It is.
+        """
+        if self._closed:
+            raise StoreError("this replica is closed; make a new one")
+
+    def close(self) -> None:
+        """Close the store, if it is open."""
+        with self._opening:
+            self._closed = True
+            if self._store is not None:
+                self._store.close()
+
+    # Looking.
 
     def begin(self) -> None:
         """Look for the first time, or begin with the kept copy where the store is away.
@@ -394,19 +372,6 @@ class Following:
         _tell(before, self.known, seconds=0.0)
         self._keep_copy()
 
-    def in_fork(self) -> Following:
-        """The same for this process, which was forked: with locks and a store of its own."""
-        following = Following(
-            self.source.in_fork(),
-            older=self.older,
-            kept_copy=self._kept_copy,
-            clock=self._clock,
-        )
-        following.known = self.known
-        following.last_event = self.last_event
-        following.followers = self.followers.in_fork()
-        return following
-
     def look(self) -> Exception | None:
         """Look at the store now, and take up what is new.
 
@@ -415,7 +380,10 @@ class Following:
         """
         with self._looking:
             before, began = self.known, self._clock()
-            error = self._looked()
+            # A pin comes by events, and reaches us whatever the library is.
+            error = _failure_of(self._look_for_events)
+            if error is None or _answered(error):
+                error = _failure_of(self._look_for_library) or error
             after = _after(self.known, error, began)
             _tell(before, after, seconds=began - before.at)
             self.known = after
@@ -427,16 +395,16 @@ class Following:
         end = events[-1].sequence if events else after
         self.last_event = max(self.last_event or 0, end)
 
-    def _looked(self) -> Exception | None:
-        """What a look failed of. A pin comes by events and reaches us whatever the library is."""
-        error = _failure_of(self._look_for_events)
-        if error is None or _answered(error):
-            error = _failure_of(self._look_for_library) or error
-        return error
+    def subscribe(self, take_up: TakeUp) -> None:
+        """Hand on the snapshot that is there and each later one. A method is not kept alive."""
+        held = weakref.WeakMethod(take_up) if ismethod(take_up) else lambda: take_up
+        subscriber = _Subscriber(held)
+        self._subscribers.append(subscriber)  # first: one that comes meanwhile is not missed
+        subscriber.hand(self.known.library)
 
     def _look_for_events(self) -> None:
         if self.last_event is not None:
-            events = self.source.get().events(after=self.last_event)
+            events = self.store().events(after=self.last_event)
             self.saw_events(events, after=self.last_event)
 
     def _look_for_library(self) -> None:
@@ -451,11 +419,23 @@ class Following:
             ready = newest.continuing(known).caught_up()
             self.older.put(known)
             self.known = replace(self.known, library=ready, refreshes=self.known.refreshes + 1)
-        self.followers.take_up(self.known.library)
+        self._hand_on(self.known.library)
+
+    def _hand_on(self, library: Library) -> None:
+        """Hand a snapshot to all; those that failed are asked again the next time."""
+        failed: list[Exception] = []
+        for subscriber in tuple(self._subscribers):
+            try:
+                if not subscriber.hand(library):
+                    self._subscribers.remove(subscriber)
+            except Exception as error:  # noqa: BLE001 - raised below
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
     def _newest(self) -> Library:
         """The newest snapshot, by the question that costs the store less."""
-        store, known = self.source.get(), self.known.library
+        store, known = self.store(), self.known.library
         if isinstance(store, Confirming):
             return store.refresh()
         if self._asks_versions and max(store.versions(), default=0) == known.version:
@@ -469,7 +449,7 @@ class Following:
 
     def _read_copy(self) -> Library | None:
         copy = None if self._kept_copy is None else read_copy(self._kept_copy)
-        if copy is None and isinstance(store := self.source.get(), Confirming):
+        if copy is None and isinstance(store := self.store(), Confirming):
             return store.load()  # it keeps copies of its own
         return copy
 
@@ -487,6 +467,81 @@ class Following:
                 library.version,
                 self._kept_copy,
             )
+
+    # The thread.
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether hints of the store are heard now."""
+        return self._watch is not None and not self._is_deaf
+
+    def start(self) -> None:
+        """Begin, in a thread that does not keep the program from ending."""
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """End after what is being done; nobody waits for it."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """End, and wait for it. A store that hangs is not waited for longer than it may take."""
+        self._stopping.set()
+        watch = self._watch
+        if watch is not None:
+            watch.close()  # which ends a wait
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(8 * _LONGEST_WAIT_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            self._listen()
+            while not self._stopping.is_set():
+                self.look()
+                failed = self.known.failed_last
+                pause = pause_after(failed, refresh_seconds=self._refresh_seconds)
+                self.hints_heard += self._heard_within(pause)
+        finally:
+            if self._watch is not None:
+                self._watch.close()
+
+    def _heard_within(self, seconds: float) -> bool:
+        """Wait for the next look; True when a hint ended the wait."""
+        until = time.monotonic() + seconds
+        if self._watch is None or self._is_deaf or self.known.failed_last:
+            self._stopping.wait(seconds)
+            self._listen()
+            return False
+        while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
+            try:
+                if self._watch.wait(min(left, _LONGEST_WAIT_SECONDS)):
+                    return True
+            except Exception as error:  # noqa: BLE001 - whatever a driver raises, looks go on
+                if not self._stopping.is_set():  # else the wait was ended
+                    self._hear_nothing(error)
+                return False  # what was to be heard may be lost, so look at once
+        return False
+
+    def _listen(self) -> None:
+        """Begin to listen, or try to hear again; where that fails, looks find what is new."""
+        if not self._hints or self._stopping.is_set():
+            return
+        try:
+            if self._watch is None:
+                store = self.store()
+                self._watch = store.watch() if isinstance(store, Watchable) else None
+            self._is_deaf = False
+        except Exception as error:  # noqa: BLE001 - it is logged, and looks find what is new
+            self._hear_nothing(error)
+
+    def _hear_nothing(self, error: Exception) -> None:
+        if not self._is_deaf:
+            logger.info(
+                "no hint of the store is heard (%s: %s); it is looked at every %g s",
+                type(error).__name__,
+                error,
+                self._refresh_seconds,
+            )
+        self._is_deaf = True
 
 
 def _failure_of(step: Callable[[], None]) -> Exception | None:
@@ -546,110 +601,6 @@ def _tell(before: Known, now: Known, *, seconds: float) -> None:
     else:
         words = "the newest library can not be taken up; version %d is served on (%s)"
     logger.warning(words, version, now.error)
-
-
-LONGEST_PAUSE_SECONDS = 10.0
-"""Most time between two looks for a store that is away, unless ``refresh_seconds`` is longer."""
-
-_LONGEST_WAIT_SECONDS = 0.25
-"""How long a wait for a hint may keep the thread from ending."""
-
-
-class RefreshLoop:
-    """Looks at a store every ``refresh_seconds``, and at once when the store gives a hint.
-
-    Args:
-        following: Looks, and knows what came of it.
-        refresh_seconds: Time between two looks.
-        hints: Whether to listen to the store.
-    """
-
-    def __init__(self, following: Following, *, refresh_seconds: float, hints: bool) -> None:
-        self.hints_heard = 0
-        self._following = following
-        self._refresh_seconds = refresh_seconds
-        self._listens = hints
-        self._watch: Watch | None = None
-        self._is_deaf = False
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="agentkit-replica", daemon=True)
-
-    def in_fork(self, following: Following) -> RefreshLoop:
-        """The same for a process that was forked, not begun yet."""
-        return RefreshLoop(following, refresh_seconds=self._refresh_seconds, hints=self._listens)
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether hints of the store are heard now."""
-        return self._watch is not None and not self._is_deaf
-
-    def start(self) -> None:
-        """Begin, in a thread that does not keep the program from ending."""
-        self._thread.start()
-
-    def ask_to_stop(self) -> None:
-        """End after what is being done; nobody waits for it."""
-        self._stopping.set()
-
-    def stop(self) -> None:
-        """End, and wait for it. A store that hangs is not waited for longer than it may take."""
-        self._stopping.set()
-        watch = self._watch
-        if watch is not None:
-            watch.close()  # which ends a wait
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(8 * _LONGEST_WAIT_SECONDS)
-
-    def _run(self) -> None:
-        try:
-            self._listen()
-            while not self._stopping.is_set():
-                self._following.look()
-                failed = self._following.known.failed_last
-                pause = pause_after(failed, refresh_seconds=self._refresh_seconds)
-                self.hints_heard += self._heard_within(pause)
-        finally:
-            if self._watch is not None:
-                self._watch.close()
-
-    def _heard_within(self, seconds: float) -> bool:
-        """Wait for the next look; True when a hint ended the wait."""
-        until = time.monotonic() + seconds
-        if self._watch is None or self._is_deaf or self._following.known.failed_last:
-            self._stopping.wait(seconds)
-            self._listen()
-            return False
-        while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
-            try:
-                if self._watch.wait(min(left, _LONGEST_WAIT_SECONDS)):
-                    return True
-            except Exception as error:  # noqa: BLE001 - whatever a driver raises, looks go on
-                if not self._stopping.is_set():  # else the wait was ended
-                    self._hear_nothing(error)
-                return False  # what was to be heard may be lost, so look at once
-        return False
-
-    def _listen(self) -> None:
-        """Begin to listen, or try to hear again; where that fails, looks find what is new."""
-        if not self._listens or self._stopping.is_set():
-            return
-        try:
-            if self._watch is None:
-                store = self._following.source.get()
-                self._watch = store.watch() if isinstance(store, Watchable) else None
-            self._is_deaf = False
-        except Exception as error:  # noqa: BLE001 - it is logged, and looks find what is new
-            self._hear_nothing(error)
-
-    def _hear_nothing(self, error: Exception) -> None:
-        if not self._is_deaf:
-            logger.info(
-                "no hint of the store is heard (%s: %s); it is looked at every %g s",
-                type(error).__name__,
-                error,
-                self._refresh_seconds,
-            )
-        self._is_deaf = True
 
 
 def pause_after(failed: int, *, refresh_seconds: float) -> float:
@@ -724,19 +675,20 @@ class Replica:
         self.max_staleness_seconds = max_staleness_seconds
         self.when_stale = when_stale
         self._clock = clock
-        following = Following(
-            Source(store),
+        follower = StoreFollower(
+            store,
             older=RecentVersions(most=most_versions),
             kept_copy=None if kept_copy is None else Path(kept_copy),
             clock=clock,
+            refresh_seconds=refresh_seconds,
+            hints=hints,
         )
-        following.begin()
-        loop = RefreshLoop(following, refresh_seconds=refresh_seconds, hints=hints)
-        self._attached = {following.process: _Attached(following=following, loop=loop)}
-        self._begin(self._attached[following.process])
+        follower.begin()
+        self._followers = {follower.process: follower}
+        self._start(follower)
 
     def __repr__(self) -> str:
-        known = self._here.following.known
+        known = self._here.known
         return f"Replica({known.library!r}, {known.state})"
 
     def __enter__(self) -> Self:
@@ -757,13 +709,13 @@ class Replica:
         Raises:
             StoreUnavailableError: It was not reached yet.
         """
-        return self._here.following.source.get()
+        return self._here.store()
 
     @property
     def status(self) -> ReplicaStatus:
         """How it stands now. It costs no look at the store."""
         here = self._here
-        known, loop = here.following.known, here.loop
+        known = here.known
         staleness = self._since(known)
         bound = self.max_staleness_seconds
         is_too_stale = bound is not None and staleness > bound
@@ -777,19 +729,19 @@ class Replica:
             looks=known.looks,
             failed_looks=known.failed,
             refreshes=known.refreshes,
-            hints=loop.hints_heard,
-            is_listening=loop.is_listening,
+            hints=here.hints_heard,
+            is_listening=here.is_listening,
         )
 
     @property
     def staleness_seconds(self) -> float:
         """Time since the library, and the events if they are followed, were known to be all."""
-        return self._since(self._here.following.known)
+        return self._since(self._here.known)
 
     @property
     def last_event(self) -> int | None:
         """The last event that is known of; None while nobody has read events from here."""
-        return self._here.following.last_event
+        return self._here.last_event
 
     def check_staleness(self) -> None:
         """Refuse a run that is to begin, where that was asked for.
@@ -817,8 +769,8 @@ class Replica:
             take_up: Called in the thread that found the snapshot. A method is not kept alive. What
                 it raises counts as a failed look, and it is asked again at the next one.
         """
-        following = self._here.following
-        following.followers.add(take_up, following.known.library)
+        follower = self._here
+        follower.subscribe(take_up)
 
     def refresh(self) -> Library:
         """Look at the store now, and return what is the newest library.
@@ -826,11 +778,11 @@ class Replica:
         Raises:
             StoreError: The look failed; the last snapshot is served on.
         """
-        following = self._here.following
-        error = following.look()
+        follower = self._here
+        error = follower.look()
         if error is not None:
             raise error
-        return following.known.library
+        return follower.known.library
 
     def load(self, version: int | None = None) -> Library:
         """The newest snapshot that is known, without asking the store; or that of ``version``.
@@ -839,26 +791,26 @@ class Replica:
             StoreUnavailableError: That version is not held here, and the store is away.
             StoreError: There is no such version.
         """
-        following = self._here.following
-        newest = following.known.library
+        follower = self._here
+        newest = follower.known.library
         if version is None or version == newest.version:
-            following.source.check_open()
+            follower.check_open()
             return newest
-        held = following.older.get(version)
+        held = follower.older.get(version)
         if held is None:
-            held = _read(following, version)
-            following.older.put(held)
+            held = _read(follower, version)
+            follower.older.put(held)
         return held
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """Apply ``change`` to the store; it is seen here before this returns."""
-        following = self._here.following
+        follower = self._here
         try:
-            version = following.source.get().commit(change, expected_version=expected_version)
+            version = follower.store().commit(change, expected_version=expected_version)
         except StaleVersionError:
-            following.look()  # whoever builds the change anew needs what came before it
+            follower.look()  # whoever builds the change anew needs what came before it
             raise
-        following.look()
+        follower.look()
         return version
 
     def versions(self) -> Sequence[int]:
@@ -871,9 +823,9 @@ class Replica:
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``; from now on the thread looks for later ones too."""
-        following = self._here.following
-        events = following.source.get().events(after=after)
-        following.saw_events(events, after=after)
+        follower = self._here
+        events = follower.store().events(after=after)
+        follower.saw_events(events, after=after)
         return events
 
     def append(self, episode: Episode) -> None:
@@ -894,35 +846,32 @@ class Replica:
 
     def stop(self) -> None:
         """End the thread; what is there stays, and the store stays open."""
-        self._here.loop.stop()
+        self._here.stop()
 
     def close(self) -> None:
         """End the thread and close the store. A second call does nothing."""
         self.stop()
-        self._here.following.source.close()
+        self._here.close()
 
     def _since(self, known: Known) -> float:
         return max(0.0, self._clock() - known.at)
 
     @property
-    def _here(self) -> _Attached:
+    def _here(self) -> StoreFollower:
         """What follows the store in this process, which may be a fork of the one that began."""
-        attached = self._attached.get(os.getpid())
-        return attached or self._attach_fork()
+        return self._followers.get(os.getpid()) or self._follow_in_fork()
 
-    def _attach_fork(self) -> _Attached:
+    def _follow_in_fork(self) -> StoreFollower:
         """A fork has no thread, and locks that nobody opens: it follows the store on its own."""
-        before = next(reversed(self._attached.values()))
-        following = before.following.in_fork()
-        made = _Attached(following=following, loop=before.loop.in_fork(following))
-        attached = self._attached.setdefault(following.process, made)
-        if attached is made:  # of several threads one begins
-            self._begin(made)
-        return attached
+        made = next(reversed(self._followers.values())).in_fork()
+        follower = self._followers.setdefault(made.process, made)
+        if follower is made:  # of several threads one begins
+            self._start(made)
+        return follower
 
-    def _begin(self, attached: _Attached) -> None:
-        weakref.finalize(self, attached.loop.ask_to_stop).atexit = False
-        attached.loop.start()
+    def _start(self, follower: StoreFollower) -> None:
+        weakref.finalize(self, follower.ask_to_stop).atexit = False
+        follower.start()
 
 
 def replica_of(store: object) -> Replica | None:
@@ -936,20 +885,12 @@ def replica_of(store: object) -> Replica | None:
     return tools if isinstance(tools, Replica) else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Attached:
-    """What follows the store in one process."""
-
-    following: Following
-    loop: RefreshLoop
-
-
-def _read(following: Following, version: int) -> Library:
+def _read(follower: StoreFollower, version: int) -> Library:
     """An older version from the store, or why there is none."""
     try:
-        return following.source.get().load(version)
+        return follower.store().load(version)
     except StoreUnavailableError as error:
-        held = ", ".join(map(str, (*following.older.versions, following.known.library.version)))
+        held = ", ".join(map(str, (*follower.older.versions, follower.known.library.version)))
         raise StoreUnavailableError(
             f"library version {version} is not among those that this process holds ({held}), and "
             f"the store can not be asked now: {error}"

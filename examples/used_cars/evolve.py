@@ -28,7 +28,7 @@ from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import FeedbackStream
-from agentkit.evolution.round import Round, evolve
+from agentkit.evolution.round import EvolutionReport, evolve
 from agentkit.library import Store
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
@@ -97,7 +97,7 @@ def parts(benchmark: Benchmark) -> tuple[Benchmark, Benchmark]:
     return replace(benchmark, tasks=seen), replace(benchmark, tasks=held_out)
 
 
-async def repair(store: Store, folder: Path) -> tuple[ToolManager, Round]:
+async def repair(store: Store, folder: Path) -> tuple[ToolManager, EvolutionReport]:
     """Serve customers, look at what went wrong, and let the numbers decide what is changed."""
     tools = sales_tools(Inventory(folder / "cars.db"))
     benchmark = load_tasks(HERE / "customers.jsonl", tools=tools)

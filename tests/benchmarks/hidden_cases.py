@@ -99,7 +99,7 @@ def _said(demand: Demand, arguments: Mapping[str, Any]) -> str:
 
 
 def cases(
-    benchmark: Benchmark, hidden: Hidden, *, most_tools: int, per_tool: int, seed: int
+    benchmark: Benchmark, hidden: Hidden, *, max_tools: int, per_tool: int, seed: int
 ) -> list[Case]:
     """Tools with a demand that at least two different questions meet, drawn at random."""
     found = {
@@ -117,7 +117,7 @@ def cases(
             demands=demands,
             tasks=drawn(tasks, per_tool, f"{seed}:{name}"),
         )
-        for name in names[:most_tools]
+        for name in names[:max_tools]
         for definition, demands, tasks in [found[name]]
     ]
 

@@ -125,7 +125,7 @@ def warmer(city: str) -> float:
     """Temperature in a city now, one more."""
     return add(now(city), 1)
 '''
-    manager = make_manager(now, policy=InsertPolicy(least_agreements=1))
+    manager = make_manager(now, policy=InsertPolicy(min_agreements=1))
     assert isinstance(manager.insert(text), Added)
     other = text.replace("def warmer", "def warmer_still").replace(
         "add(now(city), 1)", "sub(now(city), -1)"
@@ -135,7 +135,7 @@ def warmer(city: str) -> float:
 
 def test_examples_move_without_repeats_and_up_to_a_bound(make_manager):
     """A worked call that the tool has already is not moved; nor more than the policy keeps."""
-    manager = make_manager(policy=InsertPolicy(most_examples=3))
+    manager = make_manager(policy=InsertPolicy(max_examples=3))
     manager.insert(TOTAL)
     again = source("bill", "return add(mul(price, count), 1)",
                    examples=[((2.5, 4), 11.0), ((1.0, 1), 2.0), ((1.0, 2), 3.0), ((1.0, 3), 4.0)])  # fmt: skip

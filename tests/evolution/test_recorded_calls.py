@@ -76,7 +76,7 @@ def test_a_call_keeps_its_first_answer(store):
 
 def test_worked_calls_are_bounded(store):
     """A tool keeps as many as the policy says."""
-    manager = ToolManager(store, policy=InsertPolicy(most_examples=2))
+    manager = ToolManager(store, policy=InsertPolicy(max_examples=2))
     manager.register([WEATHER])
     manager.record({"weather": [answered(city, "sunny") for city in ("Rome", "Oslo", "Bern")]})
     assert len(manager.library["weather"].definition.examples) == 2

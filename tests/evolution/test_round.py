@@ -13,9 +13,9 @@ from agentkit.errors import ModelConnectionError, UsageError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.gates import GateRules, PairedScore
-from agentkit.evolution.learning import LearningRules
-from agentkit.evolution.mining import MiningRules
+from agentkit.evolution.gates import GateConfig, PairedScore
+from agentkit.evolution.learning import LearningConfig
+from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.observers import judged
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
@@ -229,7 +229,7 @@ async def test_the_events_say_how_often_the_same_tasks_decided():
             [FeedbackStream(model)],
             episodes=[refused(1), refused(2), refused(3)],
             compare=compare,
-            rules=GateRules(most_uses=2),
+            rules=GateConfig(max_uses=2),
         )
         reasons.append(outcome.considered[0].why)
     assert outcome.most_earlier_uses == 2
@@ -247,7 +247,7 @@ def in_canary(store):
     manager = ToolManager(
         store,
         lifecycle=LifecyclePolicy(canary=True),
-        gates=EpisodeGates(episodes=store, rules=GateRules(least_sessions=10)),
+        gates=EpisodeGates(episodes=store, rules=GateConfig(min_sessions=10)),
     )
     manager.register([loan()])
     return manager
@@ -303,12 +303,12 @@ async def test_a_mined_composite_waits_and_is_proposed_once():
     )
     manager.register([found, order])
     lived = [ordered(number) for number in range(8)]
-    first = await evolve(manager, [], episodes=lived[:5], mining=MiningRules())
+    first = await evolve(manager, [], episodes=lived[:5], mining=MiningConfig())
     [one] = first.considered
     assert (one.record.stream, one.record.is_open) == ("composite", True)
     assert "person" in one.record.awaits  # what it calls destroys something
     assert one.record.tool_name not in manager.library
-    await evolve(manager, [], episodes=lived, mining=MiningRules())
+    await evolve(manager, [], episodes=lived, mining=MiningConfig())
     assert len(manager.ledger.proposals) == 1
 
 
@@ -342,9 +342,9 @@ async def test_examples_are_learned_from_verifiers_and_not_from_praise():
         [ToolDefinition.from_schema("find", "Find.", {"properties": {"name": {"type": "string"}}})]
     )
     praised = replace(ordered(1), verdict=Verdict(passed=True, verifier="feedback"))
-    outcome = await evolve(manager, [], episodes=[praised], learning=LearningRules())
+    outcome = await evolve(manager, [], episodes=[praised], learning=LearningConfig())
     assert outcome.learned.added == {}
-    outcome = await evolve(manager, [], episodes=[ordered(2)], learning=LearningRules())
+    outcome = await evolve(manager, [], episodes=[ordered(2)], learning=LearningConfig())
     assert list(outcome.learned.added) == ["find"]
 
 

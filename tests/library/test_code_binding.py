@@ -14,7 +14,8 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author, LibraryChange
 from agentkit.library.chain_check import verify_chain, verify_library
-from agentkit.library.code_binding import bind_code, pinned, with_code
+from agentkit.library.code_binding import pinned, with_code
+from agentkit.library.code_registration import bind_code
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects, Example, ToolDefinition
 from agentkit.tools.rules import Between, OneOf

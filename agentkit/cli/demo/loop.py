@@ -24,9 +24,9 @@ from agentkit.evaluation.settings import (
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.round import Round, evolve
+from agentkit.evolution.round import EvolutionReport, evolve
 from agentkit.library import Author, Library, Store
-from agentkit.library.code_binding import bind_code
+from agentkit.library.code_registration import bind_code
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval, wilson_interval
 from agentkit.models.base import ChatModel, ModelSettings
@@ -139,7 +139,7 @@ class Demo:
         """
         return await self._ask(self._questions.score, run, listen=listen)
 
-    async def evolve(self, *, listen: Count = _uncounted) -> Round:
+    async def evolve(self, *, listen: Count = _uncounted) -> EvolutionReport:
         """Let the tools refuse other questions, learn from that, and promote what gains.
 
         What the tools said is all that lessons come from. Each lesson is compared on the held-out

@@ -1,4 +1,4 @@
-"""What providers refuse, as data: one table, read by ``checks.refused``.
+"""What providers refuse, as data: one table, and the check that reads it.
 
 Each rule names the page or the report that it comes from. Providers change their rules without
 notice; the table was made from what was published in 2026, and each line can be dropped or added
@@ -8,12 +8,13 @@ without touching code.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentkit.evaluation.doctor.finding import Kind
-from agentkit.evaluation.doctor.listing import listed
-from agentkit.evaluation.doctor.parts import Part, parts, type_names
+from agentkit.evaluation.doctor.catalogue import Catalogue
+from agentkit.evaluation.doctor.findings import Finding, Kind, listed
+from agentkit.evaluation.doctor.schemas import Part, parts, type_names
+from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 
 Search = Callable[[ToolDefinition], Iterator[str]]
@@ -261,3 +262,31 @@ PROVIDERS: tuple[str, ...] = tuple(dict.fromkeys(rule.provider for rule in PROVI
 
 DEFAULT_PROVIDERS: tuple[str, ...] = ("openai", "anthropic", "gemini")
 """Whose rules are checked when none is named."""
+
+
+def refused(catalogue: Catalogue) -> Iterator[Finding]:
+    """Every rule of the providers asked for, on every tool; a fault that several share is one."""
+    providers = catalogue.providers or DEFAULT_PROVIDERS
+    by_kind: dict[str, list[ProviderRule]] = {}
+    for rule in PROVIDER_RULES:
+        if rule.provider in providers:
+            by_kind.setdefault(rule.kind.code, []).append(rule)
+    wire_names = WireNames(catalogue.library.tools)
+    for definition in catalogue.definitions:
+        for rules in by_kind.values():
+            yield from _broken_rules(definition, rules, wire_names)
+
+
+def _broken_rules(
+    definition: ToolDefinition, rules: Sequence[ProviderRule], wire_names: WireNames
+) -> Iterator[Finding]:
+    broken = [(rule, places) for rule in rules if (places := tuple(rule.search(definition)))]
+    if not broken:
+        return
+    places = tuple(dict.fromkeys(place for _, found in broken for place in found))
+    who = ", ".join(rule.provider for rule, _ in broken)
+    what = f"{listed(places, shown=3)} ({who})"
+    kind = broken[0][0].kind
+    if kind is REFUSED_NAME:
+        what = f"{what}, sent as {wire_names.encode(definition.name)!r}"
+    yield Finding(kind=kind, tools=(definition.name,), what=what, where=places)

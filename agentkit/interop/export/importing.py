@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from agentkit.composites.limits import CompositeLimits
 from agentkit.errors import UsageError
-from agentkit.evolution.approvals import told
+from agentkit.evolution.approvals import checks_text
 from agentkit.evolution.checker import (
     broken_calls,
     moved_pins,
@@ -18,12 +18,12 @@ from agentkit.evolution.checker import (
     settled,
     text_faults_of_all,
 )
-from agentkit.evolution.duplicates import Snapshot
 from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.evolution.insertion import Tried, try_composite
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal, ProposalRecord
+from agentkit.evolution.repository import bound_library
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.export.artifact import Artifact
 from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
@@ -214,7 +214,7 @@ async def _try_all(library: Library, code: Mapping[str, Tool]) -> dict[str, Trie
     It comes in over no others, so this holds wherever it comes in.
     """
     policy, limits = InsertPolicy(), CompositeLimits()
-    bound = Snapshot.of(library, code).library if code else library
+    bound = bound_library(library, code) if code else library
     return {
         one.name: await try_composite(one, bound, policy=policy, limits=limits)
         for one in library.definitions
@@ -433,7 +433,9 @@ class Sorting:
         """Let a definition become a proposal."""
         checks = tuple(failed)
         self._now.proposing[name] = definition
-        self.note(ImportedTool(name=name, outcome=outcome, why=why or told(checks), failed=checks))
+        self.note(
+            ImportedTool(name=name, outcome=outcome, why=why or checks_text(checks), failed=checks)
+        )
 
     def _with_trial(self, came: ImportedTool) -> ImportedTool:
         tried = self._tried.get(came.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from agentkit.errors import DefinitionError
 from agentkit.library.directory.folder import Folder
 from agentkit.library.directory.history import (
     FORMAT_VERSION,
-    Past,
+    History,
+    HistoryState,
     check_format,
     damaged,
     digest_of,
@@ -193,21 +194,23 @@ def read_definition(content: bytes, form: TextForm) -> ToolDefinition:
     return definition
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class EditFinder:
     """Looks through the files of tools.
 
-    Attributes:
+    Args:
         folder: Of the store.
         form: How tools are written.
-        past: What the history comes to.
-        revision: An earlier definition by name and digest; None when there is none.
+        history: The changes.
+        past: What they come to.
     """
 
-    folder: Folder
-    form: TextForm
-    past: Past
-    revision: Callable[[str, str], ToolDefinition | None]
+    def __init__(
+        self, folder: Folder, form: TextForm, history: History, past: HistoryState
+    ) -> None:
+        self._folder = folder
+        self._form = form
+        self._history = history
+        self._past = past
 
     def edits(self, index: Index) -> Iterator[HandEdit]:
         """Every edit: of tools in the order of names, then of files that are new."""
@@ -215,89 +218,68 @@ class EditFinder:
             if (edit := self._edit(name, written)) is not None:
                 yield edit
         for path in self.strangers(index):
-            if path.suffix == self.form.suffix and (edit := self._new(path)) is not None:
+            if path.suffix == self._form.suffix and (edit := self._new(path)) is not None:
                 yield edit
 
     def strangers(self, index: Index) -> list[Path]:
         """Files beside those of tools; hidden ones belong to editors."""
         known = {one.file for one in index.tools.values()}
-        with self.folder.translated(self.folder.tools):
-            if not self.folder.tools.is_dir():
+        with self._folder.translated(self._folder.tools):
+            if not self._folder.tools.is_dir():
                 return []
-            found = [path for path in self.folder.tools.iterdir() if path.name not in known]
+            found = [path for path in self._folder.tools.iterdir() if path.name not in known]
         return sorted(path for path in found if not path.name.startswith("."))
 
     def _edit(self, name: str, written: Written) -> HandEdit | None:
-        path = self.folder.tools / written.file
-        content = self.folder.content(path)
+        path = self._folder.tools / written.file
+        content = self._folder.content(path)
         if content is not None and digest_of(content) == written.content:
             return None
-        newest = self.past.definitions.get(name)
-        after, faults = (None, ()) if content is None else self._read(path, content, name)
-        if after is not None and is_same(after, newest):
+        newest = self._past.definitions.get(name)
+        after, faults = (None, ()) if content is None else self._read(path, content)
+        if after is not None and after.name != name:
+            fault = (
+                f"it says that its name is {after.name!r}; a tool keeps its name, so put {name!r} "
+                "back, or make a new file for the other one and delete this one"
+            )
+            after, faults = None, (fault,)
+        if (after is not None and is_same(after, newest)) or (content is None and newest is None):
             return None
-        if content is None and newest is None:
-            return None
-        before = self._before(name, written.digest, newest)
+        before: ToolDefinition | None = None
+        if newest is not None and newest.digest == written.digest:
+            before = newest
+        elif written.digest:
+            before = self._history.revision(name, written.digest)
         if after is not None and before is not None and not is_other(before, after):
-            faults = (*faults, ONLY_ORIGIN) if not is_same(after, before) else faults
-            if not faults:  # the same said in other words, of YAML
+            if is_same(after, before):  # the same said in other words, of YAML
                 return None
+            faults = (ONLY_ORIGIN,)
         return HandEdit(
             name=name, file=path, before=before, after=after, newest=newest, faults=faults
         )
 
-    def _before(
-        self, name: str, digest: str, newest: ToolDefinition | None
-    ) -> ToolDefinition | None:
-        if newest is not None and newest.digest == digest:
-            return newest
-        return self.revision(name, digest) if digest else None
-
-    def _read(
-        self, path: Path, content: bytes, name: str
-    ) -> tuple[ToolDefinition | None, tuple[str, ...]]:
-        try:
-            found = self._definition(path, content)
-        except DefinitionError as error:
-            return None, tuple(map(str, error.args))
-        if found.name == name:
-            return found, ()
-        fault = (
-            f"it says that its name is {found.name!r}; a tool keeps its name, so put {name!r} "
-            "back, or make a new file for the other one and delete this one"
-        )
-        return None, (fault,)
-
-    def _definition(self, path: Path, content: bytes) -> ToolDefinition:
-        """The definition in a file; of what a link leads to, nothing is told.
-
-        Raises:
-            DefinitionError: There is none.
-        """
-        if path.is_symlink():
-            raise DefinitionError("it is a link; put a copy of the file here")
-        if not path.is_file():
-            raise DefinitionError("it is no file; take it away")
-        return read_definition(content, self.form)
-
     def _new(self, path: Path) -> HandEdit | None:
-        content = self.folder.content(path)
+        content = self._folder.content(path)
         if content is None:
             return None
-        try:
-            found = self._definition(path, content)
-        except DefinitionError as error:
-            faults = tuple(map(str, error.args))
-            return HandEdit(
-                name=path.stem, file=path, before=None, after=None, newest=None, faults=faults
-            )
-        newest = self.past.definitions.get(found.name)
-        if is_same(found, newest):
+        found, faults = self._read(path, content)
+        name = path.stem if found is None else found.name
+        newest = None if found is None else self._past.definitions.get(name)
+        if found is not None and is_same(found, newest):
             return None
-        faults = ()
         if newest is not None:
-            faults = (f"{found.name!r} has a file already; edit that one, and delete this one",)
+            faults = (f"{name!r} has a file already; edit that one, and delete this one",)
         return HandEdit(
-            name=found.name, file=path, before=None, after=found, newest=newest, faults=faults
+            name=name, file=path, before=None, after=found, newest=newest, faults=faults
         )
+
+    def _read(self, path: Path, content: bytes) -> tuple[ToolDefinition | None, tuple[str, ...]]:
+        """The definition in a file, or why there is none; of what a link leads to, nothing."""
+        if path.is_symlink():
+            return None, ("it is a link; put a copy of the file here",)
+        if not path.is_file():
+            return None, ("it is no file; take it away",)
+        try:
+            return read_definition(content, self._form), ()
+        except DefinitionError as error:
+            return None, tuple(map(str, error.args))

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from agentkit.errors import AgentKitError, DefinitionError, StoreFormatError
 from agentkit.library.capabilities import AppliedChange
-from agentkit.library.changes import no_such_version
-from agentkit.library.directory.folder import Folder
+from agentkit.library.changes import no_such_version, now
+from agentkit.library.directory.folder import Folder, Signature
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.sealing import is_sealed, seal
@@ -41,7 +41,7 @@ class Entry:
         version: The library version once it had happened.
         digest: Of the file's content.
         previous: Digest of the file before it; empty for the first.
-        record: What the file holds.
+        record: What the file holds. Definitions and events are read from it when asked for.
     """
 
     place: int
@@ -53,7 +53,7 @@ class Entry:
     @property
     def makes_version(self) -> bool:
         """Whether the library differs afterwards."""
-        return bool(self.record["upserts"] or self.record["removals"])
+        return bool(self._rows or self.removals)
 
     @property
     def proposal_id(self) -> str:
@@ -68,22 +68,49 @@ class Entry:
     @property
     def names(self) -> tuple[str, ...]:
         """Every tool that it changed."""
-        return (*self.removals, *(one["definition"]["name"] for one in self.record["upserts"]))
+        return (*self.removals, *self._rows)
 
-    def put(self, tool_name: str) -> ToolDefinition | None:
-        """The definition that it put for one tool; None when it put none.
+    @cached_property
+    def upserts(self) -> tuple[ToolDefinition, ...]:
+        """The definitions that it put.
 
         Raises:
-            StoreFormatError: It can not be read.
+            StoreFormatError: One can not be read.
         """
-        row = self._rows.get(tool_name)
-        return None if row is None else self._definition(row)
+        return tuple(map(self._definition, self._rows))
+
+    @cached_property
+    def events(self) -> tuple[LibraryEvent, ...]:
+        """The events that it brought.
+
+        Raises:
+            StoreFormatError: One can not be read.
+        """
+        return tuple(map(LibraryEvent.from_json, self.record["events"]))
+
+    @property
+    def change(self) -> LibraryChange:
+        """What was asked for, without its events."""
+        return LibraryChange(upserts=self.upserts, removals=self.removals, **self._words)
+
+    def revision(self, tool_name: str) -> ToolRevision:
+        """What it made of one tool; no other definition is read for it."""
+        definition = self._definition(tool_name) if tool_name in self._rows else None
+        return ToolRevision(version=self.version, definition=definition, **self._words)
 
     @cached_property
     def _rows(self) -> Mapping[str, Mapping[str, Any]]:
         return {one["definition"]["name"]: one for one in self.record["upserts"]}
 
-    def _definition(self, row: Mapping[str, Any]) -> ToolDefinition:
+    @property
+    def _words(self) -> dict[str, Any]:
+        names = ("proposal_id", "author", "reason", "created_at")
+        return {name: self.record[name] for name in names} | {
+            "evidence": tuple(self.record["evidence"])
+        }
+
+    def _definition(self, tool_name: str) -> ToolDefinition:
+        row = self._rows[tool_name]
         try:
             definition = ToolDefinition.from_json(row["definition"])
             actual = definition.digest
@@ -100,53 +127,8 @@ class Entry:
             )
         return definition
 
-    @cached_property
-    def upserts(self) -> tuple[ToolDefinition, ...]:
-        """The definitions that it put.
 
-        Raises:
-            StoreFormatError: One can not be read.
-        """
-        return tuple(map(self._definition, self.record["upserts"]))
-
-    @cached_property
-    def events(self) -> tuple[LibraryEvent, ...]:
-        """The events that it brought.
-
-        Raises:
-            StoreFormatError: One can not be read.
-        """
-        return tuple(map(LibraryEvent.from_json, self.record["events"]))
-
-    @property
-    def change(self) -> LibraryChange:
-        """What was asked for, without its events."""
-        return LibraryChange(
-            proposal_id=self.proposal_id,
-            upserts=self.upserts,
-            removals=self.removals,
-            author=self.record["author"],
-            reason=self.record["reason"],
-            evidence=tuple(self.record["evidence"]),
-            created_at=self.record["created_at"],
-        )
-
-    def revision(self, tool_name: str) -> ToolRevision:
-        """What it made of one tool; no other definition is read for it."""
-        return ToolRevision(
-            version=self.version,
-            definition=self.put(tool_name),
-            proposal_id=self.proposal_id,
-            author=self.record["author"],
-            reason=self.record["reason"],
-            evidence=tuple(self.record["evidence"]),
-            created_at=self.record["created_at"],
-        )
-
-
-def encoded(
-    change: LibraryChange, *, place: int, version: int, previous: str, created_at: str
-) -> bytes:
+def encoded(change: LibraryChange, *, place: int, version: int, previous: str) -> bytes:
     """The file of a change."""
     head = {
         "format": FORMAT_VERSION,
@@ -157,7 +139,7 @@ def encoded(
         "author": storable(change.author),
         "reason": storable(change.reason),
         "evidence": [storable(one) for one in change.evidence],
-        "created_at": created_at,
+        "created_at": change.created_at or now(),
         "removals": list(change.removals),
     }
     upserts = [{"digest": one.digest, "definition": one.to_json()} for one in change.upserts]
@@ -310,7 +292,7 @@ _FEW = 16
 
 
 @dataclass(kw_only=True)
-class Past:
+class HistoryState:
     """The places up to ``length``, and the library that they come to.
 
     Attributes:
@@ -386,40 +368,23 @@ class Past:
     def to_json(self) -> dict[str, Any]:
         """All of it, for a quick start."""
         last = self.last_event
-        return {
-            "length": self.length,
-            "head": self.head,
-            "version": self.version,
-            "shown": self.shown,
-            "made_by": self.made_by,
-            "digests": self.digests,
-            "version_places": self.version_places,
-            "event_ends": self.event_ends,
+        return vars(self) | {
             "last_event": None if last is None else last.to_json(),
-            "touched": self.touched,
             "definitions": [[one.digest, one.to_json()] for one in self.definitions.values()],
         }
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Past:
+    def from_json(cls, record: Mapping[str, Any]) -> HistoryState:
         """The inverse of ``to_json``."""
         last = record["last_event"]
-        read = (
+        read = [
             ToolDefinition.from_json(one, digest=digest) for digest, one in record["definitions"]
-        )
-        return cls(
-            length=record["length"],
-            head=record["head"],
-            version=record["version"],
-            shown=tuple(record["shown"]),
-            made_by=record["made_by"],
-            digests=record["digests"],
-            version_places=record["version_places"],
-            event_ends=record["event_ends"],
-            last_event=None if last is None else LibraryEvent.from_json(last),
-            touched=record["touched"],
-            definitions={one.name: one for one in read},
-        )
+        ]
+        state = cls(**dict(record))
+        state.shown = tuple(record["shown"])
+        state.last_event = None if last is None else LibraryEvent.from_json(last)
+        state.definitions = {one.name: one for one in read}
+        return state
 
 
 def applied(library: Library, entry: Entry) -> Library:
@@ -448,92 +413,33 @@ _LEAST_BYTES = 100_000
 """So much of the history is read in less time than a checkpoint takes."""
 
 
-class Checkpoint:
-    """``local/newest.json``."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-        self._path = folder.local / "newest.json"
-        self._place = f"checkpoint {self._path.absolute()}"
-        self._size = 0
-        self._behind = 0
-
-    def read(self) -> Past | None:
-        """What the history came to at the checkpoint; None when none belongs to it."""
-        self._behind = 0
-        try:
-            content = self._sealed_content()
-            record = json.loads(content)
-            if record["format"] != FORMAT_VERSION:
-                return None
-            entry = self._folder.entry(record["past"]["length"]).read_bytes()
-            if digest_of(entry) != record["past"]["head"]:
-                return None
-            past = Past.from_json(record["past"])
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError, AgentKitError) as error:
-            logger.warning(
-                "%s is not believed (%s); the history is read instead", self._path, error
-            )
-            return None
-        self._size = len(content)
-        return past
-
-    def _sealed_content(self) -> bytes:
-        found, _, content = self._path.read_bytes().partition(b"\n")
-        if not is_sealed(content, bytes.fromhex(found[:64].decode()), self._place):
-            message = "another user or machine wrote it, or it was changed"
-            raise ValueError(message)
-        return content
-
-    def grown(self, past: Past, size: int) -> None:
-        """Write another one when so much of the history came behind the last that it pays.
-
-        Args:
-            past: What the history comes to now.
-            size: Bytes of the files that came since the last call.
-        """
-        self._behind += size
-        if self._behind <= max(_LEAST_BYTES, self._size // 2):
-            return
-        self._behind = 0  # where it can not be written now, it is tried when as much came again
-        if not os.access(self._folder.local, os.W_OK):
-            return
-        record = {"format": FORMAT_VERSION, "past": past.to_json()}
-        content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
-        draft = self._folder.draft()
-        try:
-            draft.write_bytes(seal(content, self._place).hex().encode() + b"\n" + content)
-            draft.replace(self._path)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            logger.warning("%s can not be written (%s); starts stay slow", self._path, error)
-            return
-        self._size = len(content)
-
-
-_Signature: TypeAlias = tuple[int, int, int]
-
 _MOST_RECENT = 4
 """So many changes are held for histories of tools. An import of thousands is a large one."""
 
 
-class Log:
-    """The files of ``history/``, as far as they were read. Safe to use from several threads."""
+class History:
+    """The files of ``history/``, as far as they were read. Safe to use from several threads.
+
+    ``local/newest.json`` is a checkpoint, so that a start does not read all of them. Losing it
+    costs time and nothing else. It belongs to a history by the digest of the file at its place, so
+    that it is left aside after git put another branch there; its seal says that this user's
+    programs wrote it.
+    """
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._checkpoint = Checkpoint(folder)
         self.lock = threading.RLock()  # holds still what ``refresh`` gave
-        self._past = Past()
+        self._past = HistoryState()
         self._is_read = False
-        self._signature: _Signature | None = None  # of the file at the last place
+        self._signature: Signature | None = None  # of the file at the last place
         self._newest = Library()
         self._older = RecentVersions()
-        self._recent: dict[int, tuple[_Signature | None, Entry]] = {}  # the last one used is last
+        self._recent: dict[int, tuple[Signature | None, Entry]] = {}  # the last one used is last
+        self._checkpoint = folder.local / "newest.json"
+        self._seal_of = f"checkpoint {self._checkpoint.absolute()}"
+        self._checkpoint_bytes = self._bytes_behind = 0
 
-    def refresh(self) -> tuple[Past, Library]:
+    def refresh(self) -> tuple[HistoryState, Library]:
         """Take up what anybody added, and what git put in the place of what was there.
 
         Returns:
@@ -544,9 +450,9 @@ class Log:
         """
         with self.lock:
             last = self._past.length
-            if not self._is_read or (last and self._sign(last) != self._signature):
+            if not self._is_read or (last and self._folder.sign(last) != self._signature):
                 self._read_anew()
-            elif self._sign(last + 1) is not None:
+            elif self._folder.sign(last + 1) is not None:
                 self._catch_up(self._past)
             return self._past, self._newest
 
@@ -554,9 +460,9 @@ class Log:
         """Read everything, from the checkpoint on where there is one that belongs to it."""
         self._is_read = False
         self._older = RecentVersions()
-        past = self._checkpoint.read() or Past()
+        past = self._read_checkpoint() or HistoryState()
         self._catch_up(past)
-        highest = self._highest()
+        highest = max(self.places(), default=0)
         if highest > past.length:
             self._catch_up(past)  # somebody may have added while the names were listed
         if highest > past.length:
@@ -566,7 +472,7 @@ class Log:
             )
         self._is_read = True
 
-    def _catch_up(self, past: Past) -> None:
+    def _catch_up(self, past: HistoryState) -> None:
         entries, size = [], 0
         try:
             while (found := self._read(past.length + 1)) is not None:
@@ -581,8 +487,8 @@ class Log:
                 else past.library(Library(), entries).continuing(self._newest)
             )
             self._past = past
-            self._signature = self._sign(past.length) if past.length else None
-        self._checkpoint.grown(past, size)
+            self._signature = self._folder.sign(past.length) if past.length else None
+        self._grown(past, size)
 
     def _read(self, place: int) -> tuple[Entry, int] | None:
         """The change at a place and the size of its file; None where there is none."""
@@ -593,19 +499,6 @@ class Log:
             except FileNotFoundError:
                 return None
         return decoded(content, path, place=place), len(content)
-
-    def _sign(self, place: int) -> _Signature | None:
-        """By which a file that was put in the place of another is told apart."""
-        path = self._folder.entry(place)
-        with self._folder.translated(path):
-            try:
-                found = path.stat()
-            except FileNotFoundError:
-                return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
-
-    def _highest(self) -> int:
-        return max(self.places(), default=0)
 
     def places(self) -> list[int]:
         """The places that have a file, whether it can be read or not."""
@@ -691,7 +584,7 @@ class Log:
     def _entry(self, place: int) -> Entry:
         """The change at a place; those asked for last are held, for tools share large ones."""
         with self.lock:
-            signature, held = self._sign(place), self._recent.pop(place, None)
+            signature, held = self._folder.sign(place), self._recent.pop(place, None)
             if held is not None and held[0] == signature:
                 entry = held[1]
             else:
@@ -705,3 +598,47 @@ class Log:
         """A definition that a tool has or had, by its digest; None when it never had that one."""
         found = (revision.definition for revision in reversed(self.revisions(tool_name)))
         return next((one for one in found if one is not None and one.digest == digest), None)
+
+    def _read_checkpoint(self) -> HistoryState | None:
+        """What the history came to at the checkpoint; None when none belongs to it."""
+        self._bytes_behind = 0
+        try:
+            found, _, content = self._checkpoint.read_bytes().partition(b"\n")
+            if not is_sealed(content, bytes.fromhex(found[:64].decode()), self._seal_of):
+                raise StoreFormatError("another user or machine wrote it, or it was changed")
+            record = json.loads(content)
+            if record["format"] != FORMAT_VERSION:
+                return None
+            entry = self._folder.entry(record["past"]["length"]).read_bytes()
+            if digest_of(entry) != record["past"]["head"]:
+                return None
+            past = HistoryState.from_json(record["past"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AgentKitError) as error:
+            logger.warning(
+                "%s is not believed (%s); the history is read instead", self._checkpoint, error
+            )
+            return None
+        self._checkpoint_bytes = len(content)
+        return past
+
+    def _grown(self, past: HistoryState, size: int) -> None:
+        """Write another checkpoint when so much came behind the last that it pays."""
+        self._bytes_behind += size
+        if self._bytes_behind <= max(_LEAST_BYTES, self._checkpoint_bytes // 2):
+            return
+        self._bytes_behind = 0  # where it can not be written now, it is tried after as much again
+        if not os.access(self._folder.local, os.W_OK):
+            return
+        record = {"format": FORMAT_VERSION, "past": past.to_json()}
+        content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+        draft = self._folder.draft()
+        try:
+            draft.write_bytes(seal(content, self._seal_of).hex().encode() + b"\n" + content)
+            draft.replace(self._checkpoint)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            logger.warning("%s can not be written (%s); starts stay slow", self._checkpoint, error)
+            return
+        self._checkpoint_bytes = len(content)

@@ -13,9 +13,9 @@ from agentkit.episodes.jsonl import decode_episode
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library.capabilities import UNREADABLE, Compacted, StoreFault
 from agentkit.library.events import LibraryEvent
+from agentkit.library.sql_store import row_fault
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
 from agentkit.library.sqlite.migrations import TRIGGERS, traps
-from agentkit.library.tables import row_fault
 from agentkit.tools.definition import ToolDefinition
 
 _PAGE = 200

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from agentkit.evolution.gates import GateRules, PairedScore, cost_gate
+from agentkit.evolution.gates import GateConfig, PairedScore, cost_gate
 
 
 def costs(growth, *, count=60, seed=0):
@@ -39,14 +39,14 @@ def test_seconds_have_a_tolerance_of_their_own():
     assert cost_gate(pairs, measure="seconds").decision == "pass"
     names = [cost_gate([], measure=measure).gate for measure in ("tokens", "seconds")]
     assert names == ["cost in tokens", "cost in seconds"]  # reports of both are told apart
-    strict = GateRules(latency_growth=0.05)
+    strict = GateConfig(latency_growth=0.05)
     assert cost_gate(pairs, measure="seconds", rules=strict).decision == "fail"
 
 
 @pytest.mark.parametrize("once", [True, False])
 def test_at_the_tolerance_it_seldom_passes(once):
     """Either decision is wrong in about one case of twenty: 60 tasks, 200 rounds."""
-    rules = GateRules(resamples=400)
+    rules = GateConfig(resamples=400)
     at_edge = [
         cost_gate(costs(1.1, seed=seed), measure="tokens", rules=rules) for seed in range(200)
     ]
@@ -56,7 +56,7 @@ def test_at_the_tolerance_it_seldom_passes(once):
 
 def test_one_task_shows_nothing_whatever_it_cost():
     """Where one task is enough to look at, its spread is not known, and the gate waits."""
-    rules = GateRules(least_tasks=1)
+    rules = GateConfig(min_tasks=1)
     report = cost_gate(costs(9.0, count=1), measure="tokens", rules=rules)
     assert report.decision == "wait"
     assert report.statistics["excess_low"] < 0 < report.statistics["excess_high"]

@@ -8,7 +8,7 @@ import random
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.errors import StoreFormatError, UsageError
+from agentkit.errors import UsageError
 from agentkit.evolution.gate_statistics import DECAY, Elond, evidence, gamma, log_e_path
 
 
@@ -53,22 +53,6 @@ def test_what_can_not_be_is_refused():
         Elond().level(1)
     with pytest.raises(UsageError, match="numbered from 1"):
         gamma(0)
-
-
-@given(opened=st.integers(0, 10**6), promoted=st.integers(0, 10**6))
-def test_the_state_survives_json(opened, promoted):
-    """What an event keeps is read back as it was."""
-    state = Elond(opened=max(opened, promoted), promoted=promoted)
-    assert Elond.from_json(state.to_json()) == state
-
-
-@pytest.mark.parametrize(
-    "record", [{}, {"opened": 1}, {"opened": True, "promoted": 0}, {"opened": 1, "promoted": 2}]
-)
-def test_a_record_that_is_no_state_is_refused(record):
-    """A file that was changed by hand does not give levels."""
-    with pytest.raises(StoreFormatError, match="e-LOND"):
-        Elond.from_json(record)
 
 
 def highest_of_200(seed, *, win_share=0.85, differing=120):

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.evolution.gate_statistics import chance_of_at_most, exact_interval
-from agentkit.evolution.gates import GateRules, PairedSelection, bystander_gate
+from agentkit.evolution.gates import GateConfig, PairedSelection, regression_gate
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_share_that_was_seen_lies_within(counts):
 def test_a_gate_that_is_asked_once_errs_as_often_as_it_says(limit):
     """At the very limit: summed over all that can happen, at every number of requests up to 150."""
     worst = {"pass": 0.0, "fail": 0.0}
-    rules = GateRules(lost_share=limit)
+    rules = GateConfig(lost_share=limit)
     for requests in (20, 33, 52, 100, 133, 149, 150):
         chances = {"pass": 0.0, "fail": 0.0, "wait": 0.0}
         for lost in range(16):
@@ -62,7 +62,7 @@ def test_a_gate_that_is_asked_once_errs_as_often_as_it_says(limit):
             ]
             chance = chance_of_at_most(lost, requests, limit)
             chance -= chance_of_at_most(lost - 1, requests, limit)
-            chances[bystander_gate(pairs, tool="buy", rules=rules, once=True).decision] += chance
+            chances[regression_gate(pairs, tool="buy", rules=rules, once=True).decision] += chance
         worst = {name: max(worst[name], chances[name]) for name in worst}
     assert all(0 < chance <= rules.alpha for name, chance in worst.items() if name == "fail")
     assert worst["pass"] <= rules.alpha

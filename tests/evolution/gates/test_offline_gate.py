@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates import GateRules, PairedScore, offline_gate, one_sided_mid_p
+from agentkit.evolution.gates import GateConfig, PairedScore, offline_gate, one_sided_mid_p
 from agentkit.metrics import mcnemar_mid_p
 
 COUNTS = st.tuples(st.integers(0, 60), st.integers(0, 60))
@@ -61,7 +61,7 @@ def test_a_gain_below_what_is_asked_for_fails(pairs_of):
     """Evidence of a tiny gain is not enough where more is asked for."""
     pairs = pairs_of("w" * 12 + "=" * 988)
     assert offline_gate(pairs).decision == "pass"
-    assert offline_gate(pairs, rules=GateRules(least_gain=0.05)).decision == "fail"
+    assert offline_gate(pairs, rules=GateConfig(min_gain=0.05)).decision == "fail"
 
 
 @pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])

@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 
 from agentkit.evolution.gates import (
     MARKS,
+    GateConfig,
     GateReport,
-    GateRules,
     PairedScore,
     offline_gate,
     resemblance,
@@ -45,7 +45,7 @@ def test_a_few_tasks_more_are_still_the_same_set():
         offline_gate([PairedScore(task=one, control=0, candidate=1) for one in tasks]),
         tasks=tasks,
         earlier=[*earlier, task_marks(["another", "set"])],
-        rules=GateRules(most_uses=10),
+        rules=GateConfig(max_uses=10),
     )
     assert report.statistics["earlier_uses"] == 10
     assert report.reason.endswith("these tasks have decided 10 times before: bring fresh ones")
@@ -55,7 +55,7 @@ def test_a_few_tasks_more_are_still_the_same_set():
 def test_few_uses_are_counted_and_not_spoken_of():
     """The first comparison says nothing of it."""
     report = GateReport(gate="offline", decision="fail", reason="no gain")
-    found = with_uses(report, tasks=["a"], earlier=[], rules=GateRules())
+    found = with_uses(report, tasks=["a"], earlier=[], rules=GateConfig())
     assert (found.reason, found.statistics) == ("no gain", {"earlier_uses": 0})
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.evolution.gate_statistics import log_e_value
-from agentkit.evolution.gates import GateRules, PairedScore, shadow_gate
+from agentkit.evolution.gates import GateConfig, PairedScore, shadow_gate
 
 TEXTS = st.text(alphabet="wl=", max_size=80)
 
@@ -41,7 +41,7 @@ def test_a_worse_candidate_fails_without_waiting_for_the_end(pairs_of):
 
 def test_pairs_that_do_not_differ_decide_nothing(pairs_of):
     """With all pairs equal the gate waits, and gives up after the most pairs that are allowed."""
-    rules = GateRules(most_pairs=50)
+    rules = GateConfig(max_pairs=50)
     assert shadow_gate(pairs_of("=" * 49), rules=rules).decision == "wait"
     report = shadow_gate(pairs_of("=" * 50), rules=rules)
     assert report.decision == "fail"
@@ -66,7 +66,7 @@ def test_equal_pairs_change_no_number(text):
 @given(text=TEXTS, more=TEXTS)
 def test_what_was_decided_stays_decided(text, more):
     """Later pairs do not turn a pass or a fail around, so it does not matter when one looks."""
-    rules = GateRules(most_pairs=60)
+    rules = GateConfig(max_pairs=60)
     early = shadow_gate(pairs(text), rules=rules).decision
     late = shadow_gate(pairs(text + more), rules=rules).decision
     assert early in {"wait", late}
@@ -123,13 +123,13 @@ def test_a_score_that_is_no_number_holds_a_pass_up(pairs_of, bad):
 
 def test_fewer_pairs_than_asked_for_never_pass(pairs_of):
     """However clear they are."""
-    rules = GateRules(least_pairs=20)
+    rules = GateConfig(min_pairs=20)
     assert shadow_gate(pairs_of("w" * 19), rules=rules).decision == "wait"
     assert shadow_gate(pairs_of("w" * 20), rules=rules).decision == "pass"
 
 
 def test_evidence_after_the_gate_gave_up_comes_too_late(pairs_of):
     """Fifty pairs without a decision stay a refusal, whatever the next fifty say."""
-    rules = GateRules(most_pairs=50)
+    rules = GateConfig(max_pairs=50)
     report = shadow_gate(pairs_of("=" * 50 + "w" * 50), rules=rules)
     assert (report.decision, report.statistics["wins"]) == ("fail", 0)

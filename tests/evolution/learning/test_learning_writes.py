@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit.errors import StaleVersionError, UsageError
-from agentkit.evolution import LearningRules, ToolManager
+from agentkit.evolution import LearningConfig, ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author
@@ -17,7 +17,7 @@ from agentkit.library.pins import pin_faults
 from agentkit.library.rollback import rollback_change
 from agentkit.retrieval import CascadeRetriever
 
-RULES = LearningRules()
+RULES = LearningConfig()
 LINE = '''
 @composite(examples=[{"arguments": {"x": 2}, "result": 7}])
 def line(x: float) -> float:
@@ -72,7 +72,7 @@ def test_what_was_rolled_back_stays_forgotten(learner, store, lived):
     )
     learner.refresh()
     assert learner.learn(lived).added == {}
-    report = learner.learn(lived, rules=LearningRules(again=True))
+    report = learner.learn(lived, rules=LearningConfig(again=True))
     assert (report.version, len(report.added["weather"])) == (4, 2)
 
 
@@ -82,7 +82,7 @@ def test_a_retry_with_one_id_adds_nothing(learner, store, lived):
     removal = rollback_change(store, "weather", to_version=1, proposal_id="back", author="a person")
     store.commit(removal, expected_version=2)
     learner.refresh()
-    again = LearningRules(again=True)
+    again = LearningConfig(again=True)
     report = learner.learn(lived, proposal_id="monday", rules=again)
     assert (report.is_written, report.added, report.version) == (False, {}, 2)
     assert learner.refresh()["weather"].definition.examples == ()

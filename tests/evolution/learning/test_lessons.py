@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import tool
 from agentkit.errors import UsageError
-from agentkit.evolution import InsertPolicy, LearningRules, ToolManager
+from agentkit.evolution import InsertPolicy, LearningConfig, ToolManager
 from agentkit.evolution.usage import varied, words_of
 from agentkit.tools.definition import Effects, Example
 
@@ -46,7 +46,7 @@ def test_the_same_words_are_learned_once(learner, episode):
 def test_beyond_the_cap_the_most_varied_words_are_kept(learner, episode):
     """A tool does not grow without bound, and the words that add most come first."""
     asked = ["Rain?", "Rain or snow?", "Rain or snow in the mountains?", "Fog?"]
-    rules = LearningRules(most_examples=2)
+    rules = LearningConfig(max_examples=2)
     report = learner.learn([episode(one, weather("Rome")) for one in asked], rules=rules)
     assert {one.query for one in report.added["weather"]} == {asked[2], asked[3]}
     assert report.reasons == {"full": 2}
@@ -54,7 +54,7 @@ def test_beyond_the_cap_the_most_varied_words_are_kept(learner, episode):
 
 def test_examples_that_a_tool_has_count_towards_the_cap(learner, episode):
     """Learning every night does not add the cap every night."""
-    rules = LearningRules(most_examples=2)
+    rules = LearningConfig(max_examples=2)
     learner.learn([episode("Rain or snow?", weather("Rome"))], rules=rules)
     asked = ["Fog in the hills?", "A coat for the ferry?"]
     report = learner.learn([episode(one, weather("Rome")) for one in asked], rules=rules)
@@ -115,7 +115,7 @@ def test_a_long_argument_is_left_out(learner, episode):
 def test_results_are_bounded_by_themselves(learner, episode):
     """Beyond the cap on results the words are still learned."""
     asked = [episode(f"{word} there?", weather(city)) for word, city in WANTED]
-    report = learner.learn(asked, rules=LearningRules(most_results=1))
+    report = learner.learn(asked, rules=LearningConfig(max_results=1))
     assert [one.is_whole for one in report.added["weather"]] == [True, False, False]
 
 
@@ -172,7 +172,7 @@ def test_a_private_result_is_left_out(learner, episode):
 def test_what_is_private_is_kept_on_demand(learner, episode):
     """With the check turned off the call is kept as it was."""
     call = ("send_mail", {"to": "ann@example.org", "text": "hi"}, "sent")
-    rules = LearningRules(keep_private=True)
+    rules = LearningConfig(keep_private=True)
     report = learner.learn([episode("Greet ann@example.org.", call)], rules=rules)
     assert report.added["send_mail"][0].arguments["to"] == "ann@example.org"
 
@@ -266,8 +266,8 @@ def test_words_of_scripts_without_spaces(learner):
     assert words_of("罗马会下雨吗", {"city": "罗马"})
 
 
-@pytest.mark.parametrize("name", ["most_examples", "longest_query", "most_results"])
+@pytest.mark.parametrize("name", ["max_examples", "longest_query", "max_results"])
 def test_rules_that_make_no_sense_are_refused(name):
     """A negative cap is a mistake."""
     with pytest.raises(UsageError, match=name):
-        LearningRules(**{name: -1})
+        LearningConfig(**{name: -1})

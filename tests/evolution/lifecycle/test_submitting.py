@@ -114,7 +114,7 @@ def test_a_candidate_that_is_no_json_is_rejected(manager):
 
 def test_a_candidate_of_a_megabyte_is_rejected(make_manager, store, propose):
     """It is not kept whole: the chain does not grow by what a model repeats."""
-    manager = make_manager(lifecycle=LifecyclePolicy(most_bytes=10_000))
+    manager = make_manager(lifecycle=LifecyclePolicy(max_bytes=10_000))
     record = manager.submit(propose(manager, summary="on and on " * 100_000))
     assert codes(record) == ["too_large"]
     assert len(str(store.events()[-2].to_json())) < 5_000

@@ -9,9 +9,9 @@ import pytest
 from agentkit import ToolDefinition, open_store
 from agentkit.composites.parser import parse
 from agentkit.evolution import ToolManager
-from agentkit.evolution.lifting import ExampleRules
+from agentkit.evolution.lifting import ExampleConfig
 from agentkit.evolution.mined import insert_mined, pinned_to, with_recordings
-from agentkit.evolution.mining import MiningRules, mine
+from agentkit.evolution.mining import MiningConfig, mine
 from agentkit.evolution.patterns import SearchLimits
 from agentkit.evolution.trajectories import Flow, Step
 from agentkit.library import Library
@@ -93,9 +93,9 @@ def test_clipped_results_are_no_worked_calls(trips, travel_tools):
 
 def test_worked_calls_are_bounded(trips, travel_tools):
     """Long recordings are left out, and no more than asked for are kept."""
-    few = MiningRules(examples=ExampleRules(most=1))
+    few = MiningConfig(examples=ExampleConfig(most=1))
     assert len(only(trips, travel_tools, few).definition.examples) == 1
-    short = MiningRules(examples=ExampleRules(longest=20))
+    short = MiningConfig(examples=ExampleConfig(longest=20))
     assert only(trips, travel_tools, short).definition.examples == ()
 
 
@@ -187,7 +187,7 @@ def test_composites_of_composites_can_be_tried(trips, travel_tools):
         token = Flow(step=2, path=("offers", 0, "token"))
         details = Step(tool="flight_details", sources={"token": token}, result={"seats": 9})
         made.append(replace(trip, steps=(*trip.steps, details)))
-    rules = MiningRules(search=SearchLimits(max_calls=3))
+    rules = MiningConfig(search=SearchLimits(max_calls=3))
     first, second = sorted(mine(made, travel_tools, rules).composites, key=lambda one: one.round)
     assert (first.round, second.round) == (1, 2)
     assert {call.tool for call in second.worked[0].recorded} == set(travel_tools)

@@ -6,7 +6,7 @@ import pytest
 
 from agentkit.evolution.trajectories import (
     Flow,
-    FlowRules,
+    FlowConfig,
     Given,
     calls_of,
     find_flows,
@@ -24,7 +24,7 @@ def booking(number, *, result=None, argument=None, request="Book it."):
 
 def source(trajectories, name, **rules):
     """Where the first booking's argument came from."""
-    return find_flows(trajectories, FlowRules(**rules)).trajectories[0].steps[1].sources[name]
+    return find_flows(trajectories, FlowConfig(**rules)).trajectories[0].steps[1].sources[name]
 
 
 def test_a_value_held_by_an_earlier_result_is_a_flow():

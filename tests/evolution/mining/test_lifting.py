@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.evolution.lifting import LiftingRules, identifier, tool_name
-from agentkit.evolution.mining import MiningRules, mine
+from agentkit.evolution.lifting import LiftingConfig, identifier, tool_name
+from agentkit.evolution.mining import MiningConfig, mine
 from agentkit.evolution.patterns import SearchLimits
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 
@@ -21,7 +21,7 @@ def trips(trip):
 
 def only(trips, tools, **lifting):
     """The one composite that is mined."""
-    (composite,) = mine(trips, tools, MiningRules(lifting=LiftingRules(**lifting))).composites
+    (composite,) = mine(trips, tools, MiningConfig(lifting=LiftingConfig(**lifting))).composites
     return composite
 
 
@@ -125,7 +125,7 @@ def test_reserved_names_are_changed(travel_tools):
     tools = {
         name: replace(travel_tools["search_airport"], name=name) for name in ("rate", "convert")
     }
-    rules = MiningRules(search=SearchLimits(min_support=2))
+    rules = MiningConfig(search=SearchLimits(min_support=2))
     (composite,) = mine([chain(at) for at in range(5)], tools, rules).composites
     assert [p.name for p in composite.lifting.parameters] == ["from_", "max_", "rate_2"]
 

@@ -10,7 +10,7 @@ from agentkit.episodes import Turn
 from agentkit.errors import UsageError
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.proposers.observed import EvidenceRules
+from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.rules import Between, Condition, Form, OneOf, Requires
 
@@ -137,7 +137,7 @@ async def test_one_episode_is_not_enough(library, refused, make_episode):
     assert await learned(library, *refused(TERMS + "31")) == []
     call = ("calculate_loan", {"total_price": 8.5, "periods": 31}, TERMS + "31")
     assert await learned(library, make_episode("e", call, call, call)) == []
-    lenient = EvidenceRules(least_failures=1, least_episodes=1)
+    lenient = EvidenceConfig(min_failures=1, min_episodes=1)
     assert await learned(library, *refused(TERMS + "31"), knobs=lenient)
 
 
@@ -316,9 +316,9 @@ async def test_only_the_tools_asked_for(library, refused):
 def test_thresholds_that_make_no_sense():
     """Counts begin at one and shares end at one."""
     with pytest.raises(UsageError, match="1 or more"):
-        EvidenceRules(least_failures=0)
+        EvidenceConfig(min_failures=0)
     with pytest.raises(UsageError, match="from 0 to 1"):
-        EvidenceRules(least_agreement=2)
+        EvidenceConfig(min_agreement=2)
 
 
 @settings(max_examples=30)

@@ -112,7 +112,7 @@ async def test_words_that_repeat_an_episode_are_no_proposal(library, make_episod
 
 
 async def test_a_tool_that_was_used_once_is_not_asked_about(library, make_episode):
-    """``least_episodes`` keeps single successes from shaping a text."""
+    """``min_episodes`` keeps single successes from shaping a text."""
     seen = Observations(library=library, episodes=(make_episode("e", CALL, verdict=PERFECT),))
     assert await EvolutionStream(ScriptedModel([])).propose(seen) == []
 

@@ -94,7 +94,7 @@ async def test_several_failures_share_a_request(library, failed_loan):
     episodes = tuple(replace(failed_loan, episode_id=f"e{at}") for at in range(6))
     model = FunctionModel(lambda _: "NOTHING", name="critic")
     seen = Observations(library=library, episodes=episodes)
-    assert await FeedbackStream(model, most_episodes=4).propose(seen) == []
+    assert await FeedbackStream(model, max_episodes=4).propose(seen) == []
     assert model.requests[0].messages[-1].text.count("## Request") == 4
 
 

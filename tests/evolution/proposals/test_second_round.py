@@ -10,7 +10,7 @@ from agentkit import Agent, Library, ToolDefinition, tool
 from agentkit.episodes import Episode
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.proposers.observed import EvidenceRules
+from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Specification
@@ -25,7 +25,7 @@ def knows(definition: ToolDefinition, *rules: Rule) -> Library:
     return Library([replace(definition, specification=Specification(rules=rules))])
 
 
-async def proposals(library: Library, *episodes: Episode, knobs: EvidenceRules | None = None):
+async def proposals(library: Library, *episodes: Episode, knobs: EvidenceConfig | None = None):
     """All that is suggested."""
     proposer = EvidenceProposer() if knobs is None else EvidenceProposer(knobs)
     return await proposer.propose(Observations(library=library, episodes=episodes))
@@ -122,7 +122,7 @@ async def test_our_own_refusals_do_not_outweigh_the_tool(loan, calls):
     library = knows(loan, TERMS)
     text = "!note must be given as YYYY-MM-DD"
     runs = await loan_runs(library, 31, 32, 33, 34, 35, 37)
-    half = EvidenceRules(least_share=0.5)
+    half = EvidenceConfig(min_share=0.5)
     assert await proposals(library, *runs, *calls(text, text), knobs=half)
 
 

@@ -40,7 +40,7 @@ def answering(**fields):
     ("stream", "verdict"),
     [
         (lambda model: FeedbackStream(model, structured=True), WRONG),
-        (lambda model: EvolutionStream(model, least_episodes=1, structured=True), PERFECT),
+        (lambda model: EvolutionStream(model, min_episodes=1, structured=True), PERFECT),
     ],
 )
 async def test_both_streams_read_a_bare_object(library, make_episode, stream, verdict):

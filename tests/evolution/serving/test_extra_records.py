@@ -12,7 +12,7 @@ from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Verdict
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.evaluation import episodes_of_run
-from agentkit.evaluation.doctor.usage import usage_of
+from agentkit.evaluation.doctor.catalogue import usage_of
 from agentkit.evolution import ToolManager
 from agentkit.evolution.observers import judged
 from agentkit.evolution.round import evolve

@@ -308,7 +308,7 @@ async def test_further_requests_follow_the_runs_own_conversation(store, tried, r
 
     tides = replace(tides, definition=store.load()["tides"].definition)
     model = FunctionModel(answer)
-    shadow = runner(store, limits={"most_requests": 2})
+    shadow = runner(store, limits={"max_requests": 2})
     await Agent(model, tools=[rains[0], tides], store=store, observers=[shadow]).run("Rain?")
     await shadow.drain()
 
@@ -692,7 +692,7 @@ async def test_refined_calls_are_compared_with_refined_calls(store, tried, rains
     [
         {"share": -1},
         {"share": float("nan")},
-        {"most_requests": 0},
+        {"max_requests": 0},
         {"queue": -1},
         {"tokens_per_hour": -1},
         {"timeout_seconds": float("nan")},

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.evaluation.doctor.parts import parts
 from agentkit.evaluation.doctor.provider_rules import PROVIDER_RULES
+from agentkit.evaluation.doctor.schemas import parts
 from agentkit.interop.export.renderers import (
     FORMATS,
     Rendering,

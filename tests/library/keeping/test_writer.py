@@ -319,7 +319,7 @@ def test_a_fork_is_told(make):
         writer.flush,
         lambda: writer.state,
     )
-    with writer._outbox._changed:  # as another thread may have it at the moment of the fork
+    with writer._changed:  # as another thread may have it at the moment of the fork
         child = os.fork()
     if child == 0:
         told = 0

@@ -12,7 +12,7 @@ from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evolution import EvidenceRules, ToolManager
+from agentkit.evolution import EvidenceConfig, ToolManager
 from agentkit.evolution.round import Compare
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
@@ -63,7 +63,7 @@ class LibraryKeeper:
     feedback_model: ChatModel | None = None
     teacher: ChatModel | None = None
     held_out: Benchmark | None = None
-    knobs: EvidenceRules = field(default_factory=EvidenceRules)
+    knobs: EvidenceConfig = field(default_factory=EvidenceConfig)
     _manager: ToolManager | None = field(init=False, default=None)
 
     @property

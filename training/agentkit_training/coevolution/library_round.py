@@ -9,7 +9,7 @@ from statistics import fmean
 from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.evolution import Proposer, ToolManager, evolve
-from agentkit.evolution.round import Compare, Considered
+from agentkit.evolution.round import Compare, ProposalOutcome as RoundOutcome
 from agentkit.library import Library
 from agentkit.library.dag import depth
 from agentkit.retrieval.cards import schema_text
@@ -91,7 +91,7 @@ def _words(definition: ToolDefinition) -> str:
     return "\n".join(texts_of(definition).values())
 
 
-def _outcome(one: Considered, manager: ToolManager) -> ProposalOutcome:
+def _outcome(one: RoundOutcome, manager: ToolManager) -> ProposalOutcome:
     record = one.record
     candidate = record.candidate
     base = None if candidate is None else manager.revision(record.tool_name, record.base)

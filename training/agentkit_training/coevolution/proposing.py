@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentkit.errors import UsageError
 from agentkit.evolution import (
+    EvidenceConfig,
     EvidenceProposer,
-    EvidenceRules,
     EvolutionStream,
     FeedbackStream,
     Proposer,
@@ -14,14 +14,14 @@ from agentkit.models.base import ChatModel
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.coevolution.shuffled import Shuffled
 
-_KNOBS = EvidenceRules()
+_KNOBS = EvidenceConfig()
 
 
 def proposers_of(
     settings: CoevolutionSettings,
     *,
     feedback_model: ChatModel | None = None,
-    knobs: EvidenceRules = _KNOBS,
+    knobs: EvidenceConfig = _KNOBS,
 ) -> tuple[Proposer, ...]:
     """The proposers that the switches ask for, in the order in which they are heard.
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentkit.evaluation.doctor.parts import parts
+from agentkit.evaluation.doctor.schemas import parts
 from agentkit.interop.export.renderers.rendering import Loss, Rendering, definitions_of
 from agentkit.interop.export.renderers.saying import in_words, joined
 from agentkit.library.library import Library

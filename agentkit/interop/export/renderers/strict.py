@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.evaluation.doctor.parts import parts
 from agentkit.evaluation.doctor.provider_rules import STRICT_DEPTH, STRICT_PROPERTIES, STRICT_VALUES
+from agentkit.evaluation.doctor.schemas import parts
 from agentkit.interop.export.renderers.rendering import takes_null
 from agentkit.interop.export.renderers.saying import (
     MOST_SCHEMAS,
