@@ -53,7 +53,7 @@ from agentkit.tracing.spans import guardrail_span, tell_children, tell_stop, too
 from agentkit.tracing.tracing import NoSpan, Span, Tracing
 
 if TYPE_CHECKING:
-    from agentkit.composites.interpreter.trace import TracedCall
+    from agentkit.composites.guards import TracedCall
     from agentkit.tools.rules.earlier import EarlierCall
 
 

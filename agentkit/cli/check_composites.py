@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import BudgetSpent, DryRun, Failed, agree, call_text
 from agentkit.evolution.insert_outcomes import InsertPolicy

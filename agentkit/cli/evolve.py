@@ -39,6 +39,7 @@ from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
 from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, ignore
+from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.evolver_lock import evolving
 from agentkit.evolution.learning import LearningConfig
@@ -48,7 +49,7 @@ from agentkit.evolution.proposer import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
-from agentkit.evolution.round import Compare, EvolutionReport, evolve
+from agentkit.evolution.round import EvolutionReport, evolve
 from agentkit.library import EpisodeFilter, Library, LibraryChange, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import open_store

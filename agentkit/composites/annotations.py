@@ -1,4 +1,4 @@
-"""Annotations read from syntax: the types of the table below, never what text evaluates to."""
+"""The types that a text declares, read from syntax and never evaluated, and ``Expr``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,96 @@ import ast
 import collections.abc
 import functools
 import operator
+import re
 import types
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from agentkit.composites.authored import shown
-from agentkit.composites.expr import Expr
-from agentkit.composites.faults import Fault
-from agentkit.composites.limits import CompositeLimits
-from agentkit.composites.reading.text import syntax_tree
-from agentkit.errors import UsageError
+from agentkit.composites.parser import only_expression, syntax_tree
+from agentkit.composites.problems import CompositeLimits, Fault
+from agentkit.errors import SourceProblem, UsageError
+from agentkit.messages import JsonObject
+
+# --- expressions as parameters --------------------------------------------------------------------
+
+EXPRESSION_KEYWORD = "x-expression"
+"""The schema keyword that holds an expression's names and its result."""
+
+_FORM = re.compile(r"(?P<names>\w+(\s*,\s*\w+)*)\s*->\s*(?P<result>\w+)")
+_RESULTS = {
+    "Any": None,
+    "bool": "boolean",
+    "float": "number",
+    "int": "integer",
+    "str": "string",
+}
+
+
+class Expr:
+    """A predicate or formula as text, in the composite language.
+
+    A model can write ``row["amount"] > 10`` where it could not write a function. In Python files
+    that type checkers read, write ``Annotated[str, Expr("row -> bool")]``; elsewhere
+    ``Expr["row -> bool"]`` says the same.
+
+    Args:
+        form: The names that the expression may use, an arrow, and what it gives: ``bool``,
+            ``int``, ``float``, ``str`` or ``Any``.
+
+    Attributes:
+        names: The names, in order.
+        result: The JSON type of what it gives; None for anything.
+
+    Raises:
+        UsageError: ``form`` has another form.
+
+    Example:
+        >>> Expr("row -> bool").schema
+        {'format': 'expression', 'x-expression': {'names': ['row'], 'result': 'boolean'}}
+    """
+
+    __slots__ = ("names", "result")
+
+    def __init__(self, form: str) -> None:
+        match = _FORM.fullmatch(form.strip())
+        names = tuple(re.split(r"\s*,\s*", match["names"])) if match else ()
+        if not match or match["result"] not in _RESULTS or not all(map(str.isidentifier, names)):
+            raise UsageError(
+                f'Expr({form!r}) does not say what goes in and out; write Expr("row -> bool") '
+                f"with names, an arrow and one of {', '.join(_RESULTS)}"
+            )
+        self.names: tuple[str, ...] = names
+        self.result: str | None = _RESULTS[match["result"]]
+
+    def __class_getitem__(cls, form: str) -> Any:
+        return Annotated[str, cls(form)]
+
+    @property
+    def schema(self) -> JsonObject:
+        """What the parameter's JSON Schema says beside ``"type": "string"``."""
+        facts = {"names": list(self.names), "result": self.result}
+        return {
+            "format": "expression",
+            EXPRESSION_KEYWORD: {key: fact for key, fact in facts.items() if fact is not None},
+        }
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: Any, handler: Callable[[Any], dict[str, Any]]
+    ) -> dict[str, Any]:
+        return {**handler(core_schema), **self.schema}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and self.schema == other.schema
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.result))
+
+    def __repr__(self) -> str:
+        names = {json: name for name, json in _RESULTS.items()}
+        return f'Expr("{", ".join(self.names)} -> {names[self.result]}")'
+
+
+# --- annotations ----------------------------------------------------------------------------------
 
 _TYPES: Mapping[str, Any] = {
     "Any": Any,
@@ -39,6 +119,7 @@ _ADVICE = (
     "Write int, float, str, bool, None, Any, list[...], dict[str, ...], tuple[...], Literal[...], "
     '`X | None`, Annotated[..., "text"] or Expr["row -> bool"].'
 )
+_SHOWN = 80
 _MAX_NESTING = 10
 _MAX_BRANCHES = 50
 
@@ -50,6 +131,15 @@ class _UnknownTypeError(Exception):
         self.node = node
         self.why = why
         super().__init__(why)
+
+
+def shown(node: ast.expr) -> str:
+    """The start of a piece of syntax, for a message."""
+    try:
+        text = ast.unparse(node)
+    except RecursionError:  # a chain of a thousand operators
+        return "…"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def read_annotation(node: ast.expr, *, place: str) -> Any:
@@ -94,12 +184,11 @@ def _read(node: ast.expr, nesting: int) -> Any:
 
 def _read_text(node: ast.Constant, text: str, nesting: int) -> Any:
     """An annotation in quotes; what is wrong inside is reported at the quotes."""
-    tree = syntax_tree(text.strip(), CompositeLimits())
-    statement = tree.body[0] if isinstance(tree, ast.Module) and len(tree.body) == 1 else None
-    if not isinstance(statement, ast.Expr):
+    inner = only_expression(syntax_tree(text.strip(), CompositeLimits()))
+    if isinstance(inner, SourceProblem):
         raise _UnknownTypeError(node, f"{text[:80]!r} is no annotation")
     try:
-        return _read(statement.value, nesting + 1)
+        return _read(inner, nesting + 1)
     except _UnknownTypeError as refused:
         raise _UnknownTypeError(node, refused.why) from refused
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
-from agentkit.composites.expressions import Expression
-from agentkit.composites.limits import CONTRACT_LIMITS
+from agentkit.composites.contracts import Expression
+from agentkit.composites.problems import CONTRACT_LIMITS
 from agentkit.errors import CompositeError, CompositeRunError, UsageError
 from agentkit.messages import JsonObject, ToolFailure
 from agentkit.tools.definition import ToolDefinition

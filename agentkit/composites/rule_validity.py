@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from agentkit.composites.expressions import Expression
+from agentkit.composites.contracts import Expression
 from agentkit.composites.rule_checker import RuleChecker
 from agentkit.errors import CompositeError
 from agentkit.messages import JsonObject

@@ -11,10 +11,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from agentkit.composites.binding import composite_tool
+from agentkit.composites.composite import Composite, composite_tool
 from agentkit.composites.contracts import check_post, check_pre
-from agentkit.composites.interpreter import Composite
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.evolution.insert_outcomes import InsertPolicy, Refused, RejectionCode, Witness, refuse
 from agentkit.evolution.loops import require_loop

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.evolution.dry_run import BudgetSpent, DryRun, call_key, example_fault, runs_live
 from agentkit.evolution.insert_outcomes import InsertPolicy
@@ -76,7 +76,7 @@ SkipReason = Literal[
     "known_words",  # an example of the tool asks in the same words
     "full",  # the tool has as many examples as are kept
 ]
-"""Why a successful call taught nothing. ``docs/learning.md`` explains each."""
+"""Why a successful call taught nothing. ``docs/proposers.md`` explains each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,13 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agentkit.composites import ir
-from agentkit.composites.codec import program_to_json
-from agentkit.composites.decoding import is_text
-from agentkit.composites.effects import join_effects
+from agentkit.composites import language as ir
+from agentkit.composites.codec import is_text, literal_of, program_to_json
 from agentkit.composites.language import RESERVED
-from agentkit.composites.literals import literal_of
-from agentkit.composites.render import render
+from agentkit.composites.rendering import render
+from agentkit.composites.source import join_effects
 from agentkit.evolution.patterns import Link, Occurrence, Ordering, Pattern
 from agentkit.evolution.trajectories import Flow, Given, Path, RecordedCall, Trajectory
 from agentkit.messages import JsonObject

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agentkit.composites import ir
-from agentkit.composites.binding import composite_tool
+from agentkit.composites import language as ir
 from agentkit.composites.codec import program_from_json, program_to_json
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import AgentKitError, CompositeError, ToolFailed
 from agentkit.evolution.lifting import (
     Choice,

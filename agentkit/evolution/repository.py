@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from agentkit.composites.binding import composite_tool
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.duplicates import ToolIndex
 from agentkit.evolution.ledger import Ledger

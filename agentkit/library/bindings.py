@@ -12,8 +12,7 @@ from agentkit.library.dag import Dag, in_order, reachable
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agentkit.composites.limits import CompositeLimits
-    from agentkit.composites.problems import ContractMode
+    from agentkit.composites.problems import CompositeLimits, ContractMode
 
 Refusals = dict[str, tuple[SourceProblem, ...]]
 

@@ -12,8 +12,7 @@ from agentkit.library.dag import reachable
 from agentkit.library.library import Library
 
 if TYPE_CHECKING:
-    from agentkit.composites.limits import CompositeLimits
-    from agentkit.composites.problems import ContractMode
+    from agentkit.composites.problems import CompositeLimits, ContractMode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

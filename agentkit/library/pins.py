@@ -11,10 +11,10 @@ from typing import Literal
 
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_from_json
-from agentkit.composites.effects import join_effects
-from agentkit.composites.ir import Program
-from agentkit.composites.limits import READING_LIMITS
+from agentkit.composites.language import Program
 from agentkit.composites.parser import parse_expression
+from agentkit.composites.problems import READING_LIMITS
+from agentkit.composites.source import join_effects
 from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, LibraryError, SourceProblem
 from agentkit.library.dag import cycle_among, in_order, reachable, shown

@@ -25,7 +25,7 @@ from agentkit.tracing import content
 from agentkit.tracing.tracing import NO_SPAN, Fact, NoSpan, Span, Tracing, error_type
 
 if TYPE_CHECKING:
-    from agentkit.composites.interpreter.trace import TracedCall
+    from agentkit.composites.guards import TracedCall
 
 Facts: TypeAlias = "dict[str, Fact]"
 GuardrailName = Literal["validation", "contract", "postcondition", "approval"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.parser import parse
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.tools.definition import EffectName, Effects, ToolDefinition

@@ -11,8 +11,8 @@ import pytest
 from agentkit import Agent, Library, ModelRetry, tool
 from agentkit.agent import ToolPolicy
 from agentkit.agent.types import Approval
-from agentkit.composites.binding import composite_tool
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, DefinitionError
 from agentkit.messages import ToolCall

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition, tool
-from agentkit.composites.binding import composite_tool
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError
 from agentkit.testing.primitives import primitive_library

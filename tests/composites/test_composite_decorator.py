@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import pytest
 
 from agentkit import Tool, tool
+from agentkit.composites.annotations import Expr
 from agentkit.composites.decorator import composite
-from agentkit.composites.expr import Expr
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
 from agentkit.tools.definition import Example

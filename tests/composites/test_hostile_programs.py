@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites.binding import composite_tool
-from agentkit.composites.interpreter import Composite
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import Composite, composite_tool
 from agentkit.composites.parser import parse, parse_expression
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.testing.hostile_programs import (

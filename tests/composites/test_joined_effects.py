@@ -7,7 +7,7 @@ import itertools
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.composites.effects import join_effects
+from agentkit.composites.source import join_effects
 from agentkit.tools.definition import Effects
 
 DECLARED = st.sampled_from([True, False, None])

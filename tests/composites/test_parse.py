@@ -9,13 +9,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_digest
-from agentkit.composites.limits import CompositeLimits
-from agentkit.composites.nearest import nearest
 from agentkit.composites.parser import parse, parse_expression
-from agentkit.composites.render import render
+from agentkit.composites.problems import CompositeLimits
+from agentkit.composites.rendering import render
 from agentkit.errors import CompositeError
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -261,20 +260,3 @@ def test_no_layout_changes_a_digest(
 
 
 # --- names that look alike ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("get_wether", "get_weather"),
-        ("GetWeather", "get_weather"),
-        ("weather_get", "get_weather"),
-        ("send_mial", "send_mail"),
-        ("zzz", ""),
-        ("", ""),
-    ],
-)
-def test_similar_names(name: str, expected: str) -> None:
-    """The nearest name comes first, and none when none is near."""
-    known = ["get_weather", "send_mail", "list_mails", "add"]
-    assert next(iter(nearest(name, known)), "") == expected

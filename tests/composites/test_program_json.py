@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_digest, program_from_json, program_to_json
-from agentkit.composites.limits import CompositeLimits
 from agentkit.composites.parser import parse
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.tools.tool import Tool
 

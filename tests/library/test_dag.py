@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.composites.codec import program_to_json
-from agentkit.composites.ir import Assign, Call, ListLiteral, Name, Program, Return
+from agentkit.composites.language import Assign, Call, ListLiteral, Name, Program, Return
 from agentkit.errors import CompositeError, LibraryError, ToolNotFoundError
 from agentkit.library.dag import (
     Dag,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentkit.composites.partial import surely_broken
+from agentkit.composites.contracts import surely_broken
 from agentkit.messages import Usage
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.survivors import Survivors

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
 from agentkit.testing.random_programs.kinds import Kind
 from agentkit.tools.definition import Effects, Signature, ToolDefinition

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.parser import parse_expression
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import CompositeError, DatasetError, ToolSignal, UsageError

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
 from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.testing.hostile_programs import REFUSED_PROGRAMS, STOPPED_PROGRAMS

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.parser import parse
 from agentkit.errors import CompositeRunError
 from agentkit.testing.random_programs import (

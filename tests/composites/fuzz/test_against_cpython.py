@@ -18,12 +18,12 @@ from typing import Any, get_args
 
 import pytest
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.codec import program_digest, program_from_json, program_to_json
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.composites.language import BUILTINS, METHODS
 from agentkit.composites.parser import parse
-from agentkit.composites.render import render
+from agentkit.composites.rendering import render
 from agentkit.testing.random_programs import (
     CHILDREN,
     GUARDS,

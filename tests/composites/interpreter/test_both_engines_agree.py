@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.errors import CompositeRunError
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
 from agentkit.tools.tool import Tool

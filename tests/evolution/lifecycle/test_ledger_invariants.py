@@ -249,7 +249,6 @@ class LifeCycle(RuleBasedStateMachine):
 
 
 LifeCycle.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
-TestLifeCycle = LifeCycle.TestCase
 
 
 def event(kind, **parts):

@@ -92,18 +92,3 @@ def test_an_argument_made_of_a_result_is_no_parameter(tools):
         )
         made.append(Trajectory(trajectory_id=f"e{number}", steps=steps))
     assert mine(made, tools).composites == ()
-
-
-def test_the_longest_and_the_most_are_bounded(tools):
-    """A star of forty calls is looked at within the limits, the same way each time."""
-    made = []
-    for number in range(3):
-        steps = [step("search", q=Given(value=f"q{number}"))]
-        steps += [
-            step("look", id=Flow(step=0, path=("id",)), n=Given(value=at)) for at in range(40)
-        ]
-        made.append(Trajectory(trajectory_id=f"e{number}", steps=tuple(steps)))
-    rules = MiningConfig(search=SearchLimits(max_groups=50, max_calls=4), rounds=1)
-    first = mine(made, tools, rules)
-    assert first == mine(made[::-1], tools, rules)
-    assert max(one.calls for one in first.composites) == 4

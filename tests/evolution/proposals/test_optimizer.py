@@ -7,7 +7,7 @@ import importlib.util
 
 import pytest
 
-from agentkit.errors import MissingExtraError, UsageError
+from agentkit.errors import MissingExtraError
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score, texts_of, with_texts
 from agentkit.testing import FunctionModel
@@ -103,12 +103,6 @@ async def test_without_the_package_the_pip_line_is_told(seen):
     optimizer = GepaOptimizer(FunctionModel(reflecting), evaluate, ["a"])
     with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[gepa\]"'):
         await optimizer.propose(seen)
-
-
-def test_an_optimizer_needs_cases():
-    """There is nothing to compare candidates on."""
-    with pytest.raises(UsageError, match="needs cases"):
-        GepaOptimizer(FunctionModel(reflecting), evaluate, [])
 
 
 def test_texts_go_out_and_come_back(loan):

@@ -13,7 +13,7 @@ from agentkit.episodes import Episode
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import EvidenceConfig, ToolManager
-from agentkit.evolution.round import Compare
+from agentkit.evolution.compare import Compare
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
 from agentkit.interop.export import Artifact, artifact_of, restore_artifact

@@ -9,7 +9,8 @@ from statistics import fmean
 from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.evolution import Proposer, ToolManager, evolve
-from agentkit.evolution.round import Compare, ProposalOutcome as RoundOutcome
+from agentkit.evolution.compare import Compare
+from agentkit.evolution.round import ProposalOutcome as RoundOutcome
 from agentkit.library import Library
 from agentkit.library.dag import depth
 from agentkit.retrieval.cards import schema_text

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentkit.composites.codec import program_from_json
-from agentkit.composites.limits import READING_LIMITS
-from agentkit.composites.render import render
+from agentkit.composites.problems import READING_LIMITS
+from agentkit.composites.rendering import render
 from agentkit.errors import CompositeError
 from agentkit.evolution.differences import Difference, differences
 from agentkit.interop.export.artifact import GateEvidence

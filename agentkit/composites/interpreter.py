@@ -1,8 +1,9 @@
-"""Expressions to closures: each node once, when a composite is made.
+"""Programs to closures over a frame: each node once, when a composite is first run.
 
-Every closure takes the frame. Those of operations try the case of plain numbers and short texts
-first, which can not fail and cost nothing to speak of; anything else goes to the guarded functions,
-and only what these raise is given a place.
+Closures of operations try the case of plain numbers and short texts first, which can not fail and
+cost nothing to speak of; anything else goes to the guarded functions, and only what these raise is
+given a place. A statement's closure returns None when the next statement follows, or a signal: the
+loop is left, its next turn begins, or the program has its result.
 """
 
 from __future__ import annotations
@@ -11,40 +12,52 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
-from agentkit.composites import ir
-from agentkit.composites.checking.calls import builtin_faults
-from agentkit.composites.faults import placed, refusal
-from agentkit.composites.interpreter.failures import FAILURES, fail
-from agentkit.composites.interpreter.frames import (
-    FIRST_SLOT,
-    METER,
-    Evaluate,
-    Frame,
-)
-from agentkit.composites.interpreter.functions import FUNCTIONS, iterable, text_of
-from agentkit.composites.interpreter.meter import out_of_fuel
-from agentkit.composites.interpreter.methods import method_of
-from agentkit.composites.interpreter.operations import (
+from agentkit.composites import language as ir
+from agentkit.composites.functions import FUNCTIONS, iterable, method_of, text_of
+from agentkit.composites.guards import (
     BINARY,
     COMPARE,
+    FAILURES,
+    FIRST_SLOT,
+    METER,
+    NUMBERS,
+    RESULT,
+    SCALARS,
+    SIGNS,
+    Evaluate,
+    Frame,
+    Guard,
+    fail,
     item_of,
     look_at_key,
-    negative,
-    positive,
     slice_of,
 )
-from agentkit.composites.interpreter.weights import NUMBERS
-from agentkit.composites.language import ORDERINGS
+from agentkit.composites.problems import refusal
+from agentkit.errors import SourceProblem
 
-CallLowering = Callable[[ir.Call, Sequence[Evaluate]], Evaluate]
-Bind = Callable[[Frame, Any], None]
+LowerCall: TypeAlias = Callable[[ir.Call, Sequence[Evaluate]], Evaluate]
+Bind: TypeAlias = Callable[[Frame, Any], None]
+Signal: TypeAlias = str | None
+Run: TypeAlias = Callable[[Frame], Signal]
+
+Made = TypeVar("Made")
+
+BREAK, CONTINUE, RETURN = "break", "continue", "return"
 
 _SHORT = 64
 """Texts up to here are compared without counting."""
 
 _LINEAR = {"+": operator.add, "-": operator.sub}
+_ORDERINGS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 class Slots:
@@ -80,8 +93,8 @@ class Slots:
         self._places = places
 
 
-class ExpressionLowering:
-    """Lowers expressions over one frame layout.
+class Lowering:
+    """Lowers one program over one frame layout.
 
     Attributes:
         slots: The layout.
@@ -89,7 +102,7 @@ class ExpressionLowering:
             comprehension costs.
     """
 
-    def __init__(self, slots: Slots, lower_call: CallLowering) -> None:
+    def __init__(self, slots: Slots, lower_call: LowerCall) -> None:
         self.slots = slots
         self.nodes = 0
         self._lower_call = lower_call
@@ -97,7 +110,7 @@ class ExpressionLowering:
     def lower(self, node: ir.Expression) -> Evaluate:
         """A closure that gives the value of an expression."""
         self.nodes += 1
-        return _LOWERINGS[type(node)](self, node)
+        return _EXPRESSIONS[type(node)](self, node)
 
     def all(self, nodes: Iterable[ir.Expression]) -> tuple[Evaluate, ...]:
         """The closures of several expressions."""
@@ -135,7 +148,7 @@ class ExpressionLowering:
 
         def bind_several(frame: Frame, item: Any) -> None:
             try:
-                values = unpacked(item, len(places))
+                values = _unpacked(item, len(places))
             except FAILURES as error:
                 fail(frame, node, error)
             for place, value in zip(places, values, strict=True):
@@ -143,14 +156,51 @@ class ExpressionLowering:
 
         return bind_several
 
+    def block(self, block: ir.Block) -> Run:
+        """Statements one after the other, paid for as a whole when the first one begins."""
+        steps, pay = self.counted(block, lambda: tuple(map(self.statement, block)))
 
-def unpacked(item: Any, count: int) -> Sequence[Any]:
-    """The values that several targets are given.
+        def run(frame: Frame) -> Signal:
+            pay(frame)
+            for step in steps:
+                signal = step(frame)
+                if signal is not None:
+                    return signal
+            return None
 
-    Raises:
-        ValueError: There are more or fewer of them.
-        TypeError: It is no iterable.
-    """
+        return run
+
+    def counted(self, block: ir.Block, make: Callable[[], Made]) -> tuple[Made, Run]:
+        """What ``make`` lowers for a block, and a closure that pays for the nodes in it."""
+        outside, self.nodes = self.nodes, 0
+        made = make()
+        cost = 1 + len(block) + self.nodes
+        self.nodes = outside
+        place = next((found for found in map(first_expression, block) if found), None)
+
+        def pay(frame: Frame) -> None:
+            meter = frame[METER]
+            meter.fuel -= cost
+            if meter.fuel < 0:
+                fail(frame, place, meter.out_of_fuel())
+
+        return made, pay
+
+    def statement(self, node: ir.Statement) -> Run:
+        """One statement."""
+        return _STATEMENTS[type(node)](self, node)
+
+
+def first_expression(node: ir.Statement) -> ir.Expression | None:
+    """The expression that a statement begins with: what it assigns, tests or runs over."""
+    for part in ir.parts(node):
+        if isinstance(part, ir.EXPRESSIONS):
+            return part  # type: ignore[return-value]  # one of the expressions
+    return None
+
+
+def _unpacked(item: Any, count: int) -> Sequence[Any]:
+    """The values that several targets are given; Python's own errors when they do not fit."""
     if type(item) is tuple or type(item) is list:
         values: Sequence[Any] = item
     else:  # one item more is enough to know that there are too many
@@ -167,32 +217,31 @@ def unpacked(item: Any, count: int) -> Sequence[Any]:
 # --- names, numbers, comparisons ------------------------------------------------------------------
 
 
-def _constant(_lowering: ExpressionLowering, node: ir.Constant) -> Evaluate:
+def _constant(_lowering: Lowering, node: ir.Constant) -> Evaluate:
     value = node.value
     return lambda _frame: value
 
 
-def _name(lowering: ExpressionLowering, node: ir.Name) -> Evaluate:
+def _name(lowering: Lowering, node: ir.Name) -> Evaluate:
     return itemgetter(lowering.slots.of(node.name))
 
 
-def _binary(lowering: ExpressionLowering, node: ir.Binary) -> Evaluate:
+def _binary(lowering: Lowering, node: ir.Binary) -> Evaluate:
     left, right = lowering.lower(node.left), lowering.lower(node.right)
-    return binary(node, node.operator, left, right)
+    return _arithmetic(node, node.operator, left, right)
 
 
-def binary(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
+def _arithmetic(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
     """Arithmetic on two lowered operands."""
     if name in _LINEAR:
         return _linear(node, name, left, right)
-    if name == "*":
-        return _product(node, left, right)
     operate = BINARY[name]
+    quick = {"*": operator.mul, "/": operator.truediv}.get(name)
 
     def run(frame: Frame) -> Any:
         one, two = left(frame), right(frame)
-        if type(one) is float and type(two) is float and two and name == "/":
-            return one / two
+        if quick is not None and type(one) is float and type(two) is float and two:
+            return quick(one, two)
         try:
             return operate(frame[METER], one, two)
         except FAILURES as error:
@@ -222,42 +271,18 @@ def _linear(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> 
     return run
 
 
-def _product(node: ir.Expression, left: Evaluate, right: Evaluate) -> Evaluate:
-    operate = BINARY["*"]
-
-    def run(frame: Frame) -> Any:
-        one, two = left(frame), right(frame)
-        if type(one) is float and type(two) is float:
-            return one * two
-        try:
-            return operate(frame[METER], one, two)
-        except FAILURES as error:
-            fail(frame, node, error)
-
-    return run
-
-
-def _unary(lowering: ExpressionLowering, node: ir.Unary) -> Evaluate:
-    operand = lowering.lower(node.operand)
+def _unary(lowering: Lowering, node: ir.Unary) -> Evaluate:
     if node.operator == "not":
+        operand = lowering.lower(node.operand)
         return lambda frame: not operand(frame)
-    operate = negative if node.operator == "-" else positive
-
-    def run(frame: Frame) -> Any:
-        value = operand(frame)
-        try:
-            return operate(frame[METER], value)
-        except FAILURES as error:
-            fail(frame, node, error)
-
-    return run
+    return _applied(node, SIGNS[node.operator], lowering.all((node.operand,)))
 
 
-def _compare(lowering: ExpressionLowering, node: ir.Compare) -> Evaluate:
+def _compare(lowering: Lowering, node: ir.Compare) -> Evaluate:
     operands = lowering.all(node.operands)
+    if len(node.operators) == 1:
+        return _compare_two(node, node.operators[0], *operands)
     steps = tuple(comparison(node, name) for name in node.operators)
-    if len(steps) == 1:
-        return compare_two(node, node.operators[0], *operands)
 
     def run(frame: Frame) -> Any:
         left, value = operands[0](frame), True
@@ -286,9 +311,8 @@ def comparison(node: ir.Expression, name: str) -> Callable[[Frame, Any, Any], bo
     return run
 
 
-def compare_two(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
-    """A comparison of two lowered operands."""
-    compare, quick = comparison(node, name), ORDERINGS.get(name)
+def _compare_two(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    compare, quick = comparison(node, name), _ORDERINGS.get(name)
     if quick is None:
         return lambda frame: compare(frame, left(frame), right(frame))
 
@@ -305,12 +329,9 @@ def compare_two(node: ir.Expression, name: str, left: Evaluate, right: Evaluate)
     return run
 
 
-# --- branches -------------------------------------------------------------------------------------
-
-
-def _boolean(lowering: ExpressionLowering, node: ir.Boolean) -> Evaluate:
-    operands = lowering.all(node.operands)
-    first, rest, stop = operands[0], operands[1:], node.operator == "or"
+def _boolean(lowering: Lowering, node: ir.Boolean) -> Evaluate:
+    first, *rest = lowering.all(node.operands)
+    stop = node.operator == "or"
 
     def run(frame: Frame) -> Any:
         value = first(frame)
@@ -323,27 +344,26 @@ def _boolean(lowering: ExpressionLowering, node: ir.Boolean) -> Evaluate:
     return run
 
 
-def _conditional(lowering: ExpressionLowering, node: ir.Conditional) -> Evaluate:
+def _conditional(lowering: Lowering, node: ir.Conditional) -> Evaluate:
     test, then, otherwise = lowering.all((node.test, node.then, node.otherwise))
     return lambda frame: then(frame) if test(frame) else otherwise(frame)
 
 
-# --- containers -----------------------------------------------------------------------------------
+# --- containers, functions, texts -----------------------------------------------------------------
 
 
-def _list_literal(lowering: ExpressionLowering, node: ir.ListLiteral) -> Evaluate:
+def _list_literal(lowering: Lowering, node: ir.ListLiteral) -> Evaluate:
     items = lowering.all(node.items)
     return lambda frame: [item(frame) for item in items]
 
 
-def _tuple_literal(lowering: ExpressionLowering, node: ir.TupleLiteral) -> Evaluate:
+def _tuple_literal(lowering: Lowering, node: ir.TupleLiteral) -> Evaluate:
     items = lowering.all(node.items)
     return lambda frame: tuple([item(frame) for item in items])
 
 
-def _dict_literal(lowering: ExpressionLowering, node: ir.DictLiteral) -> Evaluate:
-    keys, values = lowering.all(node.keys), lowering.all(node.values)
-    entries = tuple(zip(keys, values, strict=True))
+def _dict_literal(lowering: Lowering, node: ir.DictLiteral) -> Evaluate:
+    entries = tuple(zip(lowering.all(node.keys), lowering.all(node.values), strict=True))
 
     def run(frame: Frame) -> Any:
         made: dict[Any, Any] = {}
@@ -364,12 +384,8 @@ def put(frame: Frame, node: ir.Expression, made: dict[Any, Any], key: Any, value
         fail(frame, node, error)
 
 
-def _index(lowering: ExpressionLowering, node: ir.Index) -> Evaluate:
-    return index(node, lowering.lower(node.value), lowering.lower(node.index))
-
-
-def index(node: ir.Expression, value_of: Evaluate, index_of: Evaluate) -> Evaluate:
-    """``value[index]`` of two lowered operands."""
+def _index(lowering: Lowering, node: ir.Index) -> Evaluate:
+    value_of, index_of = lowering.lower(node.value), lowering.lower(node.index)
 
     def run(frame: Frame) -> Any:
         value, place = value_of(frame), index_of(frame)
@@ -383,16 +399,27 @@ def index(node: ir.Expression, value_of: Evaluate, index_of: Evaluate) -> Evalua
     return run
 
 
-def _slice(lowering: ExpressionLowering, node: ir.Slice) -> Evaluate:
+def _slice(lowering: Lowering, node: ir.Slice) -> Evaluate:
     absent = ir.Constant(value=None)
     bounds = (node.start or absent, node.stop or absent, node.step or absent)
-    return applied(node, slice_of, lowering.all((node.value, *bounds)))
+    return _applied(node, slice_of, lowering.all((node.value, *bounds)))
 
 
-def applied(
+def _applied(
     node: ir.Expression, operate: Callable[..., Any], operands: Sequence[Evaluate]
 ) -> Evaluate:
     """A guarded function of lowered operands."""
+    if len(operands) == 1:
+        (operand,) = operands
+
+        def run_on_one(frame: Frame) -> Any:
+            value = operand(frame)
+            try:
+                return operate(frame[METER], value)
+            except FAILURES as error:
+                fail(frame, node, error)
+
+        return run_on_one
 
     def run(frame: Frame) -> Any:
         values = [operand(frame) for operand in operands]
@@ -404,50 +431,24 @@ def applied(
     return run
 
 
-# --- functions, methods, texts --------------------------------------------------------------------
-
-
-def _builtin(lowering: ExpressionLowering, node: ir.Builtin) -> Evaluate:
-    function = _known_function(node)
-    arguments = lowering.all(node.arguments)
-    if node.keywords:
-        names = tuple(keyword.name for keyword in node.keywords)
-        operate = with_keywords(function, len(arguments), names)
-        return applied(node, operate, arguments + lowering.all(k.value for k in node.keywords))
-    if len(arguments) != 1:
-        return applied(node, function, arguments)
-    argument = arguments[0]
-
-    def run(frame: Frame) -> Any:
-        value = argument(frame)
-        try:
-            return function(frame[METER], value)
-        except FAILURES as error:
-            fail(frame, node, error)
-
-    return run
-
-
-def _known_function(node: ir.Builtin) -> Callable[..., Any]:
+def _builtin(lowering: Lowering, node: ir.Builtin) -> Evaluate:
     function = FUNCTIONS.get(node.function)
     if function is None:  # of a program that nobody has checked
-        raise refusal("", placed(builtin_faults(node), lambda _: (1, 1)))
-    return function
+        message = f"there is no function `{node.function}`"
+        raise refusal("", (SourceProblem(code="unknown_name", message=message, advice=""),))
+    arguments, positional = lowering.all(node.arguments), len(node.arguments)
+    if not node.keywords:
+        return _applied(node, function, arguments)
+    names = tuple(keyword.name for keyword in node.keywords)
 
-
-def with_keywords(
-    function: Callable[..., Any], positional: int, names: Sequence[str]
-) -> Callable[..., Any]:
-    """The function with its last arguments given by name."""
-
-    def run(meter: Any, *values: Any) -> Any:
+    def operate(meter: Any, *values: Any) -> Any:
         keywords = dict(zip(names, values[positional:], strict=True))
         return function(meter, *values[:positional], **keywords)
 
-    return run
+    return _applied(node, operate, arguments + lowering.all(k.value for k in node.keywords))
 
 
-def _method(lowering: ExpressionLowering, node: ir.Method) -> Evaluate:
+def _method(lowering: Lowering, node: ir.Method) -> Evaluate:
     receiver, arguments = lowering.lower(node.receiver), lowering.all(node.arguments)
 
     def run(frame: Frame) -> Any:
@@ -465,21 +466,19 @@ def _method(lowering: ExpressionLowering, node: ir.Method) -> Evaluate:
     return run
 
 
-def _format(lowering: ExpressionLowering, node: ir.Format) -> Evaluate:
-    return applied(node, formatted, lowering.all(node.parts))
+def _format(lowering: Lowering, node: ir.Format) -> Evaluate:
+    def formatted(meter: Any, *parts: Any) -> str:
+        texts = [text_of(meter, part) for part in parts]
+        meter.make_text(sum(map(len, texts)))
+        return "".join(texts)
 
-
-def formatted(meter: Any, *parts: Any) -> str:
-    """The text of an f-string."""
-    texts = [text_of(meter, part) for part in parts]
-    meter.make_text(sum(map(len, texts)))
-    return "".join(texts)
+    return _applied(node, formatted, lowering.all(node.parts))
 
 
 # --- comprehensions -------------------------------------------------------------------------------
 
 
-def _comprehension(lowering: ExpressionLowering, node: ir.Comprehension) -> Evaluate:
+def _comprehension(lowering: Lowering, node: ir.Comprehension) -> Evaluate:
     source = lowering.iterate(node.source)
     outer, before = lowering.slots.shadow(node.targets), lowering.nodes
     bind = lowering.bind(node.targets, node.source)
@@ -488,11 +487,24 @@ def _comprehension(lowering: ExpressionLowering, node: ir.Comprehension) -> Eval
     element = lowering.lower(node.element)
     cost, lowering.nodes = 1 + lowering.nodes - before, before
     lowering.slots.restore(outer)
-    turns = _turns(node, bind, conditions, cost)
-    if key is not None:
-        return _dict_of(node, source, turns, key, element)
-    if node.kind == "generator":
-        return lambda frame: _generated(frame, turns(frame, iter(source(frame))), element)
+
+    def turns(frame: Frame, items: Iterable[Any]) -> Iterator[None]:
+        """Runs over the items, binds the variables, and stops at those that fit."""
+        meter = frame[METER]
+        for item in items:
+            meter.fuel -= cost
+            if meter.fuel < 0:
+                fail(frame, node, meter.out_of_fuel())
+            bind(frame, item)
+            for condition in conditions:
+                if not condition(frame):
+                    break
+            else:
+                yield None
+
+    def generate(frame: Frame, items: Iterator[Any]) -> Iterator[Any]:
+        for _ in turns(frame, items):
+            yield element(frame)
 
     def run(frame: Frame) -> list[Any]:
         most = frame[METER].limits.collection_items
@@ -502,43 +514,8 @@ def _comprehension(lowering: ExpressionLowering, node: ir.Comprehension) -> Eval
             fail(frame, node, frame[METER].too_many_items())
         return items
 
-    return run
-
-
-def _turns(
-    node: ir.Comprehension, bind: Bind, conditions: Sequence[Evaluate], cost: int
-) -> Callable[[Frame, Iterable[Any]], Iterator[None]]:
-    """Runs over the items, binds the variables, and stops at those that fit."""
-
-    def run(frame: Frame, items: Iterable[Any]) -> Iterator[None]:
-        meter = frame[METER]
-        for item in items:
-            meter.fuel -= cost
-            if meter.fuel < 0:
-                fail(frame, node, out_of_fuel(meter))
-            bind(frame, item)
-            for condition in conditions:
-                if not condition(frame):
-                    break
-            else:
-                yield None
-
-    return run
-
-
-def _generated(frame: Frame, turns: Iterator[None], element: Evaluate) -> Iterator[Any]:
-    for _ in turns:
-        yield element(frame)
-
-
-def _dict_of(
-    node: ir.Comprehension,
-    source: Callable[[Frame], Iterable[Any]],
-    turns: Callable[[Frame, Iterable[Any]], Iterator[None]],
-    key: Evaluate,
-    element: Evaluate,
-) -> Evaluate:
-    def run(frame: Frame) -> dict[Any, Any]:
+    def run_with_keys(frame: Frame) -> dict[Any, Any]:
+        assert key is not None
         made: dict[Any, Any] = {}
         most = frame[METER].limits.collection_items
         for _ in turns(frame, source(frame)):
@@ -548,13 +525,15 @@ def _dict_of(
                 fail(frame, node, frame[METER].too_many_items())
         return made
 
-    return run
+    if node.kind == "generator":
+        return lambda frame: generate(frame, iter(source(frame)))
+    return run if key is None else run_with_keys
 
 
-_LOWERINGS: Mapping[type, Callable[..., Evaluate]] = {
+_EXPRESSIONS: Mapping[type, Callable[[Lowering, Any], Evaluate]] = {
     ir.Constant: _constant,
     ir.Name: _name,
-    ir.Call: ExpressionLowering.call,
+    ir.Call: Lowering.call,
     ir.Builtin: _builtin,
     ir.Method: _method,
     ir.Unary: _unary,
@@ -569,4 +548,108 @@ _LOWERINGS: Mapping[type, Callable[..., Evaluate]] = {
     ir.Slice: _slice,
     ir.Format: _format,
     ir.Comprehension: _comprehension,
+}
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+
+def _assign(lowering: Lowering, node: ir.Assign) -> Run:
+    value = lowering.lower(node.value)
+    if len(node.targets) == 1:
+        place = lowering.slots.of(node.targets[0])
+
+        def run_one(frame: Frame) -> None:
+            frame[place] = value(frame)
+
+        return run_one
+    bind = lowering.bind(node.targets, node.value)
+
+    def run(frame: Frame) -> None:
+        bind(frame, value(frame))
+
+    return run
+
+
+def _update(lowering: Lowering, node: ir.Update) -> Run:
+    place = lowering.slots.of(node.target)
+    written = ir.Binary(operator=node.operator, left=ir.Name(name=node.target), right=node.value)
+
+    def current(frame: Frame) -> Any:
+        if type(frame[place]) is list and node.operator in ("+", "*"):
+            message = (
+                f"`{node.target} {node.operator}= ...` would change a list that others may hold; "
+                f"write `{node.target} = {node.target} {node.operator} ...`"
+            )
+            fail(frame, written, Guard("in_place_list", message))
+        return frame[place]
+
+    changed = _arithmetic(written, node.operator, current, lowering.lower(node.value))
+
+    def run(frame: Frame) -> None:
+        frame[place] = changed(frame)
+
+    return run
+
+
+def _do(lowering: Lowering, node: ir.Do) -> Run:
+    call = lowering.lower(node.call)
+
+    def run(frame: Frame) -> None:
+        call(frame)
+
+    return run
+
+
+def _if(lowering: Lowering, node: ir.If) -> Run:
+    test = lowering.lower(node.test)
+    then = lowering.block(node.then)
+    if not node.otherwise:
+        return lambda frame: then(frame) if test(frame) else None
+    otherwise = lowering.block(node.otherwise)
+    return lambda frame: then(frame) if test(frame) else otherwise(frame)
+
+
+def _for(lowering: Lowering, node: ir.For) -> Run:
+    source = lowering.iterate(node.source)
+    bind = lowering.bind(node.targets, node.source)
+    body = lowering.block(node.body)
+
+    def run(frame: Frame) -> Signal:
+        for item in source(frame):
+            bind(frame, item)
+            signal = body(frame)
+            if signal is BREAK:
+                break
+            if signal is RETURN:
+                return signal
+        return None
+
+    return run
+
+
+def _return(lowering: Lowering, node: ir.Return) -> Run:
+    value = lowering.lower(node.value)
+
+    def run(frame: Frame) -> Signal:
+        result = frame[RESULT] = value(frame)
+        if type(result) not in SCALARS:
+            try:
+                frame[METER].cross(result)
+            except FAILURES as error:
+                fail(frame, node.value, error)
+        return RETURN
+
+    return run
+
+
+_STATEMENTS: Mapping[type, Callable[[Lowering, Any], Run]] = {
+    ir.Assign: _assign,
+    ir.Update: _update,
+    ir.Do: _do,
+    ir.If: _if,
+    ir.For: _for,
+    ir.Return: _return,
+    ir.Break: lambda _lowering, _node: lambda _frame: BREAK,
+    ir.Continue: lambda _lowering, _node: lambda _frame: CONTINUE,
 }

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any, NoReturn
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
+from agentkit.composites.children import Child, Place
+from agentkit.composites.codec import program_from_json
 from agentkit.composites.contracts import Conditions
-from agentkit.composites.faults import refusal
-from agentkit.composites.interpreter.awaiting import AwaitingLowering, unshared
-from agentkit.composites.interpreter.children import Child, Place
-from agentkit.composites.interpreter.failures import located, run_error
-from agentkit.composites.interpreter.frames import (
+from agentkit.composites.guards import (
     ACTIVATION,
     METER,
     ORDER,
     RESULT,
     Activation,
-    Evaluate,
     Frame,
+    Meter,
+    TracedCall,
+    run_error,
 )
-from agentkit.composites.interpreter.lowering import ExpressionLowering, Slots
-from agentkit.composites.interpreter.meter import Meter
-from agentkit.composites.interpreter.scheduling import SchedulingLowering
-from agentkit.composites.interpreter.statements import StatementLowering
-from agentkit.composites.interpreter.trace import Order, TracedCall
-from agentkit.composites.limits import CompositeLimits
-from agentkit.composites.problems import ContractMode
-from agentkit.errors import SourceProblem, UsageError
+from agentkit.composites.interpreter import Lowering, Slots
+from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
+from agentkit.composites.waiting import WaitingLowering, unshared
+from agentkit.errors import ContractViolation, DefinitionError, SourceProblem, UsageError
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool
+from agentkit.tools.tool import Tool, tools_by_name
 
 _MISSING = object()
 
@@ -110,32 +107,26 @@ class Composite:
         self._conditions = None if definition is None else Conditions(definition)
         self._children = _bound(program, children, name)
         self.needs_event_loop = any(child.needs_event_loop for child in self._children.values())
-        self._usual = Activation(
-            path=(name,), checking=contracts == "always", watched=contracts == "always"
-        )
+        self._usual = Activation(path=(name,), checking=contracts == "always")
 
     @cached_property
     def _lowered(self) -> _Lowered:
         """The program as closures, made at the first run: most composites of a library wait."""
-        program = unshared(self.program) if self.needs_event_loop else self.program
-        slots = Slots(parameter.name for parameter in program.parameters)
-        places = {parameter.name: slots.of(parameter.name) for parameter in program.parameters}
+        slots = Slots(parameter.name for parameter in self.program.parameters)
+        places = {parameter.name: slots.of(parameter.name) for parameter in self.program.parameters}
         body: Callable[[Frame], Any]
         if self.needs_event_loop:
-            waiting = AwaitingLowering(slots, self._children)
-            body = SchedulingLowering(waiting).program(program.body)
+            body = WaitingLowering(slots, self._children).program(unshared(self.program).body)
         else:
-            at_once = ExpressionLowering(slots, self._lower_call)
-            body = StatementLowering(at_once).block(program.body)
+            children = self._children
+            lowering = Lowering(slots, lambda node, given: children[node.child].lower(node, given))
+            body = lowering.block(self.program.body)
         template: Frame = [_MISSING] * slots.size
         template[ORDER] = None
-        for parameter in program.parameters:
+        for parameter in self.program.parameters:
             if parameter.default is not None:
                 template[places[parameter.name]] = parameter.default.value
         return _Lowered(places=places, template=template, body=body)
-
-    def _lower_call(self, node: ir.Call, arguments: Sequence[Evaluate]) -> Evaluate:
-        return self._children[node.child].lower(node, arguments)
 
     def __call__(self, *values: Any, **arguments: Any) -> Any:
         """Run as a function is called: with arguments by position, or as keywords."""
@@ -151,17 +142,6 @@ class Composite:
             return run(arguments, trace=trace)
 
         return call
-
-    def _named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        names = [parameter.name for parameter in self.program.parameters]
-        if len(values) > len(names):
-            what = f"it takes {len(names)} arguments by position, got {len(values)}"
-            self._refuse_arguments(self._usual, what)
-        named = dict(zip(names, values, strict=False))
-        for name in arguments:
-            if name in named:
-                self._refuse_arguments(self._usual, f"{name!r} is given by position and by name")
-        return {**named, **arguments}
 
     def run(
         self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
@@ -184,34 +164,31 @@ class Composite:
         if self.needs_event_loop:
             self._refuse_to_block()
         activation = self._activation(dry_run=dry_run, trace=trace)
-        return self._run(
-            arguments, Meter(self.limits), activation, (), checks_itself=activation.checking
-        )
+        return self._run(arguments, Meter(self.limits), activation, (), own=activation.checking)
 
     async def run_async(
         self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
     ) -> Any:
-        """Run to the result, waiting for children; independent ones that change nothing overlap.
+        """Run to the result, waiting for children.
 
-        How calls are ordered is told in ``scheduling``. A composite that waits for nothing is run
-        at once. Arguments and errors are those of ``run``.
+        How calls are ordered is told in ``waiting``. A composite that waits for nothing is run at
+        once. Arguments and errors are those of ``run``.
         """
         if not self.needs_event_loop:
             return self.run(arguments, dry_run=dry_run, trace=trace)
         activation = self._activation(dry_run=dry_run, trace=trace)
-        meter = Meter(self.limits)
-        meter.prepare_to_wait(asyncio.Semaphore(self.limits.concurrency))
+        meter = Meter(self.limits, asyncio.Semaphore(self.limits.concurrency))
         timeout = asyncio.timeout(self.limits.deadline_seconds)
         try:
             async with timeout:
-                return await self._run_async(
-                    arguments, meter, activation, (), checks_itself=activation.checking
-                )
+                own = activation.checking
+                return await self._run_async(arguments, meter, activation, (), own=own)
         except TimeoutError as error:
             if not timeout.expired():
                 raise
             where, call = meter.interrupted[0] if meter.interrupted else (activation.path, None)
-            raise located(where, call, meter.too_late()) from error
+            what = meter.too_late()
+            raise run_error(where, call, what.code, what.message) from error
 
     def enter(
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
@@ -219,7 +196,7 @@ class Composite:
         """Run inside the run of another composite, on its meter."""
         activation = self._inner_activation(caller, meter)
         own = activation.checking and not caller.checking  # else the caller has checked
-        return self._run(arguments, meter, activation, place, checks_itself=own)
+        return self._run(arguments, meter, activation, place, own=own)
 
     async def enter_async(
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
@@ -229,27 +206,7 @@ class Composite:
             return self.enter(arguments, meter, caller, place)
         activation = self._inner_activation(caller, meter)
         own = activation.checking and not caller.checking
-        return await self._run_async(arguments, meter, activation, place, checks_itself=own)
-
-    async def _run_async(
-        self,
-        arguments: Mapping[str, Any],
-        meter: Meter,
-        activation: Activation,
-        place: Place,
-        *,
-        checks_itself: bool,
-    ) -> Any:
-        frame = self._frame(arguments, meter, activation, place)
-        if checks_itself:
-            self._check_before(frame, arguments)
-        try:
-            await self._lowered.body(frame)
-        except RecursionError as error:
-            self._refuse_depth(activation, error)
-        if checks_itself:
-            self._check_after(frame, arguments)
-        return frame[RESULT]
+        return await self._run_async(arguments, meter, activation, place, own=own)
 
     def _run(
         self,
@@ -258,28 +215,47 @@ class Composite:
         activation: Activation,
         place: Place,
         *,
-        checks_itself: bool,
+        own: bool,
     ) -> Any:
-        frame = self._frame(arguments, meter, activation, place)
-        if checks_itself:
-            self._check_before(frame, arguments)
+        frame = self._begin(arguments, meter, activation, place, own=own)
         try:
             self._lowered.body(frame)
         except RecursionError as error:
-            self._refuse_depth(activation, error)
-        if checks_itself:
-            self._check_after(frame, arguments)
-        return frame[RESULT]
+            _refuse_depth(activation, error)
+        return self._end(frame, arguments, own=own)
 
-    def _frame(
-        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
+    async def _run_async(
+        self,
+        arguments: Mapping[str, Any],
+        meter: Meter,
+        activation: Activation,
+        place: Place,
+        *,
+        own: bool,
+    ) -> Any:
+        frame = self._begin(arguments, meter, activation, place, own=own)
+        try:
+            await self._lowered.body(frame)
+        except RecursionError as error:
+            _refuse_depth(activation, error)
+        return self._end(frame, arguments, own=own)
+
+    def _begin(
+        self,
+        arguments: Mapping[str, Any],
+        meter: Meter,
+        activation: Activation,
+        place: Place,
+        *,
+        own: bool,
     ) -> Frame:
+        """The frame of a run; ``own`` says whether its own preconditions are checked."""
         lowered = self._lowered
         frame = lowered.template.copy()
         frame[METER] = meter
         frame[ACTIVATION] = activation
         if activation.watched:
-            frame[ORDER] = Order(place)
+            frame[ORDER] = ((*place, number) for number in count())
         places = lowered.places
         for name, value in arguments.items():
             if name not in places:
@@ -289,16 +265,31 @@ class Composite:
             for name, slot in places.items():
                 if frame[slot] is _MISSING:
                     self._refuse_arguments(activation, f"missing required argument {name!r}")
+        if own and self._conditions is not None:
+            _raise(self._conditions.before(arguments, path=activation.path))
         return frame
+
+    def _end(self, frame: Frame, arguments: Mapping[str, Any], *, own: bool) -> Any:
+        result = frame[RESULT]
+        if own and self._conditions is not None:
+            _raise(self._conditions.after(arguments, result, path=frame[ACTIVATION].path))
+        return result
+
+    def _named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        names = [parameter.name for parameter in self.program.parameters]
+        if len(values) > len(names):
+            what = f"it takes {len(names)} arguments by position, got {len(values)}"
+            self._refuse_arguments(self._usual, what)
+        named = dict(zip(names, values, strict=False))
+        for name in arguments:
+            if name in named:
+                self._refuse_arguments(self._usual, f"{name!r} is given by position and by name")
+        return {**named, **arguments}
 
     def _refuse_arguments(self, activation: Activation, what: str) -> NoReturn:
         parameters = ", ".join(self._lowered.places) or "none"
         what = f"{what}; its parameters are: {parameters}"
         raise run_error(activation.path, None, "invalid_arguments", what)
-
-    def _refuse_depth(self, activation: Activation, error: RecursionError) -> NoReturn:
-        message = "composites and expressions are nested too deeply for Python's stack"
-        raise run_error(activation.path, None, "nesting", message) from error
 
     def _refuse_to_block(self) -> NoReturn:
         waiting = [name for name, child in self._children.items() if child.needs_event_loop]
@@ -314,13 +305,7 @@ class Composite:
         if not dry_run and trace is None:
             return self._usual
         checking = self._checks(dry_run=dry_run)
-        return Activation(
-            path=self._usual.path,
-            dry_run=dry_run,
-            checking=checking,
-            trace=trace,
-            watched=checking or trace is not None,
-        )
+        return Activation(path=(self.name,), dry_run=dry_run, checking=checking, trace=trace)
 
     def _inner_activation(self, caller: Activation, meter: Meter) -> Activation:
         path = (*caller.path, self.name)
@@ -328,39 +313,31 @@ class Composite:
             what = f"composites in composites, more than {meter.limits.nesting} levels deep"
             raise run_error(path, None, "nesting", what)
         checking = caller.checking or self._checks(dry_run=caller.dry_run)
-        return Activation(
-            path=path,
-            dry_run=caller.dry_run,
-            checking=checking,
-            trace=caller.trace,
-            watched=checking or caller.trace is not None,
-        )
+        return Activation(path=path, dry_run=caller.dry_run, checking=checking, trace=caller.trace)
 
-    def _check_before(self, frame: Frame, arguments: Mapping[str, Any]) -> None:
-        if self._conditions is not None:
-            violation = self._conditions.before(arguments, path=frame[ACTIVATION].path)
-            if violation is not None:
-                raise violation
 
-    def _check_after(self, frame: Frame, arguments: Mapping[str, Any]) -> None:
-        if self._conditions is not None:
-            path = frame[ACTIVATION].path
-            violation = self._conditions.after(arguments, frame[RESULT], path=path)
-            if violation is not None:
-                raise violation
+def _raise(violation: ContractViolation | None) -> None:
+    if violation is not None:
+        raise violation
+
+
+def _refuse_depth(activation: Activation, error: RecursionError) -> NoReturn:
+    message = "composites and expressions are nested too deeply for Python's stack"
+    raise run_error(activation.path, None, "nesting", message) from error
 
 
 def _bound(program: ir.Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
+    """What a program calls, ready to be called."""
     called = tuple(dict.fromkeys(call.child for call in ir.calls(program)))
     problems = tuple(_unusable_children(called, children))
     if problems:
         raise refusal(name, problems)
-    return {child: _child(children[child]) for child in called}
-
-
-def _child(tool: Tool) -> Child:
-    function = tool.function
-    return Child(tool, function if isinstance(function, Composite) else None)
+    bound: dict[str, Child] = {}
+    for child in called:
+        function = children[child].function
+        composite = function if isinstance(function, Composite) else None
+        bound[child] = Child(children[child], composite)
+    return bound
 
 
 def _unusable_children(
@@ -378,4 +355,88 @@ def _unusable_children(
                 code="unbound_child",
                 message=f"the child {name!r} has no function in this process",
                 advice="Bind it, or give a recorded stub in its place.",
+            )
+
+
+# --- from a stored definition ---------------------------------------------------------------------
+
+
+def composite_tool(
+    definition: ToolDefinition,
+    tools: Mapping[str, Tool] | Iterable[Tool],
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode = "off",
+) -> Tool:
+    """Bind a composite to the tools that it calls.
+
+    Args:
+        definition: With a ``body``, as ``compose`` makes it or a store keeps it.
+        tools: The tools of the library: a list, a ``Library``, or a mapping by name; only the
+            pinned children are looked at.
+        limits: Caps on the program and on each run.
+        contracts: When the composite's and its children's pre- and postconditions are checked.
+
+    Returns:
+        A tool that runs the program. It needs approval when one of its children does. When a
+        child has no function in this process the composite has none either: it can be offered,
+        and its calls are deferred.
+
+    Raises:
+        CompositeError: The body is no program, or a pinned child is missing or has changed.
+        DefinitionError: The definition is that of a primitive.
+    """
+    if definition.body is None:
+        raise DefinitionError(
+            f"{definition.name!r} is a primitive: it has code of its own and nothing to bind; "
+            "use Tool(definition=..., function=...)",
+            tool_name=definition.name,
+        )
+    tools = tools_by_name(tools)
+    problems = tuple(_unfit_children(definition, tools))
+    if problems:
+        raise refusal(definition.name, problems)
+    limits = limits or CompositeLimits()
+    children = {child.name: tools[child.name] for child in definition.signature.children}
+    program = program_from_json(
+        definition.body, tools=children, name=definition.name, limits=limits
+    )
+    needs_approval = any(child.needs_approval for child in children.values())
+    if not all(child.is_bound for child in children.values()):
+        return Tool(definition=definition, requires_approval=needs_approval)
+    composite = Composite(
+        program,
+        children,
+        name=definition.name,
+        limits=limits,
+        contracts=contracts,
+        definition=definition,
+    )
+    return Tool(
+        definition=definition,
+        function=composite,
+        is_async=composite.needs_event_loop,
+        requires_approval=needs_approval,
+    )
+
+
+def _unfit_children(
+    definition: ToolDefinition, tools: Mapping[str, Tool]
+) -> Iterator[SourceProblem]:
+    for pinned in definition.signature.children:
+        child = tools.get(pinned.name)
+        if child is None:
+            yield SourceProblem(
+                code="missing_child",
+                message=f"{definition.name!r} calls {pinned.name!r}, which is not in the library",
+                advice="Add that tool, or remove the composite.",
+            )
+        elif child.definition.digest != pinned.digest:
+            yield SourceProblem(
+                code="changed_child",
+                message=(
+                    f"{definition.name!r} was validated with {pinned.name!r} at digest "
+                    f"{pinned.digest[:12]}, but the library holds {child.definition.digest[:12]}"
+                ),
+                advice="Validate the composite again with the child as it is now.",
             )
