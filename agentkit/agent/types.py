@@ -27,7 +27,7 @@ class RunResult:
         episode: The full record.
         messages: The whole conversation, history included; pass it as ``history`` to go on.
         is_kept: Whether the store has the episode, where there is one. False only with an agent
-            that goes on while its store fails; see ``Agent(on_store_failure=...)``.
+            that goes on while its store fails; see ``StorePolicy``.
     """
 
     output: Any
