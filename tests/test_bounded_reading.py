@@ -21,7 +21,7 @@ from agentkit.evaluation.task_files import load_tasks
 from agentkit.interop import openapi
 from agentkit.interop.export.file import parse_artifact
 from agentkit.reading import expanded_limit, read_json, unpacked
-from agentkit.tools.sources.json_schema import DefinitionBatch, definitions_from_json
+from agentkit.tools.sources.json_records import DefinitionBatch, definitions_from_json
 
 BOMB = b"[" + b"[]," * 50_000_000 + b"[]]"
 """150 MB of JSON, 146 kB of gzip, 3.7 GB of lists."""

@@ -41,7 +41,7 @@ from agentkit.tools.invocation import UnserialisableError, described, shortened
 if TYPE_CHECKING:
     from agentkit.composites.contracts import Conditions
     from agentkit.composites.rule_checker import RuleChecker
-    from agentkit.tools.rules.earlier import EarlierCall
+    from agentkit.tools.rules.checking import EarlierCall
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500

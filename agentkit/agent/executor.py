@@ -54,7 +54,7 @@ from agentkit.tracing.tracing import NoSpan, Span, Tracing
 
 if TYPE_CHECKING:
     from agentkit.composites.guards import TracedCall
-    from agentkit.tools.rules.earlier import EarlierCall
+    from agentkit.tools.rules.checking import EarlierCall
 
 
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."

@@ -17,8 +17,7 @@ from agentkit.errors import CompositeError, CompositeRunError, UsageError
 from agentkit.messages import JsonObject, ToolFailure
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import path_text, value_text
-from agentkit.tools.rules.earlier import EarlierCall, missing_call
-from agentkit.tools.rules.holding import holds, nearest_allowed
+from agentkit.tools.rules.checking import EarlierCall, holds, missing_call, nearest_allowed
 from agentkit.tools.rules.records import (
     Between,
     CallBefore,
@@ -28,7 +27,7 @@ from agentkit.tools.rules.records import (
     Requires,
     Rule,
 )
-from agentkit.tools.rules.sentences import demand
+from agentkit.tools.rules.rendering import demand
 from agentkit.tools.schema import Steps, excerpt, places, values_at
 
 _Check: TypeAlias = Callable[[JsonObject, Sequence[EarlierCall] | None], ToolFailure | None]

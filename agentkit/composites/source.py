@@ -37,9 +37,9 @@ from agentkit.tools.definition import (
     ToolDefinition,
 )
 from agentkit.tools.fit import fits
+from agentkit.tools.sources.annotations import CallableShape, Parameter
 from agentkit.tools.sources.docstrings import read_worked_call, worked_calls
 from agentkit.tools.sources.function import DefinitionOptions, read_shape
-from agentkit.tools.sources.parameters import CallableShape, Parameter
 from agentkit.tools.tool import Tool, tools_by_name
 
 DECORATOR = "composite"

@@ -38,7 +38,7 @@ from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.fit import fits
 from agentkit.tools.rules.records import Between, Form, OneOf, Rule
-from agentkit.tools.rules.sentences import rule_sentence
+from agentkit.tools.rules.rendering import rule_sentence
 from agentkit.tools.schema import places
 from agentkit.tools.tool import Tool
 

@@ -14,9 +14,7 @@ from .definition import (
 )
 from .error_messages import ArgumentProblem as ArgumentProblem
 from .fit import fits as fits
-from .rules.codec import rule_from_json as rule_from_json, rule_to_json as rule_to_json
-from .rules.earlier import EarlierCall as EarlierCall
-from .rules.narrowing import narrowed_schema as narrowed_schema, why_unstated as why_unstated
+from .rules.checking import EarlierCall as EarlierCall
 from .rules.records import (
     Between as Between,
     CallBefore as CallBefore,
@@ -25,8 +23,14 @@ from .rules.records import (
     OneOf as OneOf,
     Requires as Requires,
     Rule as Rule,
+    rule_from_json as rule_from_json,
+    rule_to_json as rule_to_json,
 )
-from .rules.sentences import rule_sentence as rule_sentence
+from .rules.rendering import (
+    narrowed_schema as narrowed_schema,
+    rule_sentence as rule_sentence,
+    why_unstated as why_unstated,
+)
 from .sources.dialects import (
     NormalisedSchema as NormalisedSchema,
     SchemaChange as SchemaChange,
@@ -37,13 +41,13 @@ from .sources.function import (
     DefinitionOptions as DefinitionOptions,
     definition_from_function as definition_from_function,
 )
-from .sources.json_schema import (
+from .sources.json_records import (
     DefinitionBatch as DefinitionBatch,
     RejectedEntry as RejectedEntry,
     definition_from_json as definition_from_json,
     definitions_from_json as definitions_from_json,
 )
-from .sources.pydantic_model import definition_from_model as definition_from_model
+from .sources.pydantic_schema import definition_from_model as definition_from_model
 from .tool import Tool as Tool
 from .types.declared import declared_type as declared_type
 from .types.fit import (

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
-from agentkit.tools.rules.codec import rule_from_json, rule_to_json
-from agentkit.tools.rules.narrowing import narrowed_schema
-from agentkit.tools.rules.sentences import rule_sentence
+from agentkit.tools.rules.records import rule_from_json, rule_to_json
+from agentkit.tools.rules.rendering import narrowed_schema, rule_sentence
 from agentkit.tools.schema import (
     MAX_DEPTH,
     attach_descriptions,

@@ -68,18 +68,21 @@ class ArgumentProblem:
         )
 
 
-def problems_of(error: ValidationError, *, tool_name: str) -> Iterator[ArgumentProblem]:
+def problems_of(
+    error: ValidationError, *, owner: str, noun: str = "argument"
+) -> Iterator[ArgumentProblem]:
     """The problems that one error amounts to; several when several names are wrong.
 
     Args:
-        error: What the arguments break, as jsonschema reports it.
-        tool_name: The tool, for sentences on unknown arguments.
+        error: What the value breaks, as jsonschema reports it.
+        owner: What a name at the top belongs to, such as ``an argument of get_weather``.
+        noun: What such a name is called.
     """
     found = _most_relevant(error)
     if found.validator in _MORE_PROPERTIES:
-        yield from _unknown(found, tool_name)
+        yield from _unknown(found, owner)
     elif found.validator == "required":
-        yield from _missing(found)
+        yield from _missing(found, noun)
     else:
         yield _worded(found)
 
@@ -151,7 +154,7 @@ def _wrong_choice(branches: list[list[ValidationError]]) -> ValidationError | No
 # --- names ----------------------------------------------------------------------------------------
 
 
-def _unknown(error: ValidationError, tool_name: str) -> Iterator[ArgumentProblem]:
+def _unknown(error: ValidationError, owner: str) -> Iterator[ArgumentProblem]:
     schema: Any = error.schema
     given: Any = error.instance
     above = (*error.absolute_path,)
@@ -165,7 +168,7 @@ def _unknown(error: ValidationError, tool_name: str) -> Iterator[ArgumentProblem
         if name not in known and not any(pattern_holds(one, name) for one in patterns)
     ]
     pair = tuple(missing) if len(extra) == len(missing) == 1 else ()
-    owner = f"a field of `{path_text(above)}`" if above else f"an argument of {tool_name}"
+    owner = f"a field of `{path_text(above)}`" if above else owner
     for name in extra:
         nearest = close_to(name, free) or pair or close_to(name, known)
         path = (*above, name)
@@ -187,7 +190,7 @@ def _instead(nearest: Sequence[str], names: Sequence[str]) -> str:
     return f"leave it out, or use {shown}{' and more' if len(names) > _MAX_LISTED else ''}"
 
 
-def _missing(error: ValidationError) -> Iterator[ArgumentProblem]:
+def _missing(error: ValidationError, noun: str) -> Iterator[ArgumentProblem]:
     schema: Any = error.schema
     names: Any = error.validator_value
     given: Any = error.instance
@@ -198,7 +201,7 @@ def _missing(error: ValidationError) -> Iterator[ArgumentProblem]:
         part = schema.get("properties", {}).get(name)
         yield ArgumentProblem(
             path=path,
-            rule=f"missing required argument `{path_text(path)}`",
+            rule=f"missing required {noun} `{path_text(path)}`",
             keyword="required",
             schema_excerpt=part if isinstance(part, Mapping) else None,
         )

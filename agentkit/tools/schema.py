@@ -236,8 +236,12 @@ def check_bounds(schema: Any, *, max_depth: int | None = None) -> None:
         raise _unbounded(f"its references hold one value against more than {most} schemas")
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def _bounded_parts(schema: Any, max_depth: int | None) -> Iterator[JsonObject]:
     """Every object in a schema, as long as there are not too many and none is too deep."""
+    waiting: list[tuple[Any, int]]
     waiting, parts = [(schema, 0)], 0
     while waiting:
         part, depth = waiting.pop()
@@ -253,7 +257,7 @@ def _bounded_parts(schema: Any, max_depth: int | None) -> Iterator[JsonObject]:
             part = part.values()
         elif not isinstance(part, list):
             continue
-        waiting.extend((item, depth + 1) for item in part if isinstance(item, list | Mapping))
+        waiting.extend([(item, depth + 1) for item in part if item.__class__ not in _SCALARS])
 
 
 def _unbounded(why: str) -> DefinitionError:

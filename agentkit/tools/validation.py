@@ -176,7 +176,7 @@ class ArgumentValidator:
             contract = attach_descriptions(signature.parameters, words.parameters)
             self._validator = BoundedValidator(contract)
         for error in self._validator.errors(arguments):
-            yield from problems_of(error, tool_name=self._definition.name)
+            yield from problems_of(error, owner=f"an argument of {self._definition.name}")
 
     def _broken(self, why: str) -> DefinitionError:
         name = self._definition.name

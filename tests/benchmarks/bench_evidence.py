@@ -38,7 +38,7 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResul
 from agentkit.tools.error_messages import value_text
 from agentkit.tools.fit import fits
 from agentkit.tools.rules import Between, Form, OneOf, Rule
-from agentkit.tools.rules.holding import holds
+from agentkit.tools.rules.checking import holds
 from agentkit.tools.schema import copied
 
 FAILURES = (1, 2, 3, 5)

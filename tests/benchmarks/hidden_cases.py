@@ -23,7 +23,7 @@ from agentkit.evaluation import AllowedCalls, Benchmark, Task
 from agentkit.tools.definition import Description, Origin
 from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.rules import Between, Form, OneOf
-from agentkit.tools.rules.holding import holds
+from agentkit.tools.rules.checking import holds
 from agentkit.tools.schema import copied
 from agentkit.tools.validation import ArgumentValidator
 

@@ -65,7 +65,7 @@ from agentkit.retrieval.cards import first_sentence
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Between, CallBefore, OneOf, Requires, Rule, rule_sentence
-from agentkit.tools.rules.sentences import demand
+from agentkit.tools.rules.rendering import demand
 from agentkit.tools.schema import excerpt
 from agentkit.tools.validation import validate_arguments
 

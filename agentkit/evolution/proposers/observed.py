@@ -49,8 +49,8 @@ from agentkit.tools.rules import (
     rule_sentence,
     rule_to_json,
 )
+from agentkit.tools.rules.checking import EarlierCall
 from agentkit.tools.rules.contradictions import possible_types
-from agentkit.tools.rules.earlier import EarlierCall
 from agentkit.tools.schema import places, values_at
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----

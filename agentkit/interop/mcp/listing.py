@@ -22,7 +22,7 @@ from agentkit.tools.mcp_record import (
     unwrapped_schema,
 )
 from agentkit.tools.sources.dialects import normalise_schema
-from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit.tools.sources.json_records import definition_from_json
 
 HoldCode = Literal[
     "suspicious_text", "changed", "unapproved", "too_large", "bad_schema", "bad_entry", "duplicate"

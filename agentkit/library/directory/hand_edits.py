@@ -22,7 +22,7 @@ from agentkit.library.directory.history import (
 )
 from agentkit.library.directory.texts import TextForm
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.record_faults import record_faults
+from agentkit.tools.sources.json_records import record_faults
 
 _text = json.encoder.encode_basestring
 _DIGITS = frozenset("0123456789abcdef")

@@ -27,7 +27,7 @@ from agentkit.messages import AssistantMessage, JsonObject, Message, SystemMessa
 from agentkit.metrics import AllowedCall
 from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit.tools.sources.json_records import definition_from_json
 
 RELEASE = "2026.3.23"
 """The release of ``bfcl_eval`` that the numbers in our documents were measured on."""

@@ -16,7 +16,7 @@ from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package
 from agentkit.reading import read_json
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem
-from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit.tools.sources.json_records import definition_from_json
 from agentkit.tools.validation import ArgumentValidator
 from agentkit_bench.bfcl import RELEASE, WHEEL_SHA256, numbered_lines
 from agentkit_bench.bfcl_simulators import LONG_CONTEXT, BfclWorlds, Simulator, SimulatorModules

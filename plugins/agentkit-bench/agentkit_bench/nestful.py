@@ -37,7 +37,7 @@ from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package
 from agentkit.messages import JsonObject
 from agentkit.reading import read_json, unpacked
 from agentkit.tools.definition import Effects, ToolDefinition
-from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit.tools.sources.json_records import definition_from_json
 
 RELEASE = "0.1.7"
 """The release of ``nestful-wrapper`` that the numbers in our documents were measured on."""

@@ -16,7 +16,7 @@ from agentkit.evaluation.doctor import CHECKS, KINDS, Catalogue, examine
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.retrieval import schema_text
 from agentkit.testing import sample_library
-from agentkit.tools.sources.json_schema import definitions_from_json
+from agentkit.tools.sources.json_records import definitions_from_json
 
 
 def sick_tools():

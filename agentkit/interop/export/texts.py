@@ -1,7 +1,8 @@
-"""Python stubs: the text of a ``.pyi`` file, for editors, type checkers and code that calls tools.
+"""Tools as texts: a Markdown page for people, and Python stubs.
 
-Every tool is a function whose parameters go by name. Objects with listed fields become
-``TypedDict``s. What types can not say, such as bounds, stands in the docstring.
+Stubs are the text of a ``.pyi`` file, for editors, type checkers and code that calls tools. Every
+tool is a function whose parameters go by name. Objects with listed fields become ``TypedDict``s.
+What types can not say, such as bounds, stands in the docstring.
 """
 
 from __future__ import annotations
@@ -9,23 +10,168 @@ from __future__ import annotations
 import json
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentkit.interop.export.renderers.rendering import Loss, Rendering, definitions_of, lost_parts
-from agentkit.interop.export.renderers.saying import (
+from agentkit.evaluation.doctor.schemas import parts
+from agentkit.interop.export.rendering import (
+    MOST_SCHEMAS,
     SILENT,
+    Loss,
     Notes,
     RecursiveReference,
-    followed,
+    References,
+    Rendering,
+    Tools,
+    definitions_of,
     in_words,
     joined,
-    resolved,
+    lost_parts,
+    rendering_of,
 )
 from agentkit.library.library import Library
-from agentkit.messages import JsonObject
-from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool
+from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.rules import rule_sentence
+
+_TOLD = frozenset({"type", "description", "title", "enum", "const"})
+_LINE = re.compile(r"\s*[\r\n]+\s*")
+_MARKUP = re.compile(r"([\\`*{}\[\]<>|#~]|(?<![a-zA-Z0-9])_|_(?![a-zA-Z0-9])|^[-+])")
+
+
+def render_markdown(tools: Tools) -> Rendering:
+    """The tools as a Markdown page, a section each.
+
+    Words of tools are shown as words: markup in them is escaped.
+
+    Args:
+        tools: What to render.
+
+    Example:
+        >>> from agentkit.testing import sample_library
+        >>> print(render_markdown([sample_library()["dealer_policy"]]).value.splitlines()[0])
+        # 1 tool
+    """
+    definitions = definitions_of(tools)
+    count = len(definitions)
+    at = f" of library version {tools.version}" if isinstance(tools, Library) else ""
+    lines = [f"# {count:,} tool{'' if count == 1 else 's'}{at}"]
+    losses: list[Loss] = []
+    for definition in definitions:
+        lines += ["", *_section(definition)]
+        losses += _lost(definition)
+    return rendering_of("\n".join(lines) + "\n", definitions, losses)
+
+
+def _lost(definition: ToolDefinition) -> Iterator[Loss]:
+    """Keywords beside the listed parameters, which the table does not show."""
+    shown = {"type", "properties", "required", "additionalProperties", "$defs"}
+    for key in definition.signature.parameters.keys() - shown:
+        detail = "the table shows the listed parameters alone"
+        yield Loss(tool=definition.name, keyword=key, place="/", went="dropped", detail=detail)
+
+
+def escaped(text: str) -> str:
+    """Text on one line, with everything that Markdown would take as markup escaped."""
+    return _MARKUP.sub(r"\\\1", _LINE.sub(" ", text.strip()))
+
+
+def code(text: str) -> str:
+    """Text as code on one line, whatever backticks it holds."""
+    flat = _LINE.sub(" ", text)
+    ticks = "`" * (max((len(run) for run in re.findall(r"`+", flat)), default=0) + 1)
+    pad = " " if flat.startswith("`") or flat.endswith("`") or not flat else ""
+    return f"{ticks}{pad}{flat}{pad}{ticks}"
+
+
+def cell(text: str) -> str:
+    """Text in a cell of a table, where a bar would end it, also within code."""
+    return text.replace("\\|", "|").replace("|", "\\|")
+
+
+def _section(definition: ToolDefinition) -> Iterator[str]:
+    said, told = definition.description, definition.specification
+    yield f"## {escaped(definition.name)}"
+    if said.summary:
+        yield ""
+        yield escaped(said.summary)
+    yield from _table(definition)
+    result = definition.signature.result
+    facts = {
+        "Returns": code(_json(result)) if result is not None else "",
+        "Other parameters": _others(definition),
+        "Effects": ", ".join(_effects(definition)),
+        "Made of": ", ".join(code(child.name) for child in definition.signature.children),
+        "Tags": ", ".join(map(code, said.tags)),
+        "Cost": escaped(told.complexity),
+        "Licence": escaped(definition.origin.licence or ""),
+        "Digest": code(definition.digest[:12]),
+    }
+    yield ""
+    yield from (f"- {title}: {text}" for title, text in facts.items() if text)
+    yield from _listed("Rules of use", map(escaped, said.usage_rules))
+    yield from _listed("Learned rules", (escaped(rule_sentence(rule)) for rule in told.rules))
+    yield from _listed("Before a call", map(code, told.pre))
+    yield from _listed("After a call", map(code, told.post))
+    yield from _listed("Conditions", map(escaped, told.text))
+    yield from _listed("Examples", map(_example, definition.examples))
+
+
+def _table(definition: ToolDefinition) -> Iterator[str]:
+    required = set(definition.signature.required)
+    rows = [part for part in parts(definition.parameters_schema) if part.role == "property"]
+    if not rows:
+        return
+    yield ""
+    yield "| parameter | type | needed | what |"
+    yield "|---|---|---|---|"
+    for part in rows:
+        schema = part.schema
+        needed = "yes" if part.path in required else ""
+        own = {key: value for key, value in part.own.items() if key not in _TOLD}
+        said = str(schema.get("description", ""))
+        text = escaped(joined(said, in_words(own) if own else ""))
+        yield f"| {cell(code(part.path))} | {cell(_type(schema))} | {needed} | {cell(text)} |"
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if values:
+        return ", ".join(code(_json(value)) for value in values)
+    kind = schema.get("type")
+    names = [kind] if isinstance(kind, str) else list(kind or ())
+    return " or ".join(names) or ("one of several" if "anyOf" in schema else "any")
+
+
+def _others(definition: ToolDefinition) -> str:
+    more = definition.signature.parameters.get("additionalProperties")
+    if more is None:
+        return ""
+    return "refused" if more is False else "taken" if more is True else code(_json(more))
+
+
+def _effects(definition: ToolDefinition) -> Iterator[str]:
+    for name, value in definition.signature.effects.to_json().items():
+        yield name.replace("_", " ") if value else f"not {name.replace('_', ' ')}"
+
+
+def _listed(title: str, entries: Iterable[str]) -> Iterator[str]:
+    found = list(entries)
+    if found:
+        yield ""
+        yield f"{title}:"
+        yield ""
+        yield from (f"- {entry}" for entry in found)
+
+
+def _example(example: Example) -> str:
+    asked = f"{escaped(example.query)}: " if example.query else ""
+    answer = _json(example.result) if example.is_whole else "(not kept)"
+    return f"{asked}{code(_json(dict(example.arguments)))} gives {code(answer)}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=repr)
+
 
 _HEAD = '''"""Tools of library version {version}."""
 
@@ -42,30 +188,14 @@ _TYPES = {
     "object": "dict[str, Any]",
 }
 _IN_TYPES = frozenset(
-    [
-        "type",
-        "properties",
-        "required",
-        "items",
-        "anyOf",
-        "oneOf",
-        "enum",
-        "const",
-        "title",
-        "description",
-        "$ref",
-        "additionalProperties",
-        "nullable",
-    ]
+    {"type", "properties", "required", "items", "anyOf", "oneOf", "enum", "const", "title"}
+    | {"description", "$ref", "additionalProperties", "nullable"}
 )
 _DEEPEST = 12
-_MOST_TYPES = 5_000
-"""Types of one tool; references that multiply each other end there, as ``Any``."""
-
 _WIDTH = 100
 
 
-def render_python_stubs(tools: Library | Iterable[Tool | ToolDefinition]) -> Rendering:
+def render_python_stubs(tools: Tools) -> Rendering:
     """The tools as the text of a stub file.
 
     Args:
@@ -87,12 +217,7 @@ def render_python_stubs(tools: Library | Iterable[Tool | ToolDefinition]) -> Ren
         stub = _Stub(definition, names[definition.name], taken)
         texts.append(stub.text())
         losses += [*stub.losses(), *lost_parts(definition, kept=("result",))]
-    return Rendering(
-        value="\n\n".join(texts),
-        losses=tuple(losses),
-        names={given: name for name, given in names.items()},
-        schemas={names[one.name]: one.signature.parameters for one in definitions},
-    )
+    return rendering_of("\n\n".join(texts), definitions, losses, names)
 
 
 class _Stub:
@@ -104,12 +229,12 @@ class _Stub:
         self._taken = taken
         self._classes: list[str] = []
         self._notes = Notes(tool=definition.name)
-        self._root: JsonObject = {}
-        self._left = _MOST_TYPES
+        self._references = References({})
 
     def text(self) -> str:
         definition = self._definition
-        self._root = schema = definition.parameters_schema
+        schema = definition.parameters_schema
+        self._references = References(schema)
         properties = schema.get("properties", {})
         names = python_names(properties)
         needed = set(schema.get("required", ()))
@@ -126,7 +251,7 @@ class _Stub:
         result = definition.signature.result
         back = "Any"
         if result:
-            self._root = result
+            self._references = References(result)
             back = self._type(result, "", ("result",), ())
         head = _signature(self._name, given, back)
         body = [definition.text, *(["", "Args:"] if told else []), *told]
@@ -142,11 +267,11 @@ class _Stub:
 
     def _type(self, raw: Any, place: str, steps: tuple[str, ...], path: tuple[str, ...]) -> str:
         """The type of a schema, as text."""
-        self._left -= 1
-        if not isinstance(raw, Mapping) or len(steps) > _DEEPEST or self._left < 0:
+        is_enough = len(steps) > _DEEPEST or self._references.count >= MOST_SCHEMAS
+        if is_enough or not isinstance(raw, Mapping):
             return "Any"
         try:
-            deeper, given = followed(raw, self._root, path), resolved(raw, self._root, path)
+            given, deeper = self._references.entered(raw, path)
         except RecursiveReference as error:
             self._notes.note("$ref", place, "dropped", f"the reference {error} became Any")
             return "Any"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from agentkit.tools.definition import Effects, Signature
@@ -45,8 +45,7 @@ class ContractChange:
 
     def to_json(self) -> dict[str, str]:
         """The change as a JSON object."""
-        names = ("place", "keyword", "before", "after", "impact", "words")
-        return {name: getattr(self, name) for name in names}
+        return asdict(self)
 
 
 def contract_changes(before: Signature, after: Signature) -> tuple[ContractChange, ...]:

@@ -1,36 +1,40 @@
-"""What the tools of OpenAI and Anthropic have in common: a name, a text and a schema."""
+"""Tools in the formats of providers and protocols, and every format by its name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from agentkit.interop.export.renderers.rendering import (
+from agentkit.errors import DefinitionError, UsageError
+from agentkit.interop.export.gemini import render_gemini
+from agentkit.interop.export.rendering import (
     Loss,
+    Notes,
     Rendering,
+    Tools,
     definitions_of,
     lost_parts,
     renamed,
+    rendering_of,
 )
-from agentkit.interop.export.renderers.saying import Notes
-from agentkit.interop.export.renderers.strict import (
+from agentkit.interop.export.strict import (
     ANTHROPIC,
     OPENAI,
     StrictMode,
     StrictRequest,
     strict_schema,
 )
-from agentkit.library.library import Library
+from agentkit.interop.export.texts import render_markdown, render_python_stubs
 from agentkit.models.chat_completions import encode_tool
 from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.mcp_record import tool_record
-from agentkit.tools.tool import Tool
+from agentkit.tools.sources.json_records import record_faults
 
 
-def render_anthropic(
-    tools: Library | Iterable[Tool | ToolDefinition], *, strict: bool = False
-) -> Rendering:
+def render_anthropic(tools: Tools, *, strict: bool = False) -> Rendering:
     """The field ``tools`` of a message.
 
     Args:
@@ -57,9 +61,7 @@ def _as_anthropic(function: dict[str, Any], is_strict: bool) -> dict[str, Any]: 
     return record | ({"strict": True} if is_strict else {})
 
 
-def render_openai_responses(
-    tools: Library | Iterable[Tool | ToolDefinition], *, strict: bool = False
-) -> Rendering:
+def render_openai_responses(tools: Tools, *, strict: bool = False) -> Rendering:
     """The field ``tools`` of a response: flat, and each says whether it is strict.
 
     Responses are strict unless told otherwise, so that ``strict`` is always written.
@@ -75,9 +77,7 @@ def _as_response_tool(function: dict[str, Any], is_strict: bool) -> dict[str, An
     return {"type": "function", **function, "strict": is_strict}
 
 
-def render_openai_chat(
-    tools: Library | Iterable[Tool | ToolDefinition], *, strict: bool = False
-) -> Rendering:
+def render_openai_chat(tools: Tools, *, strict: bool = False) -> Rendering:
     """The field ``tools`` of a chat completion.
 
     Args:
@@ -106,7 +106,7 @@ Wrap = Callable[[dict[str, Any], bool], dict[str, Any]]
 
 
 def render_provider(
-    tools: Library | Iterable[Tool | ToolDefinition],
+    tools: Tools,
     wrap: Wrap,
     *,
     mode: StrictMode | None,
@@ -138,12 +138,8 @@ def render_provider(
         if schema is not None:
             function["parameters"] = schema
         value.append(wrap(function, schema is not None))
-    return Rendering(
-        value=value,
-        losses=tuple(losses),
-        names={names.encode(one.name): one.name for one in definitions},
-        schemas={names.encode(one.name): one.signature.parameters for one in definitions},
-    )
+    wire = {one.name: names.encode(one.name) for one in definitions}
+    return rendering_of(value, definitions, losses, wire)
 
 
 def _strict(
@@ -160,7 +156,7 @@ def _strict(
     return schema
 
 
-def render_mcp(tools: Library | Iterable[Tool | ToolDefinition]) -> Rendering:
+def render_mcp(tools: Tools) -> Rendering:
     """The result of ``tools/list``, in the very form in which ``agentkit serve --mcp`` sends it.
 
     Names stay as they are: the protocol recommends letters, digits, ``_``, ``-`` and ``.``, and
@@ -176,22 +172,15 @@ def render_mcp(tools: Library | Iterable[Tool | ToolDefinition]) -> Rendering:
         True
     """
     definitions = definitions_of(tools)
-    return Rendering(
-        value={"tools": [tool_record(definition) for definition in definitions]},
-        losses=tuple(
-            loss
-            for definition in definitions
-            for loss in lost_parts(definition, kept=("result", "effects"))
-        ),
-        names={definition.name: definition.name for definition in definitions},
-        schemas={one.name: one.signature.parameters for one in definitions},
-    )
+    value = {"tools": [tool_record(definition) for definition in definitions]}
+    losses = (lost_parts(one, kept=("result", "effects")) for one in definitions)
+    return rendering_of(value, definitions, chain.from_iterable(losses))
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def render_json_schema(tools: Library | Iterable[Tool | ToolDefinition]) -> Rendering:
+def render_json_schema(tools: Tools) -> Rendering:
     """The schema of the arguments of each tool, by its name: whole documents, words included.
 
     Args:
@@ -213,9 +202,78 @@ def render_json_schema(tools: Library | Iterable[Tool | ToolDefinition]) -> Rend
         }
         for definition in definitions
     }
-    return Rendering(
-        value=value,
-        losses=tuple(loss for definition in definitions for loss in lost_parts(definition)),
-        names={definition.name: definition.name for definition in definitions},
-        schemas={one.name: one.signature.parameters for one in definitions},
-    )
+    return rendering_of(value, definitions, chain.from_iterable(map(lost_parts, definitions)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Format:
+    """A form in which tools can leave.
+
+    Attributes:
+        renderer: Makes it of tools, and ``strict`` where the format has that.
+        words: What it is, for help pages.
+        is_text: Whether it is text rather than JSON.
+        has_strict: Whether the provider has a strict mode.
+    """
+
+    renderer: Callable[..., Rendering]
+    words: str
+    is_text: bool = False
+    has_strict: bool = False
+
+
+FORMATS: Mapping[str, Format] = {
+    "openai": Format(
+        renderer=render_openai_chat, words="tools of chat completions", has_strict=True
+    ),
+    "openai-responses": Format(
+        renderer=render_openai_responses, words="tools of OpenAI's responses", has_strict=True
+    ),
+    "anthropic": Format(
+        renderer=render_anthropic, words="tools of Anthropic's messages", has_strict=True
+    ),
+    "gemini": Format(renderer=render_gemini, words="function declarations of Gemini"),
+    "mcp": Format(renderer=render_mcp, words="the answer to tools/list of MCP"),
+    "json-schema": Format(renderer=render_json_schema, words="a JSON Schema each"),
+    "python": Format(renderer=render_python_stubs, words="Python stubs (.pyi)", is_text=True),
+    "markdown": Format(renderer=render_markdown, words="a page for people", is_text=True),
+}
+"""The formats that ``render`` and ``agentkit export --format`` know."""
+
+
+def render(tools: Tools, format_name: str, *, strict: bool = False) -> Rendering:
+    """Tools in one of ``FORMATS``.
+
+    Args:
+        tools: What to render.
+        format_name: Such as ``openai``.
+        strict: Ask for the provider's strict mode.
+
+    Raises:
+        UsageError: There is no such format, or it has no strict mode.
+        DefinitionError: The schema of a tool is broken; the message names the tool.
+
+    Example:
+        >>> from agentkit.testing import sample_library
+        >>> rendering = render(sample_library(), "openai")
+        >>> len(rendering.value), rendering.counts()["examples"] > 0
+        (13, True)
+    """
+    found = FORMATS.get(format_name)
+    if found is None:
+        raise UsageError(f"there is no format {format_name!r}; use one of {', '.join(FORMATS)}")
+    if strict and not found.has_strict:
+        having = ", ".join(name for name, one in FORMATS.items() if one.has_strict)
+        raise UsageError(f"{format_name} has no strict mode; these have one: {having}")
+    definitions = definitions_of(tools)
+    try:
+        return found.renderer(definitions, strict=True) if strict else found.renderer(definitions)
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        for definition in definitions:  # a schema that no renderer expects
+            if faults := record_faults(definition.to_json()):
+                raise DefinitionError(
+                    f"the tool {definition.name!r} can not be rendered as {format_name}, because "
+                    f"its definition is broken: {faults[0]}; correct or remove it",
+                    tool_name=definition.name,
+                ) from error
+        raise

@@ -7,15 +7,18 @@ parameters go through ``normalise_parameters``, and what was received is kept in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 from agentkit.errors import DefinitionError, ReadingLimitError
 from agentkit.reading import read_json
-from agentkit.tools.definition import Effects, Origin, ToolDefinition
+from agentkit.tools.bounded import BoundedValidator, schema_fault
+from agentkit.tools.canonical import is_json
+from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinition
+from agentkit.tools.error_messages import problems_of, value_text
+from agentkit.tools.fit import fits
 from agentkit.tools.mcp_record import exact_effects, is_wrapped, unwrapped_schema
-from agentkit.tools.record_faults import record_faults
 from agentkit.tools.sources.dialects import normalise_parameters, normalise_schema
 
 _NAMES = ("name", "api_name")
@@ -36,7 +39,6 @@ _RESULTS = (
     "response",
     "responses",
 )
-_OURS = frozenset(one.name for one in fields(ToolDefinition))
 _WRAPPERS = ("function", "toolSpec")
 _LISTS = ("tools", "functions", "functionDeclarations", "function_declarations", "definitions")
 _JSON_LINES_HINT = "write one JSON object, a list of them, or one object a line"
@@ -253,21 +255,6 @@ def _held(entry: object) -> object | None:
     return next((entry[key] for key in _LISTS if isinstance(entry.get(key), list)), None)
 
 
-def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:
-    known = {key: part for key, part in record.items() if key in _OURS}
-    if faults := record_faults(known):
-        name = str(record.get("name", ""))[:80]
-        raise DefinitionError(f"{name!r} is not a tool definition: {faults[0]}", tool_name=name)
-    try:
-        definition = ToolDefinition.from_json(record)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise DefinitionError(f"not a tool definition ({error}): {str(record)[:200]}") from error
-    described = definition.description
-    return replace(
-        definition, description=replace(described, tags=_unique((*described.tags, *tags)))
-    )
-
-
 def _unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
     for key in _WRAPPERS:
         if isinstance(body := record.get(key), Mapping):
@@ -334,4 +321,135 @@ def _effects(annotations: object) -> Effects:
         destructive=False if read_only else hints.get("destructiveHint"),
         idempotent=hints.get("idempotentHint"),
         open_world=hints.get("openWorldHint"),
+    )
+
+
+# --- our own form ---------------------------------------------------------------------------------
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_ANY_OBJECT = {"type": "object"}
+
+
+def _record(properties: dict[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
+    parts = {"properties": properties, "required": list(required)}
+    return {"type": "object", **parts, "additionalProperties": False}
+
+
+_OURS = _record(
+    {
+        "format": {},
+        "name": _TEXT,
+        "signature": _record(
+            {
+                "parameters": _ANY_OBJECT,
+                "result": _ANY_OBJECT,
+                "effects": _record({name: {"type": "boolean"} for name in get_args(EffectName)}),
+                "children": {
+                    "type": "array",
+                    "items": _record({"name": _TEXT, "digest": _TEXT}, ["name", "digest"]),
+                },
+            }
+        ),
+        "description": _record(
+            {
+                "summary": _TEXT,
+                "tags": _TEXTS,
+                "usage_rules": _TEXTS,
+                "parameters": {"type": "object", "additionalProperties": _TEXT},
+            }
+        ),
+        "specification": _record(
+            {
+                "pre": _TEXTS,
+                "post": _TEXTS,
+                "text": _TEXTS,
+                "complexity": _TEXT,
+                "rules": {"type": "array"},
+            }
+        ),
+        "examples": {
+            "type": "array",
+            "items": _record(
+                {
+                    "arguments": _ANY_OBJECT,
+                    "result": {},
+                    "query": _TEXT,
+                    "is_whole": {"type": "boolean"},
+                },
+                ["arguments"],
+            ),
+        },
+        "body": _ANY_OBJECT,
+        "origin": _record(
+            {
+                "kind": _TEXT,
+                "reference": _TEXT,
+                "original": _ANY_OBJECT,
+                "original_name": _TEXT,
+                "licence": _TEXT,
+            }
+        ),
+    },
+    ["name"],
+)
+"""The JSON form of a definition, as a schema."""
+
+
+def record_faults(record: Any) -> tuple[str, ...]:
+    """Why the data are no definition in our own form; empty when they are one.
+
+    ``ToolDefinition.from_json`` trusts what programs of ours wrote. People forget quotes and
+    mistype keys, and a file from elsewhere may hold anything.
+
+    Args:
+        record: What a file of a tool holds.
+
+    Example:
+        >>> record_faults({"name": "ping", "description": {"sumary": "Ping."}})
+        ("`description.sumary` is not a field of `description`; did you mean `summary`?",)
+    """
+    if not isinstance(record, dict):
+        return (f"a definition is an object, got {value_text(record)}",)
+    if not is_json(record):
+        return ("it holds a value that JSON does not have, such as .nan or half a letter",)
+    if fits(record, _OURS):
+        return tuple(_schema_faults(record))
+    problems = [
+        problem
+        for error in _VALIDATOR.errors(record)
+        for problem in problems_of(error, owner="a key of a definition", noun="key")
+    ]
+    return tuple(problem.rule for problem in problems)
+
+
+_VALIDATOR = BoundedValidator(_OURS)
+
+
+def _schema_faults(record: Mapping[str, Any]) -> Iterator[str]:
+    """Whether the schemas are some."""
+    signature = record.get("signature", {})
+    for key in ("parameters", "result"):
+        schema = signature.get(key, {})
+        try:
+            is_plain = not normalise_schema(schema).changes
+        except DefinitionError as error:
+            yield f"signature.{key}: {error}"
+            continue
+        if not is_plain and (fault := schema_fault(schema)):
+            yield f"{'.'.join(['signature', key, *map(str, fault.place)])}: {fault.message}"
+
+
+def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:
+    known = {key: part for key, part in record.items() if key in _OURS["properties"]}
+    if faults := record_faults(known):
+        name = str(record.get("name", ""))[:80]
+        raise DefinitionError(f"{name!r} is not a tool definition: {faults[0]}", tool_name=name)
+    try:
+        definition = ToolDefinition.from_json(record)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DefinitionError(f"not a tool definition ({error}): {str(record)[:200]}") from error
+    described = definition.description
+    return replace(
+        definition, description=replace(described, tags=_unique((*described.tags, *tags)))
     )

@@ -1,24 +1,25 @@
-"""The offered schema, narrowed by learned rules: never wider than the contract.
+"""What models see of a learned rule: its sentence, and the offered schema that it narrows.
 
-That it only narrows is held by how it is made. A keyword is added beside what is there, and
-keywords of JSON Schema hold together; where the same keyword stands already, the tighter one stays
-or both go under ``allOf``. Nothing is ever changed inside a reference or an alternative, because
-one part may serve several places, and a narrower alternative can make ``oneOf`` accept more.
-
-What a schema can not state, ``why_unstated`` tells; the sentence and the refusal state it still.
+The narrowed schema is never wider than the contract, and that is held by how it is made. A keyword
+is added beside what is there, and keywords of JSON Schema hold together; where the same keyword
+stands already, the tighter one stays or both go under ``allOf``. Nothing is ever changed inside a
+reference or an alternative, because one part may serve several places, and a narrower alternative
+can make ``oneOf`` accept more. What a schema can not state, ``why_unstated`` tells; the sentence
+and the refusal state it still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+import json
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import json_key, same_json
 from agentkit.tools.fit import fits
+from agentkit.tools.formats import FORMAT_EXAMPLES
 from agentkit.tools.patterns import anchored, why_unsafe
-from agentkit.tools.rules.malformed import is_finite
 from agentkit.tools.rules.records import (
     Between,
     CallBefore,
@@ -27,8 +28,104 @@ from agentkit.tools.rules.records import (
     OneOf,
     Requires,
     Rule,
+    is_finite,
 )
-from agentkit.tools.schema import Steps, places, references, resolve_local
+from agentkit.tools.schema import Steps, places, references, resolve_local, schemas_in
+
+# --- the sentence ---------------------------------------------------------------------------------
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_FORMAT_WORDS = {
+    "date": "a date (YYYY-MM-DD)",
+    "time": "a time (HH:MM:SS)",
+    "date-time": "a date with a time (YYYY-MM-DDTHH:MM:SS)",
+    "email": "an e-mail address",
+    "uri": "a URI",
+    "uuid": "a UUID",
+}
+
+
+def rule_sentence(rule: Rule) -> str:
+    """The rule as one sentence.
+
+    Example:
+        >>> rule_sentence(OneOf(parameter="periods", values=(36, 48, 60)))
+        'periods must be one of 36, 48, 60.'
+        >>> rule_sentence(Between(parameter="amount", minimum=500, multiple_of=100, unit="euros"))
+        'amount must be at least 500 and a multiple of 100, in euros.'
+        >>> rule_sentence(Between(parameter="rate", exclusive_minimum=0, maximum=1))
+        'rate must be more than 0 and at most 1.'
+        >>> rule_sentence(Between(parameter="title", measure="length", maximum=80))
+        'title must have at most 80 characters.'
+        >>> rule_sentence(CallBefore(tool="find_customer", parameter="customer_id"))
+        'Call find_customer first; customer_id comes from its result.'
+    """
+    match rule:
+        case OneOf() | Between() | Form():
+            return f"{rule.parameter} {demand(rule)}."
+        case Requires():
+            others = " and ".join(filter(None, (", ".join(rule.others[:-1]), *rule.others[-1:])))
+            return f"When {rule.parameter} is given, {others} must be given too."
+        case Condition():
+            said = " ".join(rule.words.split())
+            is_ended = not said or unicodedata.category(said[-1]) == "Po"  # in any script
+            return said if is_ended else f"{said}."
+        case CallBefore():
+            source = f"; {rule.parameter} comes from its result" if rule.parameter else ""
+            return f"Call {rule.tool} first{source}."
+
+
+def demand(rule: OneOf | Between | Form) -> str:
+    """What the value of a parameter must be, as the end of a sentence without its full stop."""
+    match rule:
+        case OneOf():
+            shown = ", ".join(map(scalar_text, rule.values))
+            return f"must be {'' if len(rule.values) == 1 else 'one of '}{shown}"
+        case Between():
+            return _range(rule)
+        case Form():
+            said = rule.words or _FORMAT_WORDS.get(rule.format, rule.format)
+            example = rule.example or FORMAT_EXAMPLES.get(rule.format, "")
+            return f"must be {said or f'like {rule.pattern}'}{example and f', such as {example}'}"
+
+
+def scalar_text(value: Any) -> str:
+    """A value as it is written in a call: texts in double quotes."""
+    try:
+        return _ENCODER.encode(value)
+    except ValueError:  # an integer with more digits than Python prints
+        return "a number of very many digits"
+
+
+_COUNTED = {"length": "character", "items": "item"}
+
+
+def _range(rule: Between) -> str:
+    bounds = _bounds(rule)
+    if counted := _COUNTED.get(rule.measure):
+        plural = "" if {*rule.lows, *rule.highs} == {1} else "s"
+        return f"must have {bounds} {counted}{plural}"
+    step = f"a multiple of {scalar_text(rule.multiple_of)}" if rule.multiple_of is not None else ""
+    limits = " and ".join(filter(None, (bounds, step)))
+    if not limits:
+        return f"is in {rule.unit}"
+    return f"must be {limits}, in {rule.unit}" if rule.unit else f"must be {limits}"
+
+
+def _bounds(rule: Between) -> str:
+    is_closed = rule.exclusive_minimum is None and rule.exclusive_maximum is None
+    if is_closed and rule.minimum is not None and rule.maximum is not None:
+        return f"from {scalar_text(rule.minimum)} to {scalar_text(rule.maximum)}"
+    said = (
+        ("at least", rule.minimum),
+        ("more than", rule.exclusive_minimum),
+        ("at most", rule.maximum),
+        ("less than", rule.exclusive_maximum),
+    )
+    return " and ".join(f"{words} {scalar_text(n)}" for words, n in said if n is not None)
+
+
+# --- the narrowed schema --------------------------------------------------------------------------
 
 _Change: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
@@ -38,7 +135,6 @@ _UNSTATABLE = {
     "call_before": "a schema of arguments knows nothing of earlier calls",
     "condition": "JSON Schema can not compare the values of parameters with each other",
 }
-_DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
 
 
 def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
@@ -50,7 +146,6 @@ def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
             contract does not name, changes nothing.
 
     Example:
-        >>> from agentkit.tools.rules import Between, OneOf
         >>> schema = {"type": "object", "properties": {"periods": {"type": "integer"}}}
         >>> rules = [OneOf(parameter="periods", values=(36, 48, 60)),
         ...          Between(parameter="periods", maximum=48)]
@@ -76,24 +171,17 @@ def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | str:
     if isinstance(rule, Form) and rule.pattern and (why := why_unsafe(rule.pattern)):
         return f"the pattern is not fit for a schema: {why}"
     found = places(schema, rule.parameter)
-    if not found:
-        return f"the contract has no parameter {rule.parameter}"
-    if why := _shared_by_path(schema):
+    missing = "" if found else f"the contract has no parameter {rule.parameter}"
+    if why := missing or _shared_by_path(schema):
         return why
-    return _with_rule(schema, rule, found)
-
-
-def _with_rule(
-    schema: JsonObject, rule: OneOf | Between | Form | Requires, found: dict[Steps, list[Any]]
-) -> JsonObject | str:
     if isinstance(rule, Requires):
         return _with_dependency(schema, rule)
     steps, parts = next(iter(found.items()))
-    narrowed = _at(schema, steps, schema, partial(_stated, rule, parts, schema))
-    if narrowed is not None:
-        return narrowed
+    narrowed = _at(schema, steps, schema, lambda part: _stated(rule, parts, schema, part))
     what = "allows none of the values, or " if isinstance(rule, OneOf) else ""
-    return f"the contract {what}has something at {rule.parameter} that can not be added to"
+    return (
+        narrowed or f"the contract {what}has something at {rule.parameter} that can not be added to"
+    )
 
 
 def _with_dependency(schema: JsonObject, rule: Requires) -> JsonObject | str:
@@ -109,17 +197,9 @@ def _shared_by_path(schema: JsonObject) -> str:
     for reference in references(schema):
         if not reference.startswith(("#/$defs/", "#/definitions/")):
             return f"the contract refers to a part by {reference!r}, so a change would show there"
-    if _DYNAMIC.isdisjoint(_keys(schema)):
-        return ""
-    return "the contract has references that depend on the place they are used in"
-
-
-def _keys(part: Any) -> Iterator[str]:
-    if isinstance(part, Mapping):
-        yield from part
-        part = list(part.values())
-    for item in part if isinstance(part, list | tuple) else ():
-        yield from _keys(item)
+    if any("$dynamicRef" in part or "$recursiveRef" in part for part in schemas_in(schema)):
+        return "the contract has references that depend on the place they are used in"
+    return ""
 
 
 def _at(part: Any, steps: Steps, root: JsonObject, change: _Change) -> JsonObject | None:
@@ -131,12 +211,13 @@ def _at(part: Any, steps: Steps, root: JsonObject, change: _Change) -> JsonObjec
     part = part if part is root else _inlined(part, root)
     if not steps:
         return change(part)
-    name, *rest = steps
-    return (
-        _in_items(part, tuple(rest), root, change)
-        if name is None
-        else _in_property(part, name, tuple(rest), root, change)
-    )
+    name, rest = steps[0], steps[1:]
+    if name is not None:
+        return _in_property(part, name, rest, root, change)
+    if "prefixItems" in part or "unevaluatedItems" in part:
+        return None
+    below = _at(part.get("items", {}), rest, root, change)
+    return None if below is None else {**part, "items": below}
 
 
 def _in_property(
@@ -154,15 +235,6 @@ def _in_property(
     if "additionalProperties" in part:  # which speaks of the names beside it
         return _both(part, {"properties": {name: below}})
     return {**part, "properties": {**own, name: below}}
-
-
-def _in_items(
-    part: JsonObject, rest: Steps, root: JsonObject, change: _Change
-) -> JsonObject | None:
-    if "prefixItems" in part or "unevaluatedItems" in part:
-        return None
-    below = _at(part.get("items", {}), rest, root, change)
-    return None if below is None else {**part, "items": below}
 
 
 def _inlined(part: JsonObject, root: JsonObject) -> JsonObject:

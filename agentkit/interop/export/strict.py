@@ -16,13 +16,12 @@ from typing import Any
 
 from agentkit.evaluation.doctor.provider_rules import STRICT_DEPTH, STRICT_PROPERTIES, STRICT_VALUES
 from agentkit.evaluation.doctor.schemas import parts
-from agentkit.interop.export.renderers.rendering import takes_null
-from agentkit.interop.export.renderers.saying import (
+from agentkit.interop.export.rendering import (
     MOST_SCHEMAS,
     Notes,
     RecursiveReference,
-    followed,
-    resolved,
+    References,
+    takes_null,
 )
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
@@ -141,19 +140,16 @@ class _Walk:
     def __init__(self, mode: StrictMode, notes: Notes, root: JsonObject) -> None:
         self.mode = mode
         self.notes = notes
-        self._root = root
-        self._count = 0
+        self._references = References(root)
 
     def schema(self, raw: Any, place: str, path: tuple[str, ...]) -> dict[str, Any]:
-        self._count += 1
         where = place or "/"
-        if self._count > MOST_SCHEMAS:
+        if self._references.count >= MOST_SCHEMAS:
             raise Unsayable("$ref", where, f"more than {MOST_SCHEMAS:,} schemas")
         if not isinstance(raw, Mapping) or not raw:
             raise Unsayable("type", where, "any value, which has no type")
         try:
-            deeper = followed(raw, self._root, path)
-            given = resolved(raw, self._root, path)
+            given, deeper = self._references.entered(raw, path)
         except RecursiveReference as error:
             raise Unsayable("$ref", where, f"the reference {error}") from error
         if "$ref" in raw:

@@ -13,25 +13,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentkit.evaluation.doctor.provider_rules import GEMINI_FORMATS, GEMINI_KEYWORDS
-from agentkit.interop.export.renderers.rendering import (
+from agentkit.interop.export.rendering import (
+    MOST_SCHEMAS,
     Loss,
+    Notes,
+    RecursiveReference,
+    References,
     Rendering,
+    Tools,
     definitions_of,
     lost_parts,
     renamed,
+    rendering_of,
 )
-from agentkit.interop.export.renderers.saying import (
-    MOST_SCHEMAS,
-    Notes,
-    RecursiveReference,
-    followed,
-    resolved,
-)
-from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.models.wire import LONGEST_NAME, WireNames
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool
 
 _BEGINS = re.compile(r"[a-zA-Z_]")
 _STRUCTURE = frozenset({"type", "nullable", "properties", "required", "items", "anyOf", "oneOf"})
@@ -39,7 +36,7 @@ _TYPE_OF = {str: "string", bool: "boolean", int: "integer", float: "number"}
 _ANY = ("STRING", "NUMBER", "BOOLEAN")
 
 
-def render_gemini(tools: Library | Iterable[Tool | ToolDefinition]) -> Rendering:
+def render_gemini(tools: Tools) -> Rendering:
     """The field ``functionDeclarations`` of a tool.
 
     A tool without parameters has no ``parameters``, as the service asks.
@@ -54,8 +51,7 @@ def render_gemini(tools: Library | Iterable[Tool | ToolDefinition]) -> Rendering
         'INTEGER'
     """
     definitions = definitions_of(tools)
-    names = gemini_names(definition.name for definition in definitions)
-    wire = {name: given for given, name in names.items()}
+    wire = {own: name for name, own in gemini_names(one.name for one in definitions).items()}
     value: list[dict[str, Any]] = []
     losses: list[Loss] = []
     for definition in definitions:
@@ -67,12 +63,7 @@ def render_gemini(tools: Library | Iterable[Tool | ToolDefinition]) -> Rendering
             *lost_parts(definition, kept=("result",)),
             *notes.losses,
         ]
-    return Rendering(
-        value=value,
-        losses=tuple(losses),
-        names=names,
-        schemas={wire[one.name]: one.signature.parameters for one in definitions},
-    )
+    return rendering_of(value, definitions, losses, wire)
 
 
 def gemini_names(names: Iterable[str]) -> dict[str, str]:
@@ -124,16 +115,13 @@ class _Walk:
 
     def __init__(self, notes: Notes, root: JsonObject) -> None:
         self._notes = notes
-        self._root = root
-        self._count = 0
+        self._references = References(root)
 
     def schema(self, raw: Any, place: str, path: tuple[str, ...]) -> dict[str, Any]:
-        self._count += 1
-        if not isinstance(raw, Mapping) or self._count > MOST_SCHEMAS:
+        if not isinstance(raw, Mapping) or self._references.count >= MOST_SCHEMAS:
             return self._anything({}, place)
         try:
-            deeper = followed(raw, self._root, path)
-            given = resolved(raw, self._root, path)
+            given, deeper = self._references.entered(raw, path)
         except RecursiveReference as error:
             detail = f"the reference {error} can not be resolved: an object of any fields"
             self._notes.note("$ref", place, "dropped", detail)
