@@ -334,15 +334,10 @@ class NoSpan:
 
     ids: Mapping[str, str] = {}
     first_text_ns: int | None = 0
+    value: object = None
 
-    @property
-    def value(self) -> object:
-        """Not kept."""
-        return None
-
-    @value.setter
-    def value(self, value: object) -> None:
-        pass
+    def __setattr__(self, name: str, value: object) -> None:
+        """Keep nothing: one object serves all runs."""
 
     def __enter__(self) -> Self:
         return self
