@@ -1,4 +1,4 @@
-"""``News``: what is newest, read once for all who ask, and told to those who wait."""
+"""``ChangeNotifier``: what is newest, read once for all who ask, and told to those who wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentkit.errors import StoreError
 from agentkit.library.capabilities import Watch, Watchable
 from agentkit.library.remote.wire import Head, encode
 from agentkit.library.store import Store
-from agentkit.server.library.reading import LibraryReader
+from agentkit.server.library.pages import LibraryReader
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _POLL_SECONDS = 0.25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class KnownHead:
     """A head as it is sent.
 
     Attributes:
@@ -44,7 +44,7 @@ class Told:
     etag: str
 
 
-class News:
+class ChangeNotifier:
     """The newest head of one store, for everybody who asks in one event loop.
 
     However many ask at a time, the store is looked at once; and however many wait, one thread
@@ -61,18 +61,18 @@ class News:
         self._listening = ThreadPoolExecutor(1, thread_name_prefix="agentkit-library-watch")
         self._turn = asyncio.Lock()
         self._asked_at = float("-inf")
-        self._told: Told | None = None
+        self._told: KnownHead | None = None
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.waiting = 0
 
     @property
-    def known(self) -> Told | None:
+    def known(self) -> KnownHead | None:
         """The head as it was last read."""
         return self._told
 
-    async def newest(self) -> Told:
+    async def newest(self) -> KnownHead:
         """The head as it is now.
 
         Raises:
@@ -89,7 +89,7 @@ class News:
             assert self._told is not None
             return self._told
 
-    async def other_than(self, is_known: Callable[[str], bool]) -> Told:
+    async def other_than(self, is_known: Callable[[str], bool]) -> KnownHead:
         """The head as soon as its ETag is one that the client does not know.
 
         Never returns before, unless the server stops; whoever calls sets the time.
@@ -124,7 +124,7 @@ class News:
             return
         body = encode(head.to_json())
         etag = hashlib.sha256(body).hexdigest()[:32]
-        self._told = Told(head=head, body=body, etag=etag)
+        self._told = KnownHead(head=head, body=body, etag=etag)
         self._tell()
 
     def _tell(self) -> None:
