@@ -1,20 +1,56 @@
-"""Episodes: a stream in the order in which they were kept, and sorted sets to find some of them."""
+"""The episodes of a library, found by terms, and let go when old."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import decode_episode, encode_episode
-from agentkit.library.changes import check_filter
+from agentkit.library.capabilities import EpisodeVolume, Retention
+from agentkit.library.changes import begun_at, check_filter
 from agentkit.library.store import EpisodeFilter
 from agentkit_redis.connection import Command, Word
-from agentkit_redis.episode_terms import began_at, matches, netstrings, terms_of, terms_wanted
-from agentkit_redis.keys import FORMAT, raw
-from agentkit_redis.marker import refused
-from agentkit_redis.reading import LibraryReader
-from agentkit_redis.scripts import KEEP_EPISODES
+from agentkit_redis.reading import LibraryReader, refused
+from agentkit_redis.records import FORMAT, raw
+from agentkit_redis.scripts import DROP_EPISODES, KEEP_EPISODES
+
+_SESSION, _TOOL, _STOP = b"s", b"t", b"r"
+
+
+def terms_of(episode: Episode) -> list[bytes]:
+    """Every term of an episode."""
+    tools = dict.fromkeys(call.name for call in episode.calls)
+    sessions = [] if episode.session_id is None else [_SESSION + raw(episode.session_id)]
+    return [*sessions, _STOP + raw(episode.stop_reason), *(_TOOL + raw(name) for name in tools)]
+
+
+def terms_wanted(matching: EpisodeFilter) -> list[bytes]:
+    """The terms that a filter asks for; an index serves each."""
+    wanted = (
+        (_SESSION, matching.session_id),
+        (_TOOL, matching.tool_name),
+        (_STOP, matching.stop_reason),
+    )
+    return [letter + raw(text) for letter, text in wanted if text is not None]
+
+
+def matches(episode: Episode, matching: EpisodeFilter) -> bool:
+    """Whether an episode is what a filter asks for."""
+    has_terms = set(terms_wanted(matching)) <= set(terms_of(episode))
+    return has_terms and matching.labels.items() <= episode.metadata.items()
+
+
+def netstrings(terms: list[bytes]) -> bytes:
+    """Terms as one text that a script takes apart again, whatever they hold."""
+    return b"".join(b"%d:%s" % (len(term), term) for term in terms)
+
+
+def began_at(episode: Episode) -> float:
+    """Seconds since 1970 when an episode began, as every store reckons it."""
+    return begun_at(episode, kept=datetime.now(UTC)).timestamp()
+
 
 _PAGE = 64
 """Episodes read at a time."""
@@ -139,3 +175,48 @@ class EpisodeStream:
 def _member(term: bytes, number: int) -> bytes:
     """An end of a term's part of the index."""
     return b"[%s\0%0*d" % (term, _DIGITS, number)
+
+
+_AT_A_TIME = 200
+"""Episodes that go in one step: others wait some milliseconds at most."""
+
+
+class EpisodeRetention:
+    """The methods of ``Pruning``."""
+
+    def __init__(self, reader: LibraryReader) -> None:
+        self._reader = reader
+
+    def volume(self) -> EpisodeVolume:
+        """See ``Pruning.volume``."""
+        self._reader.head()
+        keys = self._reader.keys
+        count, size = self._reader.connection.ask("HMGET", keys.volume, "count", "bytes")
+        return EpisodeVolume(count=int(count or 0), bytes=int(size or 0))
+
+    def prune(self, retention: Retention) -> EpisodeVolume:
+        """See ``Pruning.prune``."""
+        count = size = 0
+        bounds = _bounds(retention)
+        while True:
+            gone, freed = self._drop(bounds)
+            count, size = count + gone, size + freed
+            if gone < _AT_A_TIME:
+                return EpisodeVolume(count=count, bytes=size)
+
+    def _drop(self, bounds: list[Word]) -> tuple[int, int]:
+        keys, connection = self._reader.keys, self._reader.connection
+        arguments = [FORMAT, _AT_A_TIME, *bounds]
+        answer = connection.run(DROP_EPISODES, keys.of_episodes, arguments)
+        if answer[0] != b"dropped":
+            raise refused(connection, keys, answer)
+        return int(answer[1]), int(answer[2])
+
+
+def _bounds(retention: Retention) -> list[Word]:
+    """The bounds as the script wants them, empty for none."""
+    oldest = ""
+    if retention.max_age is not None:
+        oldest = repr(datetime.now(UTC).timestamp() - retention.max_age.total_seconds())
+    most, size = retention.max_count, retention.max_bytes
+    return [oldest, "" if most is None else most, "" if size is None else size]

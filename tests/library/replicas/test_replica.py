@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import os
 import threading
 import time
 
 import pytest
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from agentkit import Episode, ToolDefinition
-from agentkit.errors import StaleVersionError, StoreError, UsageError
+from agentkit import Agent, Episode, ToolDefinition, open_store
+from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError, UsageError
 from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Store
 from agentkit.library.dag import DAG
 from agentkit.library.event_chain import EventDraft, chained
+from agentkit.testing import ScriptedModel
 from agentkit.testing.store_fixtures import start_writer
+from agentkit.testing.unreliable_store import UnreliableStore
 
 AT = "2026-11-21T10:00:00+00:00"
 
@@ -251,3 +258,257 @@ def test_a_replica_of_a_url_opens_and_closes_it():
         with pytest.raises(StoreError, match="closed"):
             use()
     replica.close()
+
+
+NAME = "agentkit-replica"
+
+
+def threads():
+    """The threads of replicas."""
+    return [thread for thread in threading.enumerate() if thread.name == NAME]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(eventually):
+    """Whatever a test did, no thread is left when it is over."""
+    yield
+    eventually(lambda: threads() == [])
+
+
+def test_closing_ends_the_thread_and_the_store(kept):
+    """A second close does nothing."""
+    replica = Replica(kept)
+    assert len(threads()) == 1
+    replica.close()
+    assert threads() == []
+    replica.close()
+
+
+def test_stopping_leaves_the_store_open(kept, put):
+    """Who made the store may go on with it; the replica serves what it has, and looks if asked."""
+    replica = Replica(kept, hints=False)
+    replica.stop()
+    put(kept, "a")
+    assert (threads(), replica.load().version) == ([], 0)
+    assert replica.refresh().version == 1
+
+
+def test_a_replica_that_nobody_holds_ends(kept, eventually):
+    """A program that forgets to close one has no thread for ever."""
+    Replica(kept)
+    gc.collect()
+    eventually(lambda: threads() == [])
+
+
+def test_a_store_that_is_closed_under_it_does_no_harm(kept, eventually):
+    """The thread says that the store is away, and ends when it is told to."""
+    replica = Replica(kept, refresh_seconds=0.01)
+    kept.close()
+    eventually(lambda: replica.status.state == "away")
+    assert "closed" in replica.status.last_error
+    replica.close()
+
+
+def test_a_plain_agent_starts_no_thread(kept):
+    """Nobody pays for what was not asked for."""
+    Agent(ScriptedModel(["a"]), store=kept).run_sync("hi")
+    assert threads() == []
+
+
+def test_event_loops_come_and_go(kept, put, eventually):
+    """A replica belongs to no event loop."""
+    with Replica(kept, refresh_seconds=0.01) as replica:
+        agent = Agent(ScriptedModel(["a", "b"]), store=replica)
+        asyncio.run(agent.run("hi"))
+        put(kept, "a")
+        eventually(lambda: agent.library.version == 1)
+        assert asyncio.run(agent.run("hi")).episode.library_version == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_fork_follows_on_its_own(tmp_path, put, kind):
+    """A worker that was forked serves what was there, and follows what comes, as its parent."""
+    url = "memory:" if kind == "memory" else f"sqlite:///{tmp_path / 'store.db'}"
+    with Replica(url, refresh_seconds=0.01) as replica:
+        agent = Agent(ScriptedModel(["a"]), store=replica)
+        put(replica, "a")
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:  # pragma: no cover - another process
+            _in_child(replica, agent, write, put if kind == "memory" else None)
+        os.close(write)
+        with os.fdopen(read) as answers:
+            assert answers.readline() == "1\n"
+            if kind == "sqlite":
+                put(replica, "b")
+            assert answers.readline() == "2 current\n"
+        os.waitpid(child, 0)
+        assert put(replica, "c") == agent.library.version
+
+
+def _in_child(replica, agent, write, put):  # pragma: no cover - another process
+    """Tells the version that is there, the next one, and how it stands; never returns."""
+    try:
+        with os.fdopen(write, "w") as answers:
+            print(replica.load().version, file=answers, flush=True)
+            if put is not None:
+                put(replica, "b")
+            until = time.monotonic() + 20
+            while agent.library.version == 1 and time.monotonic() < until:
+                time.sleep(0.01)
+            print(agent.library.version, replica.status.state, file=answers, flush=True)
+    finally:
+        os._exit(0)
+
+
+def test_closing_ends_the_wait_for_a_hint(kept, eventually):
+    """The watch is closed under the thread, which takes that for no fault and says nothing."""
+    waits = Waits(kept)
+    replica = Replica(waits, refresh_seconds=3600)
+    eventually(waits.begun.is_set)
+    replica.stop()
+    assert waits.ended == ["closed"]
+    assert threads() == []
+
+
+class Waits:
+    """A store whose watch hears nothing, and waits until it is closed however short it may wait."""
+
+    def __init__(self, store):
+        self._store = store
+        self.begun, self._closed, self.ended = threading.Event(), threading.Event(), []
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def watch(self):
+        return self
+
+    def wait(self, timeout_seconds):
+        self.begun.set()
+        self.ended.append("closed" if self._closed.wait(20) else "late")
+        raise StoreError("the watch is closed")
+
+    def close(self):
+        self._closed.set()
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+BOUND_SECONDS = 30.0
+
+
+class ReplicaMachine(RuleBasedStateMachine):
+    """Commits by others and through the replica, a store that goes and comes, looks and time."""
+
+    @initialize(hints=st.booleans())
+    def begin(self, hints):
+        self.kept = open_store("memory:")
+        self.far = UnreliableStore(self.kept)
+        self.now = 0.0
+        self.knew = 0.0
+        self.is_away = False
+        # Hints come from a thread, at any moment; without them only the rules look.
+        self.replica = Replica(
+            self.kept if hints else self.far,
+            refresh_seconds=20.0,
+            max_staleness_seconds=BOUND_SECONDS,
+            when_stale="refuse",
+            clock=lambda: self.now,
+        )
+        self.hints = hints
+        if not hints:
+            self.replica.stop()  # the thread has looked once by now, or never will
+        self.replica.refresh()
+        self.proposals = 0
+        self.last = 0
+        self.pinned = {}
+        self.committed = {0: self.kept.load(0).digest}
+
+    @rule(name=NAMES)
+    def others_commit(self, name):
+        self._commit(self.kept, name)
+
+    @rule(name=NAMES)
+    def commit_here(self, name):
+        try:
+            version = self._commit(self.replica, name)
+        except StoreUnavailableError:
+            assert self.is_away
+        except StaleVersionError:  # others were faster, and now the replica knows
+            assert not self.is_away
+            assert self.replica.load().version == max(self.committed)
+            self.knew = self.now
+        else:
+            assert self.replica.load().version == version
+            self.knew = self.now
+
+    def _commit(self, store, name):
+        expected = self.kept.load().version if store is self.kept else store.load().version
+        self.proposals += 1
+        change = LibraryChange(
+            proposal_id=f"p{self.proposals}", upserts=(ToolDefinition(name=name),)
+        )
+        version = store.commit(change, expected_version=expected)
+        self.committed[version] = self.kept.load(version).digest
+        return version
+
+    @precondition(lambda self: not self.hints)
+    @rule()
+    def away(self):
+        self.far.away()
+        self.is_away = True
+
+    @precondition(lambda self: not self.hints)
+    @rule()
+    def back(self):
+        self.far.back()
+        self.is_away = False
+
+    @rule()
+    def look(self):
+        try:
+            found = self.replica.refresh()
+        except StoreUnavailableError:
+            assert self.is_away
+            assert self.replica.status.state == "away"
+        else:
+            assert found.version >= max(self.committed)
+            assert self.replica.status.state == "current"
+            self.knew = self.now
+
+    @rule(seconds=st.floats(0, 60))
+    def time_passes(self, seconds):
+        self.now += seconds
+
+    @rule()
+    def a_conversation_begins(self):
+        library = self.replica.load()
+        self.pinned[library.version] = library.digest
+
+    @invariant()
+    def what_is_served_was_committed_and_only_grows(self):
+        library = self.replica.load()
+        assert library.version >= self.last
+        assert library.digest == self.committed[library.version]
+        self.last = library.version
+
+    @invariant()
+    def conversations_have_their_version(self):
+        for version, digest in self.pinned.items():
+            assert self.replica.load(version).digest == digest
+
+    @invariant()
+    def staleness_is_told(self):
+        status = self.replica.status
+        if not self.hints:
+            assert status.staleness_seconds == self.now - self.knew
+        assert status.refuses == (status.staleness_seconds > BOUND_SECONDS)
+
+    def teardown(self):
+        if hasattr(self, "replica"):
+            self.replica.close()
+
+
+TestReplica = ReplicaMachine.TestCase
+TestReplica.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
