@@ -17,8 +17,7 @@ from agentkit.evaluation.bfcl_multi_turn import (
 from agentkit.evaluation.bfcl_multi_turn.files import SIMULATORS
 from agentkit.fetch import cache_directory
 from agentkit_training.tasks.signs import Functions
-from agentkit_training.tasks.splits import Shares, TaskSplits
-from agentkit_training.tasks.splitting import divided, split, without_leakage
+from agentkit_training.tasks.splits import Shares, TaskSplits, divided, split, without_leakage
 
 POOL = (
     "simple_python",

@@ -21,8 +21,8 @@ from agentkit.evaluation import (
 from agentkit.fetch import cache_directory
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls
-from agentkit_training.gold import counted, gold_answers, nearest_calls
-from agentkit_training.rewards.gold import gold_calls
+from agentkit_training.rewards.tooldna import gold_calls
+from agentkit_training.toolace.difficulty import counted, gold_answers, nearest_calls
 
 BOOK = ToolDefinition.from_schema(
     "book",
