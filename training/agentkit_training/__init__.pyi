@@ -79,7 +79,6 @@ from .tasks.splits import (
     split as split,
 )
 from .toolace.iterations import iterate as iterate
-from .toolace.records import iterate as iterate
 from .toolace.settings import ToolAceSettings as ToolAceSettings
 from .weighting.weighting import (
     DynamicWeighting as DynamicWeighting,
