@@ -230,8 +230,8 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.created $(CORE_FILES) $(PLUGIN_FILES)
-	$(SAY) "Installing the runtime and the local model plugin"
-	$(PIP) -e . -e plugins/agentkit-local
+	$(SAY) "Installing the runtime, the local model and the benchmarks"
+	$(PIP) -e . -e plugins/agentkit-local -e plugins/agentkit-bench
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.created $(CORE_FILES) $(PLUGIN_FILES)
@@ -250,7 +250,7 @@ $(TRAINING)/.ready: $(CORE_FILES) training/pyproject.toml
 	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet $(TORCH)
 	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
-		-e . -e plugins/agentkit-local -e 'training[dev]'
+		-e . -e plugins/agentkit-local -e plugins/agentkit-bench -e 'training[dev]'
 	@touch $@
 
 # Environments that share torch with that of training, and have the rest for themselves.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from agentkit import tool
-from agentkit.tools.sources import definition_from_json
+from agentkit.tools import definition_from_json
 
 
 @tool(effects=("reads",), tags=("weather",))

@@ -17,11 +17,11 @@ from agentkit.cli.main import main
 from agentkit.episodes.files import export_episodes, import_episodes
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import AgentKitError, ArtifactError, EpisodeFormatError, ReadingLimitError
-from agentkit.evaluation.benchmarks.task_files import load_tasks
+from agentkit.evaluation.task_files import load_tasks
 from agentkit.interop import openapi
 from agentkit.interop.export.file import parse_artifact
 from agentkit.reading import expanded_limit, read_json, unpacked
-from agentkit.tools.sources.json_schema import DefinitionBatch, definitions_from_json
+from agentkit.tools.sources.json_records import DefinitionBatch, definitions_from_json
 
 BOMB = b"[" + b"[]," * 50_000_000 + b"[]]"
 """150 MB of JSON, 146 kB of gzip, 3.7 GB of lists."""

@@ -37,7 +37,6 @@ READERS = (
     "agentkit.server.feedback",
     "agentkit.server.library",
     "agentkit.server.running",
-    "agentkit.interop.openapi.public_transport",
 )
 """Modules that read foreign JSON with pydantic, or stand on these; only servers load them. The last
 one is a transport of httpx, which the first call of an API loads."""
@@ -60,7 +59,7 @@ def loaded_by(code: str) -> set[str]:
     )  # in isolated mode only what is installed would be found
     report = f"import sys\nsys.path.insert(0, {checkout!r})\n{code}\nprint(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-I", "-c", report], capture_output=True, text=True, check=True
+        [sys.executable, "-sP", "-c", report], capture_output=True, text=True, check=True
     )
     return {name.split(".")[0] for name in done.stdout.split()}
 

@@ -14,7 +14,6 @@ import agentkit
 
 EXTRAS = {
     "anthropic",
-    "bench",
     "dev",
     "dir",
     "docs",

@@ -15,7 +15,7 @@ from agentkit.cli.main import main
 from agentkit.episodes.files import export_episodes
 from agentkit.episodes.jsonl import write_episodes
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.keeping import EpisodeWriter
+from agentkit.library.episode_writer import EpisodeWriter
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
 

@@ -18,7 +18,7 @@ from agentkit.tools.definition import ToolDefinition
 if TYPE_CHECKING:
     from agentkit.composites.contracts import Conditions
     from agentkit.composites.rule_checker import RuleChecker
-    from agentkit.tools.rules.earlier import EarlierCall
+    from agentkit.tools.rules.checking import EarlierCall
 
 _TRANSIENT = frozenset({"child_failed", "child_timeout"})
 """Failures of a composite that may be gone at a second try; all others would come again."""

@@ -19,9 +19,9 @@ from typing import Literal, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
-from agentkit.library.delivery import deliver, error_text
+from agentkit.library.capabilities import deliver, error_text
 from agentkit.library.store import EpisodeStore
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import run_in_daemon_thread
 
 logger = logging.getLogger(__name__)
 

@@ -45,10 +45,10 @@ from agentkit.messages import (
     ToolResult,
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
-from agentkit.tools.encoding import encode_result
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.error_messages import ArgumentProblem
+from agentkit.tools.invocation import encode_result, run_in_daemon_thread
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+from agentkit.tools.validation import ArgumentValidator
 from agentkit.tracing.tracer import (
     GuardrailName,
     GuardrailOperation,
@@ -58,7 +58,7 @@ from agentkit.tracing.tracer import (
 from agentkit.tracing.tracing import ChildCalls, OpenSpan, Tracing, traceable
 
 if TYPE_CHECKING:
-    from agentkit.tools.rules.earlier import EarlierCall
+    from agentkit.tools.rules.checking import EarlierCall
 
 
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."

@@ -21,7 +21,7 @@ from agentkit.agent.contracts import composite_failure
 from agentkit.episodes import redaction  # a door: it loads when a tool raises
 from agentkit.errors import CompositeRunError, McpError, ModelRetry, ToolFailed
 from agentkit.messages import ToolCall, ToolFailure
-from agentkit.tools.encoding import UnserialisableError, described, shortened
+from agentkit.tools.invocation import UnserialisableError, described, shortened
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agentkit import library as library_door
 from agentkit.errors import LibraryWarning, UsageError
-from agentkit.library.abilities import SelfRefreshing
+from agentkit.library.capabilities import SelfRefreshing
 from agentkit.library.code_binding import (
     CodeBinding,
     bound_as_held,
@@ -15,8 +15,7 @@ from agentkit.library.code_binding import (
     with_code,
     without_code,
 )
-from agentkit.library.library import Library
-from agentkit.library.recent_versions import RecentVersions
+from agentkit.library.library import Library, RecentVersions
 from agentkit.library.store import Store
 from agentkit.tools.tool import Tool
 

@@ -38,7 +38,7 @@ from agentkit.models.base import (
     ModelSettings,
     ToolChoice,
 )
-from agentkit.tools.encoding import encode_result
+from agentkit.tools.invocation import encode_result
 from agentkit.tools.tool import Tool
 from agentkit.tracing.tracer import RunOperation
 from agentkit.tracing.tracing import Tracing, traced_model

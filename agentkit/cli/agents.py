@@ -42,7 +42,7 @@ from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -13,10 +13,10 @@ from agentkit.cli.output import one_line, plural, print_json, print_text, say
 from agentkit.cli.stores import event_signer, opened, person
 from agentkit.errors import UsageError
 from agentkit.evolution.manager import ToolManager
-from agentkit.interop.mcp.client.keeping import approved_in, keep_tools
-from agentkit.interop.mcp.client.listing import HeldTool
-from agentkit.interop.mcp.client.server import McpServer
-from agentkit.interop.mcp.client.transports import HttpPlace, Place, StdioPlace
+from agentkit.interop.mcp.client import McpServer
+from agentkit.interop.mcp.listing import HeldTool
+from agentkit.interop.mcp.snapshots import approved_in, keep_tools
+from agentkit.interop.mcp.transports import HttpPlace, Place, StdioPlace
 from agentkit.library.store import Store
 
 

@@ -26,12 +26,11 @@ from agentkit.evolution.hand_edits import EditedStore
 from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.evolution.ledger import Ledger
 from agentkit.library import Library, Store
-from agentkit.library.abilities import Compactable, Compacted
-from agentkit.library.copying.checking import StoreCheck, check_store
+from agentkit.library.capabilities import Compactable, Compacted
+from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.memory import MemoryStore
-from agentkit.library.pins import pin_faults
+from agentkit.library.pins import library_faults, pin_faults
 from agentkit.library.signing import KEY_FILE_VARIABLE, KEY_VARIABLE, key_texts, read_verifier
-from agentkit.library.soundness import library_faults
 
 _SHOWN = 20
 _INDENT = " " * 6

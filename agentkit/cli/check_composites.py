@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import BudgetSpent, DryRun, Failed, agree, call_text
 from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.library import Library, LibraryChange
-from agentkit.library.graph import in_order
-from agentkit.library.pins import repinned, with_current_pins
-from agentkit.library.soundness import LibraryFault, library_faults
+from agentkit.library.dag import in_order
+from agentkit.library.pins import LibraryFault, library_faults, repinned, with_current_pins
 from agentkit.tools.definition import Example
 from agentkit.tools.tool import Tool
 

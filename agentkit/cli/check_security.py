@@ -14,8 +14,8 @@ from agentkit.cli.output import plural
 from agentkit.cli.project import FILE, Project
 from agentkit.episodes.redaction.secrets import KEY_FORMATS, secret_spans
 from agentkit.library import Library
-from agentkit.library.chain_library import told_digests
-from agentkit.library.directory.url import folder_of
+from agentkit.library.chain_check import told_digests
+from agentkit.library.directory.store import folder_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.opening import file_of
 from agentkit.library.signing import KEY_VARIABLE

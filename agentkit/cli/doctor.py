@@ -19,10 +19,10 @@ from agentkit.cli.output import plural, print_json, say, say_some
 from agentkit.cli.progress import LineProgress
 from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
 from agentkit.errors import UsageError
-from agentkit.evaluation.doctor.applying import change_of
 from agentkit.evaluation.doctor.catalogue import Catalogue
-from agentkit.evaluation.doctor.checkup import KINDS, Checkup, examine
-from agentkit.evaluation.doctor.finding import Proposal
+from agentkit.evaluation.doctor.checkup import Checkup, examine
+from agentkit.evaluation.doctor.findings import KINDS, Proposal
+from agentkit.evaluation.doctor.fixes import change_of
 from agentkit.evaluation.doctor.provider_rules import DEFAULT_PROVIDERS, PROVIDERS
 from agentkit.tools.definition import ToolDefinition
 
@@ -47,7 +47,7 @@ Examples:
   agentkit tools doctor
   agentkit tools doctor catalogue.jsonl.gz
   agentkit tools doctor --check confused --limit 50
-  agentkit tools doctor --proposals mends.jsonl
+  agentkit tools doctor --proposals fixes.jsonl
   agentkit tools doctor --apply"""
 )
 @click.argument("files", nargs=-1, metavar="[FILE]...")
@@ -72,13 +72,13 @@ Examples:
     "--proposals",
     "proposals_file",
     type=click.File("w", encoding="utf-8", lazy=True),
-    help="Write what can be mended mechanically to this file, one JSON object a tool.",
+    help="Write what can be fixed mechanically to this file, one JSON object a tool.",
 )
 @click.option(
     "--apply",
     "is_applied",
     is_flag=True,
-    help="Mend texts in the library (L2) after asking; contracts (L1) are left to you.",
+    help="Fix texts in the library (L2) after asking; contracts (L1) are left to you.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
@@ -103,8 +103,8 @@ def doctor(
     """Look for what is wrong with a catalogue of tools, without a model.
 
     What it costs in tokens; texts that are missing, empty or unclean; types that are not declared;
-    doubles; pairs that retrieval confuses, with the words that cause it; names that stand in
-    each other's way; schemas that providers refuse; tools that the stored episodes never used.
+    near duplicates; pairs that retrieval confuses, with the words that cause it; names that stand
+    in each other's way; schemas that providers refuse; tools that episodes never used.
 
     Each FILE is examined instead of the library, and several as one catalogue: JSON or JSON lines,
     plain or .gz, as 'tools import' reads it, '-' for stdin; or FILE.py[:NAME].
@@ -134,7 +134,7 @@ def _require_sense(files: Sequence[str], *, is_applied: bool, yes: bool) -> None
     if is_applied and files:
         raise UsageError(
             "--apply changes the library, and FILE is examined alone; import it first, or write "
-            "the mends to a file with --proposals"
+            "the fixes to a file with --proposals"
         )
     if is_applied and not yes and not _is_person_there():
         raise UsageError("--apply asks before it writes, and nobody is at the terminal; add --yes")
@@ -190,14 +190,14 @@ def _write(file: TextIO, checkup: Checkup) -> None:
 
 
 def _apply(checkup: Checkup, store_url: str, *, yes: bool) -> None:
-    """Mend texts in the store, after a person has agreed."""
+    """Fix texts in the store, after a person has agreed."""
     proposals = checkup.proposals("L2")
     if not proposals:
-        say("there is nothing to mend in texts")
+        say("there is nothing to fix in texts")
         return
     for proposal in proposals:
         say(f"{proposal.before.name}: {proposal.reason} ({proposal.saved:,} tokens less)")
-    if not yes and not click.confirm(f"Mend {plural(len(proposals), 'tool')}?", err=True):
+    if not yes and not click.confirm(f"Fix {plural(len(proposals), 'tool')}?", err=True):
         say("nothing was changed")
         return
     proposal_id = new_proposal_id("doctor")
@@ -207,4 +207,4 @@ def _apply(checkup: Checkup, store_url: str, *, yes: bool) -> None:
             lambda library: change_of(library, proposals, proposal_id=proposal_id, author=author()),
             operation="mend",
         )
-    say(f"mended; library version {version}")
+    say(f"fixed; library version {version}")

@@ -7,14 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import click
 
 from agentkit.cli.output import Column, plural, print_table, print_text, say
-from agentkit.evaluation.doctor.checks.confusions import told_apart
 from agentkit.evaluation.doctor.checkup import Checkup
-from agentkit.evaluation.doctor.finding import Confusion, Finding, Kind
-from agentkit.evaluation.doctor.listing import listed
-from agentkit.evaluation.doctor.weights import FIELDS, Weight
+from agentkit.evaluation.doctor.findings import Finding, Kind, listed
 
 _HEAVIEST = 3
-_LEAST_SHARE = 0.01
 
 
 def print_overview(checkup: Checkup) -> None:
@@ -44,14 +40,8 @@ def _print_head(checkup: Checkup) -> None:
         f"{plural(len(weights), 'tool')}, {total:,} prompt tokens when all are offered, "
         f"{total // len(weights):,} each on average"
     )
-    print_text(f"where they go: {_shares(checkup.tokens_by_field.items(), total)}")
-    heaviest = [f"{weight.tool} {weight.tokens:,}" for weight in weights[:_HEAVIEST]]
+    heaviest = [f"{name} {tokens:,}" for name, tokens in list(weights.items())[:_HEAVIEST]]
     print_text(f"heaviest: {', '.join(heaviest)}")
-
-
-def _shares(fields: Iterable[tuple[str, int]], total: int) -> str:
-    pairs = sorted(fields, key=lambda pair: -pair[1])
-    return ", ".join(f"{n / total:.0%} {name}" for name, n in pairs if n / total >= _LEAST_SHARE)
 
 
 def _rows(groups: Iterable[tuple[Kind, Sequence[Finding]]]) -> Iterator[tuple[object, ...]]:
@@ -73,8 +63,8 @@ def _print_outlook(checkup: Checkup) -> None:
     parts = [f"the texts of {plural(len(words), 'tool')}"] if words else []
     parts += [f"the schemas of {plural(len(contracts), 'tool')}"] if contracts else []
     if parts:
-        say(f"can be mended mechanically: {' and '.join(parts)}, {saved:,} tokens less")
-        say("these are written by --proposals FILE; texts are mended by --apply")
+        say(f"can be fixed mechanically: {' and '.join(parts)}, {saved:,} tokens less")
+        say("these are written by --proposals FILE; texts are fixed by --apply")
 
 
 def print_kinds(checkup: Checkup, *, limit: int | None) -> None:
@@ -95,11 +85,6 @@ def print_kinds(checkup: Checkup, *, limit: int | None) -> None:
 
 
 def _print_findings(found: Sequence[Finding]) -> None:
-    if found[0].confusion is not None:
-        for one in found:
-            if one.confusion is not None:
-                _print_confusion(one, one.confusion)
-        return
     columns = [Column(title="tool", fit="fold"), Column(title="what", fit="fold")]
     rows: list[tuple[object, ...]] = [(listed(one.tools, shown=1), one.what) for one in found]
     if any(one.tokens for one in found):
@@ -108,26 +93,17 @@ def _print_findings(found: Sequence[Finding]) -> None:
     print_table(columns, rows)
 
 
-def _print_confusion(finding: Finding, words: Confusion) -> None:
-    name, rival = finding.tools
-    click.echo(f"{name}  <  {rival}")
-    print_text(
-        f"because of {listed(words.shared) or 'its length'}; {told_apart(words)}", indent="  "
-    )
-
-
 def print_tools(checkup: Checkup) -> None:
     """One tool after the other: what it costs, and what was found."""
-    for at, weight in enumerate(sorted(checkup.weights, key=lambda weight: weight.tool)):
+    for at, (name, tokens) in enumerate(sorted(checkup.weights.items())):
         if at:
             click.echo()
-        _print_tool(checkup, weight)
+        _print_tool(checkup, name, tokens)
 
 
-def _print_tool(checkup: Checkup, weight: Weight) -> None:
-    by_field = zip(FIELDS, weight.by_field, strict=True)
-    print_text(f"{weight.tool}: {weight.tokens:,} tokens, {_shares(by_field, weight.tokens)}")
-    found = [one for one in checkup.findings if weight.tool in one.tools]
+def _print_tool(checkup: Checkup, name: str, tokens: int) -> None:
+    print_text(f"{name}: {tokens:,} tokens")
+    found = [one for one in checkup.findings if name in one.tools]
     if not found:
         click.echo("nothing was found")
         return

@@ -11,8 +11,8 @@ from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.quantities import duration, size
 from agentkit.cli.stores import opened_to_read
 from agentkit.errors import UsageError
-from agentkit.library.abilities import EpisodeVolume, PruningPreview, Retention
-from agentkit.library.keeping.retention_loop import pruning
+from agentkit.library.capabilities import EpisodeVolume, PruningPreview, Retention
+from agentkit.library.episode_stores import pruning
 
 
 @click.command(

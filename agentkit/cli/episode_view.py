@@ -22,8 +22,7 @@ from agentkit.episodes import (
     Verdict,
 )
 from agentkit.episodes.labels import SPAN_ID, TRACE_ID
-from agentkit.evaluation.results.texts import visible
-from agentkit.evaluation.results.wording import label_name
+from agentkit.evaluation.results.texts import label_name, visible
 from agentkit.messages import ToolCall, ToolResult
 
 _LONGEST = 2_000

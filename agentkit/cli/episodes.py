@@ -30,8 +30,7 @@ from agentkit.episodes.jsonl import write_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import label_name
+from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evolution.feedback import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
 

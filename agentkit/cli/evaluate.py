@@ -42,29 +42,27 @@ from agentkit.cli.sources import read_source
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read
 from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
-from agentkit.evaluation.benchmarks.environments import (
+from agentkit.evaluation.environments import (
     EnvironmentFactory,
     environment_from,
     tools_of,
     with_tools,
 )
-from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
+from agentkit.evaluation.loading import is_benchmark_name, load_benchmark, named_benchmarks
+from agentkit.evaluation.recorded import RecordedAnswers, episodes_of_run
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.records import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
-from agentkit.evaluation.running.evaluation import RunOutcome, evaluate
-from agentkit.evaluation.running.replaying import RecordedAnswers
-from agentkit.evaluation.running.resuming import episodes_of_run
-from agentkit.evaluation.running.settings import (
+from agentkit.evaluation.runner import RunOutcome, evaluate
+from agentkit.evaluation.settings import (
     EvaluationSettings,
     ToolSource,
     settings_text,
 )
-from agentkit.evaluation.sampling import stratified
-from agentkit.evaluation.task import Benchmark
+from agentkit.evaluation.task import Benchmark, stratified
 from agentkit.library import Library, Store
 from agentkit.library.code_binding import by_name, pinned
-from agentkit.library.code_writing import bind_code
+from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 from agentkit.tools.tool import Tool
@@ -103,7 +101,7 @@ Examples:
 \b
 Benchmarks:
 """
-    + "\n".join(f"  {name:<18} {entry.summary}" for name, entry in BENCHMARKS.items()),
+    + "\n".join(f"  {name:<18} {entry.summary}" for name, entry in named_benchmarks().items()),
 )
 @click.argument("benchmark", required=False)
 @click.option(
@@ -296,14 +294,14 @@ def _asked(
     described = _Described(place=library_place, store_url=store_url, pin=pin, frozen=frozen)
     with progress() as begin:
         fetched = begin("Reading the questions")
-        if name in BENCHMARKS:  # brings its own; the project's are for the project's tasks
+        if is_benchmark_name(name):  # brings its own; the project's are for the project's tasks
             environment = environment if is_typed("environment") else None
             targets = targets if is_typed("targets") else ()
         own = _own_tools(environment, targets)
         benchmark = load_benchmark(
             name,
             data=data,
-            tools=() if own is not None or name in BENCHMARKS else described.known(),
+            tools=() if own is not None or is_benchmark_name(name) else described.known(),
             environment=own,
             progress=fetched,
         )

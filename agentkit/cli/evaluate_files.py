@@ -10,11 +10,10 @@ import click
 
 from agentkit.cli.output import say
 from agentkit.episodes.replacing import replaced
-from agentkit.evaluation.benchmarks.loading import BENCHMARKS
+from agentkit.evaluation.loading import is_benchmark_name
 from agentkit.evaluation.results.comparison import Comparison
-from agentkit.evaluation.results.comparison_page import comparison_html
 from agentkit.evaluation.results.markdown import comparison_markdown, report_markdown
-from agentkit.evaluation.results.page import report_html
+from agentkit.evaluation.results.page import comparison_html, report_html
 from agentkit.evaluation.results.records import EvaluationReport
 
 _REPORTS: Mapping[str, Callable[[EvaluationReport], str]] = {
@@ -37,7 +36,7 @@ def question_files(benchmark: str, code: Iterable[str | None]) -> tuple[str, ...
         benchmark: A benchmark's name, or a file of tasks.
         code: Each ``FILE.py`` or ``FILE.py:NAME``, or a module, which stands for itself.
     """
-    found = () if benchmark in BENCHMARKS else (_marked(benchmark),)
+    found = () if is_benchmark_name(benchmark) else (_marked(benchmark),)
     return (*found, *(_marked(target) for target in code if target is not None))
 
 

@@ -11,35 +11,33 @@ import click
 from agentkit.cli.options import typed
 from agentkit.cli.output import Column, plural, print_table, print_text, say, say_some
 from agentkit.cli.progress import Progress
-from agentkit.evaluation.benchmarks.loading import BENCHMARKS
 from agentkit.evaluation.held_out import NAME as HELD_OUT
+from agentkit.evaluation.loading import is_benchmark_name
 from agentkit.evaluation.results.comparison import Comparison
-from agentkit.evaluation.results.comparison_tables import (
-    comparison_table,
-    setting_table,
-    verdict_line,
-)
 from agentkit.evaluation.results.records import EvaluationReport
 from agentkit.evaluation.results.tables import (
     Align,
     Table,
     category_table,
+    comparison_table,
     finding_table,
     headline,
     incident_table,
     label_table,
     metric_table,
+    notes,
     parameter_table,
     pass_table,
     recovery_table,
     refine_table,
     seen_once,
+    setting_table,
     tool_table,
+    verdict_line,
 )
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import many, notes
-from agentkit.evaluation.running.evaluation import RunOutcome
-from agentkit.evaluation.running.settings import EvaluationProgress, Listener
+from agentkit.evaluation.results.texts import many, shown
+from agentkit.evaluation.runner import RunOutcome
+from agentkit.evaluation.settings import EvaluationProgress, Listener
 from agentkit.evaluation.task import Benchmark
 from agentkit.library import EpisodeFilter, Store
 
@@ -128,7 +126,7 @@ def tell_left_out(benchmark: Benchmark, place: str) -> None:
     """Say which rows of a file of tasks are not asked, why, and what to do."""
     rows = benchmark.left_out
     say_some((shown(f"left out: {row}") for row in rows), rest=f" ({len(rows)} in all)")
-    if rows and place not in BENCHMARKS:
+    if rows and not is_benchmark_name(place):
         say(
             f"{len(rows):,} of {plural(len(benchmark.tasks) + len(rows), 'task')} left out: mend "
             "these lines, or give the code of their tools with --tools or --environment"

@@ -36,22 +36,22 @@ from agentkit.cli.stores import opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
 from agentkit.errors import AgentKitError, StoreError, UsageError
-from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
-from agentkit.evaluation.labels import EvaluationLabels
-from agentkit.evaluation.running.settings import EvaluationSettings, ignore
+from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
+from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, ignore
+from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.evolver_lock import evolving
-from agentkit.evolution.learning import LearningRules
+from agentkit.evolution.learning import LearningConfig
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.mining import MiningRules
+from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposer import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
-from agentkit.evolution.round import Compare, Round, evolve
+from agentkit.evolution.round import EvolutionReport, evolve
 from agentkit.library import EpisodeFilter, Library, LibraryChange, Store
-from agentkit.library.code_writing import bind_code
+from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
@@ -249,7 +249,7 @@ class RoundOptions:
     held_out: HeldOutOptions
     quiet: bool = False
 
-    def round(self, store: Store, store_url: str) -> Round:
+    def round(self, store: Store, store_url: str) -> EvolutionReport:
         """Make one round.
 
         Raises:
@@ -269,8 +269,8 @@ class RoundOptions:
                     compare=compare,
                     rules=current_project().rules,
                     tools=self.tools,
-                    mining=MiningRules() if "mine" in self.steps else None,
-                    learning=LearningRules() if "learn" in self.steps else None,
+                    mining=MiningConfig() if "mine" in self.steps else None,
+                    learning=LearningConfig() if "learn" in self.steps else None,
                 )
             )
 
@@ -347,7 +347,7 @@ def _asked(options: dict[str, Any], *, quiet: bool) -> RoundOptions:
     policy = replace(current_project().policy, **stages)
     names = ("source", "run", "tools", "targets", "feedback_model", "judge")
     own = {name: options.pop(name) for name in names}
-    if options["tasks"] in BENCHMARKS and not is_typed("environment"):
+    if is_benchmark_name(options["tasks"]) and not is_typed("environment"):
         options["environment"] = None  # the project's is for the project's tasks
     held_out = HeldOutOptions(**options)
     return RoundOptions(**own, steps=steps, policy=policy, held_out=held_out, quiet=quiet)

@@ -10,17 +10,16 @@ import click
 
 from agentkit.cli.options import typed
 from agentkit.cli.output import one_line, plural, say
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import label_name
+from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evolution.review import STATE_WORDS, brief_words
-from agentkit.evolution.round import Considered, Round
+from agentkit.evolution.round import EvolutionReport, ProposalOutcome
 
 _LONGEST = 300
 _MOST_FAILING = 5
 _MOST_PASSED_OVER = 20
 
 
-def print_round(outcome: Round, *, dry_run: bool) -> None:
+def print_round(outcome: EvolutionReport, *, dry_run: bool) -> None:
     """What a round looked at, each decision, what was passed over, and what to do next.
 
     Args:
@@ -48,7 +47,7 @@ def print_round(outcome: Round, *, dry_run: bool) -> None:
         say(f"next: {line}{typed('store', 'store_url')}")
 
 
-def decisions(outcome: Round, *, with_reasons: bool = False) -> Iterator[str]:
+def decisions(outcome: EvolutionReport, *, with_reasons: bool = False) -> Iterator[str]:
     """A line for each proposal, for what was learned, and for each proposer that was silent.
 
     Args:
@@ -69,7 +68,7 @@ def decisions(outcome: Round, *, with_reasons: bool = False) -> Iterator[str]:
         yield f"{silent.proposer} could not be asked: {shown(silent.error, 200)}"
 
 
-def log_lines(outcome: Round) -> Iterator[str]:
+def log_lines(outcome: EvolutionReport) -> Iterator[str]:
     """The decisions with the time, for a log; what waits as it waited before is left out."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     moved = tuple(one for one in outcome.considered if one.before != one.record.state)
@@ -77,7 +76,7 @@ def log_lines(outcome: Round) -> Iterator[str]:
         yield f"{at} {line}"
 
 
-def next_commands(outcome: Round, *, dry_run: bool) -> list[str]:
+def next_commands(outcome: EvolutionReport, *, dry_run: bool) -> list[str]:
     """What may be typed next, the most useful first."""
     if dry_run and outcome.considered:
         return ["agentkit evolve"]
@@ -97,7 +96,7 @@ def next_commands(outcome: Round, *, dry_run: bool) -> list[str]:
     return found or ["agentkit eval" if has_examples else "agentkit episodes list"]
 
 
-def _looked_at(outcome: Round) -> Iterator[str]:
+def _looked_at(outcome: EvolutionReport) -> Iterator[str]:
     seen = outcome.looked_at
     runs = [f"{count:,} of the run {shown(name)}" for name, count in seen.runs.items() if name]
     named = f" ({', '.join(runs[:3])})" if runs else ""
@@ -112,7 +111,7 @@ def _looked_at(outcome: Round) -> Iterator[str]:
         yield f"  {shown(one.tool)}: {one.failures:,} of {plural(one.calls, 'call')}: {labels}"
 
 
-def _why_nothing(outcome: Round) -> str:
+def _why_nothing(outcome: EvolutionReport) -> str:
     """Why a round found nothing at all."""
     seen = outcome.looked_at
     if not seen.episodes:
@@ -124,7 +123,7 @@ def _why_nothing(outcome: Round) -> str:
     return "what went wrong says nothing about a tool: no refusal and no evidence names one"
 
 
-def _found(one: Considered) -> str:
+def _found(one: ProposalOutcome) -> str:
     """Why a proposal stands where it does, the comparison in words first."""
     if one.report is None:
         return one.why

@@ -8,7 +8,7 @@ import click
 
 from agentkit.errors import ReadingLimitError, UsageError
 from agentkit.reading import unpacked
-from agentkit.tools.sources.json_schema import DefinitionBatch, definitions_from_json
+from agentkit.tools.sources.json_records import DefinitionBatch, definitions_from_json
 
 
 def read_definitions(name: str) -> DefinitionBatch:

@@ -23,8 +23,8 @@ from agentkit.episodes.files import import_episodes
 from agentkit.episodes.jsonl import BrokenLine
 from agentkit.errors import AgentKitError, UsageError
 from agentkit.library import EpisodeStore
-from agentkit.library.abilities import BatchAppending
-from agentkit.tools.sources.json_schema import definitions_from_json
+from agentkit.library.capabilities import BatchAppending
+from agentkit.tools.sources.json_records import definitions_from_json
 
 FileKind: TypeAlias = Literal["artifact", "episodes", "other"]
 

@@ -13,7 +13,7 @@ from agentkit.interop import openapi
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources.json_schema import RejectedEntry
+from agentkit.tools.sources.json_records import RejectedEntry
 
 __all__ = [
     "ConflictPolicy",

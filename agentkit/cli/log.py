@@ -13,9 +13,8 @@ from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import opened_to_read
 from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
 from agentkit.library import Store
-from agentkit.library.chain import ChainHead
-from agentkit.library.chain_faults import ChainFault, verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import ChainFault, verify_chain, verify_library
+from agentkit.library.event_chain import ChainHead
 from agentkit.library.events import EventKind, LibraryEvent
 from agentkit.library.signing import (
     KEY_FILE_VARIABLE,

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from agentkit.cli.output import plural, print_text, stdout
-from agentkit.evaluation.results.texts import shown, visible
-from agentkit.evaluation.results.wording import label_name
-from agentkit.library.chain import ChainHead
-from agentkit.library.chain_faults import ChainFault, FaultCode
+from agentkit.evaluation.results.texts import label_name, shown, visible
+from agentkit.library.chain_check import ChainFault, FaultCode
+from agentkit.library.event_chain import ChainHead
 from agentkit.library.events import Author, LibraryEvent
 
 if TYPE_CHECKING:

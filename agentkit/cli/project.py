@@ -15,7 +15,7 @@ import click
 from agentkit.cli.options import EVALUATIONS, FOLDER, LIBRARY
 from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.gates import GateRules
+from agentkit.evolution.gates import GateConfig
 from agentkit.library.opening import file_of
 from agentkit.retrieval.retriever import Retriever
 
@@ -46,7 +46,7 @@ class Project:
     defaults: Mapping[str, TableValue] = field(default_factory=dict)
     tables: Mapping[str, Mapping[str, TableValue]] = field(default_factory=dict)
     policy: LifecyclePolicy = field(default_factory=LifecyclePolicy)
-    rules: GateRules = field(default_factory=GateRules)
+    rules: GateConfig = field(default_factory=GateConfig)
     retriever: Retriever | None = None
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -193,7 +193,7 @@ def _project(root: Path, read: ProjectFile) -> Project:
         defaults={name: value for name, value in values.items() if value},
         tables=read.tables,
         policy=LifecyclePolicy() if read.gates is None else read.gates.policy,
-        rules=GateRules() if read.gates is None else read.gates.rules,
+        rules=GateConfig() if read.gates is None else read.gates.rules,
         retriever=None if read.retrieval is None else read.retrieval.retriever,
         keys=keys,
     )

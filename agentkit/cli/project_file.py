@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.gates import GateRules
+from agentkit.evolution.gates import GateConfig
 from agentkit.retrieval.cascade import CascadeRetriever
 
 TableValue = str | bool | int | float | list[str]
@@ -24,7 +24,7 @@ class _Table(BaseModel):
 
 
 class GateTable(_Table):
-    """``[gates]``: what a proposal has to go through; see ``LifecyclePolicy`` and ``GateRules``.
+    """``[gates]``: what a proposal has to go through; see ``LifecyclePolicy`` and ``GateConfig``.
 
     What is not said has its default there.
     """
@@ -43,11 +43,15 @@ class GateTable(_Table):
     latency_growth: float | None = None
 
     @property
-    def rules(self) -> GateRules:
+    def rules(self) -> GateConfig:
         """The knobs of the comparisons."""
-        names = [one.name for one in fields(GateRules) if one.name in type(self).model_fields]
-        given = {name: getattr(self, name) for name in names}
-        return GateRules(**{name: value for name, value in given.items() if value is not None})
+        given = {  # the file keeps the names of its first version
+            name.replace("least_", "min_").replace("most_", "max_"): value
+            for name, value in self
+            if value is not None
+        }
+        known = {one.name for one in fields(GateConfig)}
+        return GateConfig(**{name: value for name, value in given.items() if name in known})
 
     @property
     def policy(self) -> LifecyclePolicy:

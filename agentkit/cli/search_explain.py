@@ -15,7 +15,7 @@ from agentkit.retrieval.features import GraphFeatures, graph_features
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.signature import Unification, signature_types, unify_signatures
+from agentkit.tools.types.fit import Unification, signature_types, unify_signatures
 
 _SHOWN_AS = {"shortlist": "shortlist, as cards", "offer": "offer, as schemas"}
 """Reports about what the model gets: their tokens are really spent, cards first."""

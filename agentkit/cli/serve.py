@@ -30,8 +30,8 @@ from agentkit.errors import UsageError
 from agentkit.evolution.observers import CanaryJudge
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.evolution.shadow import ShadowRunner
-from agentkit.library.directory.url import folder_of
-from agentkit.library.keeping import with_episodes
+from agentkit.library.directory.store import folder_of
+from agentkit.library.episode_stores import with_episodes
 from agentkit.library.opening import file_of
 from agentkit.library.store import Store
 from agentkit.messages import ToolCall

@@ -10,7 +10,7 @@ from agentkit.cli.agents import binding_told, tell_binding
 from agentkit.cli.loading import load_tools
 from agentkit.cli.output import plural, say
 from agentkit.cli.stores import followed, opened
-from agentkit.interop.mcp.serving.library_server import LibraryServer
+from agentkit.interop.mcp.library_server import LibraryServer
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits
 from agentkit.server.running import serve as serve_app

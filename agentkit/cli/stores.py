@@ -12,14 +12,14 @@ from agentkit.cli.options import FOLDER
 from agentkit.episodes.replacing import first_link
 from agentkit.errors import StoreError, StoreLookupError
 from agentkit.library import Author, EpisodeStore, Library, LibraryChange, Replica, Store
-from agentkit.library.chain import Signer
-from agentkit.library.directory.url import folder_of
-from agentkit.library.keeping import EpisodeWriter, WriterSettings
+from agentkit.library.directory.store import folder_of
+from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
+from agentkit.library.event_chain import Signer
 from agentkit.library.opening import file_of, open_store, open_to_read
 from agentkit.library.signing import environment_signer, key_texts
 
 if TYPE_CHECKING:
-    from agentkit.library.written import Operation
+    from agentkit.library.event_chain import Operation
 
 MOST_IN_MEMORY = 100
 """How many episodes wait in memory for a store that is away, before they go to a file."""

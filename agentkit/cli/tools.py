@@ -34,7 +34,7 @@ from agentkit.cli.stores import (
 from agentkit.errors import UsageError
 from agentkit.interop import openapi
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources.json_schema import definitions_from_json
+from agentkit.tools.sources.json_records import definitions_from_json
 
 _ARTIFACT = b'"agentkit_artifact"'
 """The key with which an artifact begins."""

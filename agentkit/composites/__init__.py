@@ -1,8 +1,11 @@
 """The composite language: programs over tools, as data. Nothing here runs text as Python.
 
-A lazy door: the nodes of programs cost more to import than all the rest of an agent, and most
-agents have no composite. A function that is called like its module (``render``) is not offered
-here: importing the module would put it in the function's place.
+A lazy door, because most agents have no composite: text → ``parser`` (with ``reading`` for
+expressions) → ``language``, the nodes in memory → ``checks`` (with ``dataflow``) → ``interpreter``
+over ``guards`` and ``functions``, or ``waiting`` when ``children`` have to be waited for.
+``composite`` binds a program to its children, ``contracts`` evaluates conditions, ``source`` makes
+a definition of a text (with ``annotations`` and ``type_check``), ``decorator`` one of a function.
+``codec`` is the stored form, ``rendering`` the text of a program.
 """
 
 import lazy_loader

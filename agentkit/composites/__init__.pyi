@@ -1,36 +1,42 @@
-from .binding import composite_tool as composite_tool
+from .annotations import Expr as Expr
 from .checks import check_program as check_program
 from .codec import (
+    literal_of as literal_of,
     program_digest as program_digest,
     program_from_json as program_from_json,
     program_to_json as program_to_json,
 )
+from .composite import (
+    Composite as Composite,
+    composite_tool as composite_tool,
+)
 from .contracts import (
     Conditions as Conditions,
+    Expression as Expression,
     check_post as check_post,
     check_pre as check_pre,
+    surely_broken as surely_broken,
 )
-from .expr import Expr as Expr
-from .expressions import Expression as Expression
-from .interpreter import (
-    Composite as Composite,
-    TracedCall as TracedCall,
-)
-from .limits import (
-    CONTRACT_LIMITS as CONTRACT_LIMITS,
-    READING_LIMITS as READING_LIMITS,
-    CompositeLimits as CompositeLimits,
-)
+from .dataflow import shortest_path as shortest_path
+from .guards import TracedCall as TracedCall
 from .parser import (
     ParsedSource as ParsedSource,
     parse as parse,
     parse_expression as parse_expression,
 )
-from .paths import shortest_path as shortest_path
-from .problems import RUN_CODES as RUN_CODES
+from .problems import (
+    CONTRACT_LIMITS as CONTRACT_LIMITS,
+    READING_LIMITS as READING_LIMITS,
+    RUN_CODES as RUN_CODES,
+    CompositeLimits as CompositeLimits,
+)
+from .rendering import render as render
 from .rule_checker import RuleChecker as RuleChecker
 from .rule_validity import (
     RuleProblem as RuleProblem,
     rule_problems as rule_problems,
 )
-from .source import compose as compose
+from .source import (
+    compose as compose,
+    join_effects as join_effects,
+)

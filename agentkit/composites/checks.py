@@ -6,20 +6,37 @@ meaning is found here, on the program, so that a program that came as data is he
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import IntEnum
+from itertools import islice
+from typing import Any, Final
 
-from agentkit.composites import ir
-from agentkit.composites.checking.flow import Flow
-from agentkit.composites.checking.liveness import dead_calls
-from agentkit.composites.checking.names import clash_faults, parameter_faults, variables_of
-from agentkit.composites.checking.sizes import size_faults
-from agentkit.composites.checking.visitor import Visitor
-from agentkit.composites.faults import Fault, Place, placed
-from agentkit.composites.limits import CompositeLimits
-from agentkit.composites.problems import SourceCode
-from agentkit.composites.render import places_of
+from agentkit.composites import language as ir
+from agentkit.composites.dataflow import Uses, dead_calls, truth
+from agentkit.composites.language import (
+    BUILTINS,
+    CONSUMERS,
+    ITERATORS,
+    METHODS,
+    RESERVED,
+    VIEWS,
+    Arity,
+    is_dotted,
+    written,
+)
+from agentkit.composites.problems import (
+    HOLE,
+    CompositeLimits,
+    Fault,
+    Place,
+    SourceCode,
+    did_you_mean,
+    placed,
+)
+from agentkit.composites.rendering import places_of
 from agentkit.errors import SourceProblem
+from agentkit.tools.definition import Signature
 from agentkit.tools.tool import Tool
 
 FLOW_CODES: Final[frozenset[SourceCode]] = frozenset(
@@ -28,6 +45,23 @@ FLOW_CODES: Final[frozenset[SourceCode]] = frozenset(
 """What can only be said of a program that was read completely."""
 
 _START: Place = (1, 1)
+_WRAPPERS = (ir.Argument, ir.Parameter)
+
+_HINTS = 3
+"""For how many unknown names of one program similar ones are looked for."""
+
+_LISTED = 40
+"""Parameters of a child that a message names."""
+
+_KEYWORD_ADVICE = {
+    "key": "There is no `key=`: sort tuples whose first item is the key, "
+    "`sorted((row['age'], row['name']) for row in rows)`.",
+    "strict": "Drop `strict=`; compare the lengths first where they may differ.",
+    "base": "Only decimal texts can be read: `int(text)`.",
+    "ndigits": "Give it by position: `round(x, 2)`.",
+}
+_WITH_ONE_ARGUMENT = {"enumerate": "start", "max": "default", "min": "default"}
+"""Keywords that go only with a single positional argument."""
 
 
 def check_program(
@@ -39,7 +73,8 @@ def check_program(
 ) -> tuple[SourceProblem, ...]:
     """What is wrong with a program, with the lines of the text that ``render`` makes of it.
 
-    The nodes must hold what ``ir`` says, as all that ``program_from_json`` or ``parse`` gives do.
+    The nodes must hold what ``language`` says, as all that ``program_from_json`` or ``parse`` gives
+    do.
 
     Args:
         program: From a text or from data.
@@ -64,6 +99,39 @@ def check_program(
     return placed(faults, lambda node: places.get(id(node), _START))
 
 
+def size_faults(program: ir.Program, limits: CompositeLimits) -> list[Fault]:
+    """What is too large about a program; stops at the first node beyond a limit.
+
+    The depth of a node is the number of statements and expressions that it lies in, itself
+    included. A node that hangs in several places counts once for each.
+    """
+    waiting: list[tuple[ir.Node, int]] = [(program, 0)]
+    count = 0
+    while waiting:
+        node, depth = waiting.pop()
+        count += 1
+        if depth > limits.nesting:
+            return [too_deep(node, limits)]
+        if count > limits.nodes:
+            message = f"the program has more than {limits.nodes} nodes"
+            advice = "Split it into two composites, one of which calls the other."
+            return [Fault(program, "too_large", message, advice)]
+        deeper = depth if isinstance(node, _WRAPPERS) else depth + 1
+        waiting.extend((part, deeper) for part in ir.parts(node))
+    return []
+
+
+def too_deep(node: object, limits: CompositeLimits) -> Fault:
+    """The fault of a node that is nested beyond the limit."""
+    return Fault(
+        node,
+        "too_large",
+        f"nested more than {limits.nesting} deep",
+        "Assign inner parts to variables first; use a dict literal and .get() for a long chain "
+        "of elif.",
+    )
+
+
 def find_faults(
     program: ir.Program,
     children: Mapping[str, Tool] | None,
@@ -81,34 +149,457 @@ def find_faults(
         assumed: Further names that are set before the program starts.
         tool_names: What else a tool may be called by, for messages.
     """
-    variables: dict[str, ir.Node] = variables_of(program)
-    callable_names = (children or ()) if tool_names is None else tool_names
-    visitor = Visitor({**dict.fromkeys(assumed), **variables}, children, name, callable_names)
-    visitor.bound.update(assumed)
-    visitor.faults.extend(parameter_faults(program))
-    flow = Flow(visitor)
+    variables: dict[str, ir.Node] = {}
     for parameter in program.parameters:
-        flow.bind(parameter, (parameter.name,))
-    if flow.block(program.body):
-        visitor.faults.append(_missing_return(program))
-    visitor.faults.extend(clash_faults(variables, visitor.called))
+        variables.setdefault(parameter.name, parameter)
+    for target, node in ir.assigned(program.body):
+        variables.setdefault(target, node)
+    callable_names = (children or ()) if tool_names is None else tool_names
+    known = {**dict.fromkeys(assumed), **variables}
+    checker = _Checker(known, children, name, callable_names, bound=assumed)
+    checker.parameters(program)
+    if checker.block(program.body):
+        checker.fault(
+            program.body[-1] if program.body else program,
+            "missing_return",
+            "a way through the function ends without `return`",
+            "End every way with `return value`; write `return None` where there is nothing to "
+            "give.",
+        )
+    checker.clashes(variables)
     if children:
-        visitor.faults.extend(dead_calls(program, flow.uses, children))
-    return visitor.faults
+        for call in dead_calls(program, checker.uses, children):
+            message = f"the result of `{call.child}` is never used, and the tool changes nothing"
+            checker.fault(call, "dead_call", message, "Delete the call, or use its result.")
+    return checker.faults
 
 
 def find_expression_faults(expression: ir.Expression, names: Sequence[str]) -> list[Fault]:
     """What is wrong with an expression over ``names`` that calls no tool."""
-    visitor = Visitor(dict.fromkeys(names), None, "")
-    visitor.bound.update(names)
-    visitor.visit(expression)
-    return visitor.faults
+    checker = _Checker(dict.fromkeys(names), None, "", (), bound=names)
+    checker.visit(expression)
+    return checker.faults
 
 
-def _missing_return(program: ir.Program) -> Fault:
-    return Fault(
-        program.body[-1] if program.body else program,
-        "missing_return",
-        "a way through the function ends without `return`",
-        "End every way with `return value`; write `return None` where there is nothing to give.",
-    )
+class Taker(IntEnum):
+    """What the place of an expression may be given: values, iterators too, or generators too."""
+
+    VALUE = 0
+    ITERATOR = 1
+    GENERATOR = 2
+
+
+class _Checker:
+    """Walks a program once and notes faults, and what each statement reads and calls.
+
+    Attributes:
+        faults: What is wrong so far.
+        uses: What each statement itself reads and calls.
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, ir.Node | None],
+        children: Mapping[str, Tool] | None,
+        own: str,
+        tool_names: Collection[str],
+        *,
+        bound: Iterable[str],
+    ) -> None:
+        self.faults: list[Fault] = []
+        self.uses: dict[int, Uses] = {}
+        self._variables = variables  # every name that is set anywhere
+        self._bound = set(bound)  # names that are set on every way to here
+        self._set: set[str] = set()  # names that were complained about, or need not be
+        self._children = children
+        self._own = own
+        self._tool_names = tool_names
+        self._called: set[str] = set()
+        self._reads: set[str] = set()
+        self._calls: list[ir.Call] = []
+        self._targets: tuple[str, ...] = ()  # loop variables of the comprehensions around
+        self._comprehensions = self._loops = self._hints = 0
+
+    def fault(self, node: object, code: SourceCode, message: str, advice: str) -> None:
+        """Note a fault."""
+        self.faults.append(Fault(node, code, message, advice))
+
+    # --- names ------------------------------------------------------------------------------------
+
+    def parameters(self, program: ir.Program) -> None:
+        """Look at the parameters."""
+        for name, count in Counter(p.name for p in program.parameters).items():
+            same = [parameter for parameter in program.parameters if parameter.name == name]
+            for parameter in same[1:] if count > 1 else ():
+                message = f"the parameter `{name}` is there twice"
+                self.fault(parameter, "parameter", message, "Give each parameter its own name.")
+        for parameter in program.parameters:
+            self._bind(parameter, (parameter.name,))
+
+    def clashes(self, variables: Mapping[str, ir.Node]) -> None:
+        """Look for variables that have the name of a child that is called."""
+        for child in self._called:
+            name = child.partition(".")[0] if is_dotted(child) else written(child)
+            if name in variables:
+                message = f"`{name}` is a variable, and the tool {child!r} is called by that name"
+                advice = f"Rename the variable, such as `{name}_result`."
+                self.fault(variables[name], "name_shadowing", message, advice)
+
+    def _bind(self, node: ir.Statement | ir.Parameter, targets: tuple[str, ...]) -> None:
+        self._bound.update(targets)
+        for target in targets:
+            if target not in self._set:  # a name is complained about once
+                self._set.add(target)
+                self._check_name(target, node)
+
+    def _check_name(self, name: str, node: ir.Node) -> bool:
+        """Whether a name may be set."""
+        if name == HOLE:
+            return True
+        if name[:1] == "_":
+            code: SourceCode = "parameter" if isinstance(node, ir.Parameter) else "underscore_name"
+            message = f"the name `{name}` starts with an underscore"
+            self.fault(node, code, message, "Use a plain name, such as `item`.")
+        elif name in RESERVED:
+            message, advice = f"`{name}` is a function of the language", f"`{name}_value`"
+            self.fault(node, "name_shadowing", message, f"Use another name, such as {advice}.")
+        elif name == self._own:
+            message = f"`{name}` is the composite's own name"
+            self.fault(node, "name_shadowing", message, "Use another name for the variable.")
+        else:
+            return True
+        return False
+
+    def _read(self, name: str, node: ir.Node) -> None:
+        if name in self._bound:
+            self._reads.add(name)
+        elif name == HOLE:
+            return
+        elif name in self._variables:
+            self._reads.add(name)
+            message = f"`{name}` is not set on every way to here"
+            advice = "Set it before the if or the loop, for example to None, 0 or []."
+            self.fault(node, "possibly_unbound", message, advice)
+        elif name in BUILTINS:
+            message = f"`{name}` is a function and can only be called"
+            advice = f"Call it, `{name}(...)`; functions are no values here."
+            self.fault(node, "unknown_name", message, advice)
+        elif name in self._tool_names:
+            message = f"`{name}` is a tool and can only be called"
+            advice = f"Call it, `{name}(...)`; tools are no values here."
+            self.fault(node, "unknown_name", message, advice)
+        else:
+            advice = did_you_mean(name, self._variables) or (
+                f"Add it to the parameters, or write it in quotes if it is a text: '{name}'."
+            )
+            self.fault(node, "unknown_name", f"there is no variable `{name}`", advice)
+
+    # --- statements -------------------------------------------------------------------------------
+
+    def block(self, statements: ir.Block) -> bool:
+        """Look at a block; whether control can come out at its end."""
+        goes_on, is_reported = True, False
+        for node in statements:
+            if not goes_on and not is_reported:
+                is_reported = True
+                message = "nothing comes here: all ways before end in return, break or continue"
+                self.fault(node, "unreachable_code", message, "Delete it, or move it before.")
+            goes_on = self._statement(node) and goes_on
+        return goes_on
+
+    def _statement(self, node: ir.Statement) -> bool:
+        match node:
+            case ir.Assign(value=value, targets=targets):
+                self._evaluate(node, value)
+                self._bind(node, targets)
+            case ir.Do(call=call):
+                self._evaluate(node, call)
+            case ir.Return(value=value):
+                self._evaluate(node, value)
+                return False
+            case ir.If():
+                return self._if(node)
+            case ir.For():
+                self._for(node)
+            case ir.Update(value=value, target=target):
+                self._evaluate(node, value)
+                self._bind(node, (target,))
+            case ir.Break() | ir.Continue():
+                if not self._loops:
+                    word = "break" if isinstance(node, ir.Break) else "continue"
+                    message = f"`{word}` outside of a loop"
+                    self.fault(node, "syntax", message, "Delete it, or return a value.")
+                return False
+        return True
+
+    def _evaluate(
+        self,
+        node: ir.Statement,
+        value: ir.Expression,
+        taker: Taker = Taker.VALUE,
+        *,
+        is_test: bool = False,
+    ) -> None:
+        """Look at the expression of a statement, and note what it uses."""
+        self._reads, self._calls = set(), []
+        if isinstance(node, ir.Update):
+            self._read(node.target, node)
+        if is_test:
+            self._test(value)
+        else:
+            self.visit(value, taker)
+        self.uses[id(node)] = frozenset(self._reads), tuple(self._calls)
+
+    def _if(self, node: ir.If) -> bool:
+        self._evaluate(node, node.test, is_test=True)
+        before = self._bound
+        self._bound = set(before)
+        through = self.block(node.then)
+        after_then, self._bound = self._bound, before
+        around = self.block(node.otherwise)
+        if through and around:
+            self._bound &= after_then
+        elif through:
+            self._bound = after_then
+        return through or around
+
+    def _for(self, node: ir.For) -> None:
+        self._evaluate(node, node.source, Taker.ITERATOR)
+        before = set(self._bound)
+        self._bind(node, node.targets)
+        self._loops += 1
+        self.block(node.body)
+        self._loops -= 1
+        self._bound = before  # the loop may not run at all
+
+    # --- expressions ------------------------------------------------------------------------------
+
+    def visit(self, node: ir.Expression, taker: Taker = Taker.VALUE) -> None:
+        """Look at an expression and all that is in it."""
+        look = _LOOKS.get(type(node))
+        if look is not None:
+            look(self, node, taker)
+        else:
+            for part in ir.parts(node):
+                self.visit(part)  # type: ignore[arg-type]  # an operation holds expressions only
+
+    def _test(self, node: ir.Expression) -> None:
+        """Look at an expression that decides which way to go."""
+        self.visit(node)
+        known = truth(node)
+        if known is not None:
+            message = f"this condition is always {'true' if known else 'false'}"
+            advice = "Keep the part that runs, or test something that the arguments decide."
+            self.fault(node, "constant_condition", message, advice)
+
+    def _name(self, node: ir.Name, _: Taker) -> None:
+        if node.name not in self._targets:
+            self._read(node.name, node)
+
+    def _conditional(self, node: ir.Conditional, _: Taker) -> None:
+        self._test(node.test)
+        self.visit(node.then)
+        self.visit(node.otherwise)
+
+    def _compare(self, node: ir.Compare, _: Taker) -> None:
+        none = [isinstance(one, ir.Constant) and one.value is None for one in node.operands]
+        for at, operator in enumerate(node.operators):
+            if operator in {"is", "is not"} and not any(none[at : at + 2]):
+                equal = "==" if operator == "is" else "!="
+                message = f"`{operator}` compares with None only"
+                self.fault(node, "unknown_construct", message, f"Use `{equal}` to compare values.")
+        for operand in node.operands:
+            self.visit(operand)
+
+    def _dict(self, node: ir.DictLiteral, _: Taker) -> None:
+        for entry in ir.operands(node):
+            self.visit(entry)
+
+    def _comprehension(self, node: ir.Comprehension, taker: Taker) -> None:
+        """Its source belongs to the function, the rest to a scope of its own."""
+        if self._comprehensions:
+            message = "a comprehension stands inside another one"
+            advice = "Build the inner one in a for statement, or assign it to a variable first."
+            self.fault(node, "nested_comprehension", message, advice)
+        elif node.kind == "generator" and taker is not Taker.GENERATOR:
+            message = "a generator may only be the one argument of a function that consumes it"
+            advice = "Write a list comprehension, in square brackets."
+            self.fault(node, "iterator_escapes", message, advice)
+        self._comprehensions += 1
+        self.visit(node.source, Taker.ITERATOR)
+        outer, self._targets = self._targets, self._targets + node.targets
+        for target in node.targets:
+            if self._check_name(target, node) and target != HOLE and target in self._variables:
+                message = f"the comprehension sets `{target}`, which is a variable of the function"
+                advice = f"Use another name, such as `{target}_item`."
+                self.fault(node, "name_shadowing", message, advice)
+        for condition in node.conditions:
+            self._test(condition)
+        for part in ir.within(node)[len(node.conditions) :]:
+            self.visit(part)
+        self._targets = outer
+        self._comprehensions -= 1
+
+    def _escapes(self, node: ir.Expression, what: str, taker: Taker) -> None:
+        """Refuse an iterator where a value is wanted."""
+        if taker is Taker.VALUE:
+            message = f"{what} is handed out piece by piece and may only stand where it is consumed"
+            advice = f"Write list(...) around {what} to keep it as a list."
+            self.fault(node, "iterator_escapes", message, advice)
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    def _builtin(self, node: ir.Builtin, taker: Taker) -> None:
+        function, arity = node.function, BUILTINS.get(node.function)
+        if arity is None:
+            message = f"there is no function `{function}`"
+            self.fault(node, "unknown_name", message, did_you_mean(function, BUILTINS))
+        else:
+            self._check_builtin(node, arity)
+        if function in ITERATORS:
+            self._escapes(node, f"`{function}(...)`", taker)
+        for place, argument in enumerate(node.arguments):
+            self.visit(argument, _taker(node, place, argument))
+        for keyword in node.keywords:
+            if arity is not None and keyword.name in arity.keywords:
+                self.visit(keyword.value)
+
+    def _check_builtin(self, node: ir.Builtin, arity: Arity) -> None:
+        function = node.function
+        for given in node.keywords:
+            if given.name not in arity.keywords:
+                known = ", ".join(f"`{name}=`" for name in arity.keywords) or "no keywords"
+                advice = _KEYWORD_ADVICE.get(given.name, f"`{function}` takes {known}.")
+                message = f"`{function}` does not take `{given.name}=`"
+                self.fault(given, "wrong_arity", message, advice)
+        self._check_repeated(node.keywords, function)
+        self._check_count(node, function, arity, len(node.arguments))
+        alone = _WITH_ONE_ARGUMENT.get(function)
+        if alone in [given.name for given in node.keywords] and len(node.arguments) > 1:
+            message = f"`{function}` takes `{alone}=` with one argument only"
+            self.fault(node, "wrong_arity", message, "Drop the keyword, or give one list.")
+
+    def _method(self, node: ir.Method, taker: Taker) -> None:
+        arity = METHODS.get(node.method)
+        if arity is None:
+            message = f"there is no method `.{node.method}()`"
+            self.fault(node, "unknown_method", message, did_you_mean(node.method, METHODS))
+        else:
+            self._check_count(node, f".{node.method}", arity, len(node.arguments))
+        if node.method in VIEWS:
+            self._escapes(node, f"`.{node.method}()`", taker)
+        self.visit(node.receiver)
+        joined = node.method == "join" and len(node.arguments) == 1
+        for argument in node.arguments:
+            self.visit(argument, Taker.GENERATOR if joined else Taker.VALUE)
+
+    def _call(self, node: ir.Call, _: Taker) -> None:
+        self._calls.append(node)
+        self._called.add(node.child)
+        for argument in node.arguments:
+            self.visit(argument.value)
+        if node.child == self._own:
+            self.faults.append(recursive_call(node, self._own))
+            return
+        self._check_repeated(node.arguments, node.child)
+        if self._children is None:
+            return
+        tool = self._children.get(node.child)
+        if tool is None:
+            message = f"there is no tool {node.child!r}"
+            self.fault(node, "missing_child", message, self._hint(node.child, self._children))
+        else:
+            self._check_arguments(node, tool.definition.signature)
+
+    def _check_arguments(self, node: ir.Call, signature: Signature) -> None:
+        properties, given = signature.properties, {argument.name for argument in node.arguments}
+        missing = [name for name in signature.required if name not in given]
+        if missing:
+            names = ", ".join(f"`{name}`" for name in missing)
+            advice = f"`{node.child}` takes {parameter_list(signature)}."
+            self.fault(node, "missing_argument", f"`{node.child}` needs {names}", advice)
+        schema = signature.parameters
+        is_open = bool(schema.get("additionalProperties")) or "patternProperties" in schema
+        if given <= properties.keys() or is_open:
+            return
+        for argument in node.arguments:
+            if argument.name not in properties:
+                message = f"`{node.child}` has no parameter `{argument.name}`"
+                hint = self._hint(argument.name, properties)
+                advice = f"{hint} It takes {parameter_list(signature)}.".lstrip()
+                self.fault(argument, "unknown_argument", message, advice)
+
+    def _check_repeated(self, arguments: tuple[ir.Argument, ...], name: str) -> None:
+        if len(arguments) < 2:
+            return
+        for argument, count in Counter(given.name for given in arguments).items():
+            if count > 1:
+                last = next(given for given in reversed(arguments) if given.name == argument)
+                message = f"`{name}` is given `{argument}` {count} times"
+                self.fault(last, "repeated_argument", message, f"Give `{argument}` once.")
+
+    def _check_count(self, node: object, name: str, arity: Arity, given: int) -> None:
+        if arity.least <= given and (arity.most is None or given <= arity.most):
+            return
+        if arity.most is None:
+            wanted = f"{arity.least} or more arguments"
+        elif arity.least == arity.most:
+            wanted = f"{arity.least} argument{'s' if arity.least != 1 else ''}"
+        else:
+            wanted = f"{arity.least} to {arity.most} arguments"
+        message = f"`{name}` takes {wanted}, got {given}"
+        self.fault(node, "wrong_arity", message, f"Call `{name}` with {wanted}.")
+
+    def _hint(self, name: str, known: Collection[str]) -> str:
+        """What a wrong name may have meant: for the first few only, because looking takes time."""
+        self._hints += 1
+        return did_you_mean(name, known) if self._hints <= _HINTS else ""
+
+
+def _taker(node: ir.Builtin, place: int, argument: ir.Expression) -> Taker:
+    """What an argument of a builtin may be."""
+    function, alone = node.function, len(node.arguments) == 1
+    if function == "zip":
+        return Taker.ITERATOR
+    if function == "len":
+        counted = isinstance(argument, ir.Method) or (
+            isinstance(argument, ir.Builtin) and argument.function == "range"
+        )
+        return Taker.ITERATOR if counted else Taker.VALUE
+    if function in CONSUMERS and alone:
+        return Taker.GENERATOR
+    return Taker.ITERATOR if place == 0 and function in {"sum", "enumerate"} else Taker.VALUE
+
+
+def recursive_call(node: object, own: str) -> Fault:
+    """The fault of a composite that calls itself."""
+    message, advice = f"`{own}` calls itself", "Use a for loop over range; "
+    return Fault(node, "recursive_call", message, f"{advice}tools form a graph without cycles.")
+
+
+def parameter_list(signature: Signature) -> str:
+    """The parameters of a child, for a message."""
+    shown = islice(signature.properties, _LISTED)
+    required = signature.required
+    names = [name if name in required else f"{name} (optional)" for name in shown]
+    if len(signature.properties) > _LISTED:
+        names.append(f"and {len(signature.properties) - _LISTED} more")
+    return ", ".join(names) or "no arguments"
+
+
+def _nothing(_checker: _Checker, _node: ir.Constant, _taker: Taker) -> None:
+    """A literal can not be wrong here."""
+
+
+_LOOKS: Mapping[type, Callable[[_Checker, Any, Taker], None]] = {
+    ir.Constant: _nothing,
+    ir.Name: _Checker._name,
+    ir.Call: _Checker._call,
+    ir.Builtin: _Checker._builtin,
+    ir.Method: _Checker._method,
+    ir.Compare: _Checker._compare,
+    ir.Conditional: _Checker._conditional,
+    ir.DictLiteral: _Checker._dict,
+    ir.Comprehension: _Checker._comprehension,
+}
+"""How expressions are looked at that need more than a look at what is in them."""

@@ -1,16 +1,23 @@
-"""Programs as JSON and back."""
+"""Programs as JSON, which is how a definition stores its body, and back.
+
+Each node says with its ``kind`` what it is and has exactly the fields of that kind. What is read is
+in the one form that the parser would give: nothing is guessed or repaired, so that each program has
+one digest. The digests of stored definitions cover this form; it never changes within a format.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
+from itertools import islice, pairwise
+from types import UnionType
+from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
-from agentkit.composites.decoding import EXACT_INTEGER, FIELD_OF, Decoder, malformed, shown
-from agentkit.composites.faults import refusal
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits, SourceCode, refusal
+from agentkit.errors import CompositeError, SourceProblem, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
 from agentkit.tools.tool import Tool
@@ -18,13 +25,49 @@ from agentkit.tools.tool import Tool
 FORMAT_VERSION = 1
 """Version of the JSON form of a program."""
 
-_KINDS = (*ir.EXPRESSIONS, *ir.STATEMENTS, ir.Argument, ir.Parameter, ir.Program)
-_JSON_NAMES = {(kind, field): name for (kind, name), field in FIELD_OF.items()}
-_FIELDS: Mapping[type, tuple[tuple[str, str], ...]] = {
-    kind: tuple((f.name, _JSON_NAMES.get((kind, f.name), f.name)) for f in fields(kind))
-    for kind in _KINDS
+_EXACT_INTEGER = 2**53
+"""Canonical JSON (RFC 8785) holds integers exactly up to here; larger ones travel as text."""
+
+_NAME_CHARS = 256
+
+_Path: TypeAlias = "tuple[_Path, str | int] | None"
+"""Where in the JSON something stands: the path of what holds it, and its key or place there."""
+
+_KINDS: Mapping[str, type] = {
+    kind.__name__: kind
+    for kind in (*ir.EXPRESSIONS, *ir.STATEMENTS, ir.Argument, ir.Parameter, ir.Program)
 }
-"""For each kind of node its fields, with their names in JSON."""
+_FIELDS: Mapping[type, Mapping[str, str]] = {
+    kind: {
+        "makes" if (kind, field.name) == (ir.Comprehension, "kind") else field.name: field.name
+        for field in fields(kind)
+    }
+    for kind in _KINDS.values()
+}
+"""The fields of each kind of node by their names in JSON, where ``kind`` says what a node is."""
+
+_HINTS: Mapping[type, Mapping[str, Any]] = {
+    kind: get_type_hints(kind, vars(ir)) for kind in _KINDS.values()
+}
+
+_LEAST: Mapping[tuple[type, str], int] = {
+    (ir.Compare, "operators"): 1,
+    (ir.Compare, "operands"): 2,
+    (ir.Boolean, "operands"): 2,
+    (ir.Format, "parts"): 1,
+    (ir.Comprehension, "targets"): 1,
+    (ir.Assign, "targets"): 1,
+    (ir.For, "targets"): 1,
+}
+"""How many items a list has at the least; none elsewhere."""
+
+_LABELS = {
+    (ir.Argument, "name"),
+    (ir.Call, "child"),
+    (ir.Builtin, "function"),
+    (ir.Method, "method"),
+}
+"""Texts that name a tool, a parameter or a word of the language; the others are identifiers."""
 
 
 def program_to_json(program: ir.Program) -> dict[str, Any]:
@@ -63,10 +106,10 @@ def program_from_json(
     limits = limits or CompositeLimits()
     body = _without_format(record, name)
     try:
-        program: ir.Program = Decoder(limits, name).node(body, None, {"Program": ir.Program})
+        program: ir.Program = _Decoder(limits, name).node(body, None, (ir.Program,))
     except RecursionError as error:
         message = "the program is nested too deeply for this process"
-        raise malformed(message, code="too_large", tool_name=name) from error
+        raise _malformed(message, code="too_large", tool_name=name) from error
     problems = check_program(program, tools, name=name, limits=limits)
     if problems:
         raise refusal(name, problems)
@@ -78,40 +121,314 @@ def program_digest(program: ir.Program) -> str:
     return digest(program_to_json(program))
 
 
-def _without_format(record: object, name: str) -> JsonObject:
-    if not isinstance(record, Mapping):
-        raise malformed(f"$: expected an object, got {shown(record)}", tool_name=name)
-    version = record.get("format")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        message = f"$.format: expected an integer from 1, got {shown(version)}"
-        raise malformed(message, tool_name=name)
-    if version > FORMAT_VERSION:
-        raise malformed(
-            f"$.format: the program has format {shown(version)}, this agentkit reads up to "
-            f"{FORMAT_VERSION}",
-            advice="Upgrade agentkit-evolve.",
-            tool_name=name,
-        )
-    return {key: value for key, value in record.items() if key != "format"}
+def literal_of(value: Any) -> ir.Expression:
+    """The expression that the parser reads for a JSON value.
+
+    A negative number is a sign before a constant, as in Python's own grammar.
+
+    Raises:
+        UsageError: The value is no JSON, or nested beyond what a program may hold.
+
+    Example:
+        >>> from agentkit.composites.rendering import render_expression
+        >>> render_expression(literal_of({"rate": -0.5, "terms": [36, None]}))
+        "{'rate': -0.5, 'terms': [36, None]}"
+    """
+    try:
+        return _literal(value)
+    except RecursionError as error:
+        raise UsageError("the value is nested too deeply for a literal") from error
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text that JSON can carry: one without half of a surrogate pair."""
+    if not isinstance(value, str):
+        return False
+    return value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+# --- writing --------------------------------------------------------------------------------------
 
 
 def _encoded(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_encoded(item) for item in value]
     if isinstance(value, ir.Constant):
-        return {"kind": "Constant", **_scalar(value.value)}
+        return {"kind": "Constant", **_encoded_scalar(value.value)}
     node = type(value)
     if node not in _FIELDS:
         return value
     record: dict[str, Any] = {"kind": node.__name__}
-    for field, name in _FIELDS[node]:
+    for name, field in _FIELDS[node].items():
         record[name] = _encoded(getattr(value, field))
     return record
 
 
-def _scalar(value: ir.Scalar) -> JsonObject:
+def _encoded_scalar(value: ir.Scalar) -> JsonObject:
     if isinstance(value, float):
         return {"float": repr(value)}  # 1.0 and 1 are one number in JSON, two in the language
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > EXACT_INTEGER:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _EXACT_INTEGER:
         return {"integer": str(value)}
     return {"value": value}
+
+
+def _literal(value: Any) -> ir.Expression:
+    if isinstance(value, list | tuple):
+        return ir.ListLiteral(items=tuple(map(_literal, value)))
+    if isinstance(value, Mapping):
+        keys, values = tuple(map(_literal, value)), tuple(map(_literal, value.values()))
+        return ir.DictLiteral(keys=keys, values=values)
+    if value is None or isinstance(value, bool | str):
+        return ir.Constant(value=value)
+    if not isinstance(value, int) and not (isinstance(value, float) and math.isfinite(value)):
+        what = type(value).__name__
+        raise UsageError(f"only JSON values have a literal, got a {what}: {value!r}")
+    if _is_negative(value):
+        return ir.Unary(operator="-", operand=ir.Constant(value=-value))
+    return ir.Constant(value=value)
+
+
+def _is_negative(number: float) -> bool:
+    """Whether Python writes a number with a sign, as it does -0.0."""
+    return number < 0 if isinstance(number, int) else math.copysign(1, number) < 0
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+class _Decoder:
+    """One program being read; counts what it reads, so that hostile data stops early."""
+
+    def __init__(self, limits: CompositeLimits, tool_name: str) -> None:
+        self._limits = limits
+        self._tool_name = tool_name
+        self._nodes = self._depth = self._bytes = 0
+
+    def node(self, record: Any, path: _Path, kinds: tuple[type, ...]) -> Any:
+        """Read a node of one of ``kinds``."""
+        kind = record.get("kind") if isinstance(record, Mapping) else None
+        node = _KINDS.get(kind) if isinstance(kind, str) else None
+        if node is None or node not in kinds:
+            names = ", ".join(kind.__name__ for kind in kinds)
+            expected = names if len(kinds) == 1 else f"one of {names}"
+            self._refuse(path, f"expected an object with `kind` {expected}, got {_shown(record)}")
+        self._enter(path)
+        if node is ir.Constant:
+            made: Any = self._constant(record, path)
+        else:
+            names_of = _FIELDS[node]
+            if len(record) != len(names_of) + 1 or not names_of.keys() <= record.keys():
+                self._refuse_fields(node, record, path)
+            values = {}
+            for name, field in names_of.items():  # a comprehension is one frame more a level
+                values[field] = self._field(node, field, record[name], (path, name))
+            made = node(**values)
+            complaint = _COMPLAINTS[node](made) if node in _COMPLAINTS else ""
+            if complaint:
+                self._refuse(path, complaint)
+        self._depth -= 1
+        return made
+
+    def _field(self, node: type, field: str, value: Any, path: _Path) -> Any:
+        hint = _HINTS[node][field]
+        if get_origin(hint) is not tuple:
+            return self._one(node, field, hint, value, path)
+        if not isinstance(value, list | tuple):
+            self._refuse(path, f"expected a list, got {_shown(value)}")
+        least = _LEAST.get((node, field), 0)
+        if len(value) < least:
+            self._refuse(path, f"expected {least} or more items, got {len(value)}")
+        made = []
+        for place, item in enumerate(value):
+            made.append(self._one(node, field, get_args(hint)[0], item, (path, place)))
+        return tuple(made)
+
+    def _one(self, node: type, field: str, hint: Any, value: Any, path: _Path) -> Any:
+        if hint is str:
+            return self._name(value, path, is_label=(node, field) in _LABELS)
+        if get_origin(hint) is Literal:
+            if not isinstance(value, str) or value not in get_args(hint):
+                allowed = list(get_args(hint))
+                self._refuse(path, f"expected one of {allowed}, got {_shown(value)}")
+            return value
+        kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        if type(None) in kinds and value is None:
+            return None
+        return self.node(value, path, tuple(kind for kind in kinds if kind in _FIELDS))
+
+    def _name(self, value: Any, path: _Path, *, is_label: bool) -> str:
+        name = self._text(value, path, _NAME_CHARS)
+        if is_label and not name.strip():
+            self._refuse(path, "expected a name, got an empty text")
+        if not is_label and not ir.is_identifier(name):
+            self._refuse(path, f"{name!r} is no name that Python can write")
+        return name
+
+    def _text(self, value: Any, path: _Path, most: int) -> str:
+        if not is_text(value):
+            self._refuse(path, f"expected a text, got {_shown(value)}")
+        text: str = value
+        self._bytes += len(text) if text.isascii() else len(text.encode())
+        if len(text) > most or self._bytes > self._limits.source_bytes:
+            what = (
+                f"the texts of the program are longer than {self._limits.source_bytes} bytes, or "
+                f"this one than {most} characters"
+            )
+            self._refuse(path, what, "too_large")
+        return text
+
+    def _constant(self, record: Mapping[str, Any], path: _Path) -> ir.Constant:
+        names = [name for name in record if name != "kind"]
+        readers = {"value": self._plain, "float": self._float, "integer": self._integer}
+        if len(names) != 1 or names[0] not in readers:
+            self._refuse(path, "a Constant has one of the fields `value`, `float` and `integer`")
+        value = readers[names[0]](record[names[0]], (path, names[0]))
+        is_default = path is not None and path[1] == "default"
+        if isinstance(value, int | float) and _is_negative(value) and not is_default:
+            self._refuse(path, f"write {value!r} as Unary with operator '-' over a Constant")
+        return ir.Constant(value=value)
+
+    def _plain(self, value: Any, path: _Path) -> ir.Scalar:
+        if isinstance(value, str):
+            return self._text(value, path, self._limits.string_chars)
+        if value is None or isinstance(value, bool):
+            return value
+        if not isinstance(value, int) or abs(value) > _EXACT_INTEGER:
+            what = (
+                "expected null, a truth value, a text or an integer up to 2**53, got "
+                f"{_shown(value)}; floats stand in `float`, larger integers in `integer`, as text"
+            )
+            self._refuse(path, what)
+        return value
+
+    def _float(self, value: Any, path: _Path) -> float:
+        text = self._text(value, path, 32)
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number) or repr(number) != text:
+            self._refuse(path, f"expected a finite float as Python writes it, got {text!r}")
+        return number
+
+    def _integer(self, value: Any, path: _Path) -> int:
+        most = self._limits.integer_bits
+        text = self._text(value, path, most // 3 + 2)
+        digits = text.removeprefix("-")
+        number = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 4_300 else 0
+        if abs(number) <= _EXACT_INTEGER or str(number) != text:
+            self._refuse(path, f"expected an integer beyond 2**53, got {text[:40]!r}")
+        if number.bit_length() > most:
+            self._refuse(path, f"an integer has more than {most} bits", "literal")
+        return number
+
+    def _enter(self, path: _Path) -> None:
+        self._nodes += 1
+        self._depth += 1
+        limits = self._limits
+        if self._nodes > limits.nodes:
+            self._refuse(path, f"the program has more than {limits.nodes} nodes", "too_large")
+        if self._depth > 2 * limits.nesting + 2:  # an argument lies between two expressions
+            what = f"the program is nested more than {limits.nesting} deep"
+            self._refuse(path, what, "too_large")
+
+    def _refuse_fields(self, node: type, record: Mapping[str, Any], path: _Path) -> NoReturn:
+        names = _FIELDS[node]
+        missing = [name for name in names if name not in record]
+        others = (name for name in record if name != "kind" and name not in names)
+        unknown = [str(name)[:40] for name in islice(others, 5)]
+        self._refuse(
+            path,
+            f"a {node.__name__} has the fields {list(names)}; "
+            f"missing: {missing or 'none'}, unknown: {unknown or 'none'}",
+        )
+
+    def _refuse(
+        self, path: _Path, message: str, code: SourceCode = "malformed_program"
+    ) -> NoReturn:
+        steps: list[str] = []
+        while path is not None:
+            path, step = path
+            steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+        where = "$" + "".join(reversed(steps))
+        raise _malformed(f"{where}: {message}", code=code, tool_name=self._tool_name)
+
+
+def _without_format(record: object, name: str) -> JsonObject:
+    if not isinstance(record, Mapping):
+        raise _malformed(f"$: expected an object, got {_shown(record)}", tool_name=name)
+    version = record.get("format")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        message = f"$.format: expected an integer from 1, got {_shown(version)}"
+        raise _malformed(message, tool_name=name)
+    if version > FORMAT_VERSION:
+        message = (
+            f"$.format: the program has format {_shown(version)}, this agentkit reads up to "
+            f"{FORMAT_VERSION}"
+        )
+        raise _malformed(message, advice="Upgrade agentkit-evolve.", tool_name=name)
+    return {key: value for key, value in record.items() if key != "format"}
+
+
+def _malformed(
+    message: str,
+    *,
+    advice: str = "Give what program_to_json made, unchanged.",
+    code: SourceCode = "malformed_program",
+    tool_name: str = "",
+) -> CompositeError:
+    return refusal(tool_name, (SourceProblem(code=code, message=message, advice=advice),))
+
+
+def _shown(value: object) -> str:
+    """A value in a few characters, whatever its size."""
+    if isinstance(value, str):
+        return repr(value[:40])
+    if isinstance(value, float | None) or (isinstance(value, int) and value.bit_length() < 128):
+        return repr(value)
+    if isinstance(value, Mapping) and isinstance(kind := value.get("kind"), str):
+        return f"an object with `kind` {kind[:40]!r}"
+    return f"a value of type {type(value).__name__}"
+
+
+# --- what one field can not say alone -------------------------------------------------------------
+
+
+def _paired(node: ir.DictLiteral) -> str:
+    keys, values = len(node.keys), len(node.values)
+    if keys == values:
+        return ""
+    return f"as many values as keys, got {keys} keys and {values} values"
+
+
+def _chained(node: ir.Compare) -> str:
+    if len(node.operands) == len(node.operators) + 1:
+        return ""
+    return f"one operator less than operands, got {len(node.operators)} and {len(node.operands)}"
+
+
+def _keyed(node: ir.Comprehension) -> str:
+    if (node.key is not None) == (node.kind == "dict"):
+        return ""
+    return "a dict comprehension has a key, the others have none"
+
+
+def _formatted(node: ir.Format) -> str:
+    texts = [isinstance(part, ir.Constant) for part in node.parts]
+    if all(texts):
+        return "a Format without a value in it is a Constant"
+    if any(one and other for one, other in pairwise(texts)):
+        return "two texts side by side are one"
+    constants = (part.value for part in node.parts if isinstance(part, ir.Constant))
+    if not all(isinstance(value, str) and value for value in constants):
+        return "a Constant in a Format is a text of at least one character"
+    return ""
+
+
+_COMPLAINTS: Mapping[type, Callable[[Any], str]] = {
+    ir.DictLiteral: _paired,
+    ir.Compare: _chained,
+    ir.Comprehension: _keyed,
+    ir.Format: _formatted,
+}
+"""What is wrong with a node whose fields are right one by one; empty when nothing is."""

@@ -1,4 +1,4 @@
-"""Pre- and postconditions of tools (L3), checked against the values of one call.
+"""Expressions over values, and the pre- and postconditions of tools (L3) made of them.
 
 A condition is an expression of the composite language over the parameters; a postcondition may
 also read ``result``. One that can not be read or evaluated counts as violated, with the reason:
@@ -8,15 +8,104 @@ a contract is never true by accident. Conditions in words (``Specification.text`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from reprlib import Repr
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
-from agentkit.composites.expressions import Expression
-from agentkit.composites.limits import CONTRACT_LIMITS, CompositeLimits
+from agentkit.composites import language as ir
+from agentkit.composites.guards import ACTIVATION, METER, OUTERMOST, Frame, Meter, fail
+from agentkit.composites.interpreter import Lowering, Slots
+from agentkit.composites.parser import parse_expression
+from agentkit.composites.problems import CONTRACT_LIMITS, CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
 from agentkit.tools.definition import ToolDefinition
+
+_LIMITS = CompositeLimits()
+
+
+class Expression:
+    """An expression of the composite language without calls of tools.
+
+    It is lowered once, so that it may be evaluated for every row of a table.
+
+    Attributes:
+        text: As it was written.
+        names: The names that it may read.
+        reads: Those that it does read.
+
+    Example:
+        >>> large = Expression.parse('row["amount"] > 10 and row["region"] == "EU"', names=["row"])
+        >>> large.evaluate({"row": {"amount": 12, "region": "EU"}})
+        True
+    """
+
+    __slots__ = ("_cost", "_evaluate", "_places", "_program", "_template", "names", "reads", "text")
+
+    def __init__(self, program: ir.Expression, *, text: str, names: Sequence[str]) -> None:
+        self.text = text
+        self.names = tuple(names)
+        slots = Slots(names)
+        lowering = Lowering(slots, _no_call)
+        self._evaluate = lowering.lower(program)
+        self._cost = lowering.nodes
+        used = {node.name for node in ir.walk(program) if isinstance(node, ir.Name)}
+        self.reads = tuple(name for name in self.names if name in used)
+        self._places = tuple((name, slots.of(name)) for name in self.reads)
+        self._program = program
+        self._template: Frame = [None] * slots.size
+        self._template[ACTIVATION] = OUTERMOST
+
+    @classmethod
+    def parse(
+        cls, text: str, names: Sequence[str], *, limits: CompositeLimits | None = None
+    ) -> Expression:
+        """Read an expression.
+
+        Args:
+            text: One expression of the composite language.
+            names: The names that it may read.
+            limits: Caps on the text.
+
+        Raises:
+            CompositeError: It is outside the language; ``problems`` says where and why.
+        """
+        return cls(parse_expression(text, names, limits=limits), text=text, names=names)
+
+    def evaluate(self, values: Mapping[str, Any], *, limits: CompositeLimits | None = None) -> Any:
+        """The value of the expression.
+
+        Args:
+            values: By name, at least what the expression reads; JSON data.
+            limits: Caps on this evaluation.
+
+        Raises:
+            CompositeRunError: An operation failed, or a limit was reached.
+            UsageError: A name that the expression reads has no value.
+        """
+        frame = self._template.copy()
+        meter = frame[METER] = Meter(limits or _LIMITS)
+        for name, place in self._places:
+            try:
+                frame[place] = values[name]
+            except KeyError:
+                self._complain(name, values)
+        meter.fuel -= self._cost
+        if meter.fuel < 0:
+            fail(frame, self._program, meter.out_of_fuel())
+        return self._evaluate(frame)
+
+    def _complain(self, name: str, values: Mapping[str, Any]) -> NoReturn:
+        given = ", ".join(map(repr, values)) or "nothing"
+        message = f"the expression `{self.text}` reads {name!r}, but was given {given}"
+        raise UsageError(message) from None
+
+
+def _no_call(node: ir.Call, _arguments: object) -> NoReturn:
+    raise UsageError(f"an expression calls no tools, but this one calls {node.child!r}")
+
+
+# --- conditions of tools --------------------------------------------------------------------------
 
 _MOST_SHOWN = 120
 """Characters of one value in a message."""
@@ -193,3 +282,72 @@ class _Condition:
             values=dict(self._read(values)),
             path=path,
         )
+
+
+# --- before a call is complete --------------------------------------------------------------------
+
+
+def surely_broken(
+    definition: ToolDefinition,
+    values: Mapping[str, Any],
+    *,
+    limits: CompositeLimits = CONTRACT_LIMITS,
+) -> str | None:
+    """A precondition that no call with these values can keep; None when there is none to be found.
+
+    ``check_pre`` judges a call, where a condition that can not be evaluated counts as violated.
+    Here it is the other way round: as long as a value is missing, or is not what the condition
+    expects, nothing is sure. Of a condition joined by ``and``, each part is looked at alone: one
+    that is false breaks the whole, whatever the others say. Parts that read a parameter without a
+    value are unknown, and so are parts whose evaluation fails: the value may still be put
+    differently.
+
+    Args:
+        definition: The tool.
+        values: By parameter name, those that are known; JSON data.
+        limits: Caps on the evaluation of each part.
+
+    Returns:
+        The condition as it was written.
+
+    Example:
+        >>> from agentkit.tools.decorator import tool
+        >>> @tool(pre=["amount > 0 and months in [12, 24]"])
+        ... def loan(amount: float, months: int) -> float:
+        ...     '''A monthly rate.'''
+        ...     return amount / months
+        >>> surely_broken(loan.definition, {"months": 7})
+        'amount > 0 and months in [12, 24]'
+        >>> surely_broken(loan.definition, {"months": 12}) is None
+        True
+    """
+    names = tuple(definition.signature.properties)
+    for text in definition.specification.pre:
+        if any(_is_false(part, values, limits) for part in _parts(text, names)):
+            return text
+    return None
+
+
+def _is_false(part: Expression, values: Mapping[str, Any], limits: CompositeLimits) -> bool:
+    if any(name not in values for name in part.reads):
+        return False
+    try:
+        return not part.evaluate(values, limits=limits)
+    except CompositeRunError:
+        return False  # unknown: the value does not fit the condition in this form
+
+
+@lru_cache(maxsize=2_048)
+def _parts(text: str, names: tuple[str, ...]) -> tuple[Expression, ...]:
+    """The parts of a condition that have to hold each; none of one that can not be read."""
+    try:
+        whole = parse_expression(text, names)
+    except CompositeError:
+        return ()  # the check of the call itself says why
+    return tuple(Expression(one, text=text, names=names) for one in _conjuncts(whole))
+
+
+def _conjuncts(expression: ir.Expression) -> list[ir.Expression]:
+    if isinstance(expression, ir.Boolean) and expression.operator == "and":
+        return [part for operand in expression.operands for part in _conjuncts(operand)]
+    return [expression]

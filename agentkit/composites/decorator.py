@@ -9,12 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
-from agentkit.composites.authored import DECORATOR, Given, name_of
-from agentkit.composites.binding import composite_tool
-from agentkit.composites.faults import refusal
-from agentkit.composites.limits import CompositeLimits
-from agentkit.composites.problems import ContractMode
-from agentkit.composites.source import compose_authored
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
+from agentkit.composites.source import DECORATOR, Given, compose_authored, name_of
 from agentkit.errors import CompositeError, SourceProblem, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example
@@ -184,7 +181,7 @@ class _Code:
         except (OSError, TypeError) as error:
             raise UsageError(
                 f"@composite can not find the text of {inner.__name__!r} ({error}); write the "
-                "function in a file, or pass its text to agentkit.composites.source.compose"
+                "function in a file, or pass its text to agentkit.composites.source"
             ) from error
         source = "".join(lines)
         indent = len(source) - len(source.lstrip(" \t"))

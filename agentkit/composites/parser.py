@@ -1,31 +1,6 @@
-"""From the text of a composite to its program.
+"""From text to program, by Python's own parser and never by its evaluator.
 
-The composite language is a small part of Python: one function whose body calls tools and works
-on JSON values. Nothing in it changes a value, every way through it ends in ``return``, and it
-ends after as many steps as its loops have items::
-
-    def trip_cost(start: str, stops: list[str], price_per_km: float = 0.3) -> dict:
-        '''What a trip costs, and its longest leg.'''
-        total, longest, here = 0, 0, start
-        for stop in stops:
-            leg = distance(start=here, end=stop)          # a tool, called by its name
-            total += leg["km"]
-            longest = max(longest, leg["km"])
-            here = stop
-        if total == 0:
-            return {"cost": 0, "longest": 0}
-        return {"cost": round(total * price_per_km, 2), "longest": longest}
-
-It has
-
-* assignments to names, ``a, b = pair``, ``x += 1``; ``if``, ``elif``, ``else``; ``for ... in`` with
-  ``break`` and ``continue``; ``return``; a bare call of a tool, with or without ``await``;
-* literals, arithmetic, comparisons, ``and``/``or``/``not``, ``a if test else b``, indexing, slices,
-  plain f-strings, comprehensions with one ``for``;
-* the functions and methods of ``agentkit.composites.language``.
-
-It has no ``while``, ``try``, ``lambda``, ``import`` or attributes, and no function or comprehension
-inside another. The text is read into the nodes of ``ir``, with Python's own parser, and never
+The text is one function. It is parsed to syntax, read to the nodes of ``language``, and never
 executed. A text outside the language is refused with all that is wrong with it, each problem with
 its line, its column and what to write instead.
 """
@@ -33,30 +8,46 @@ its line, its column and what to write instead.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
+from typing import Any, TypeAlias
 
-from agentkit.composites import ir
-from agentkit.composites.checking.sizes import size_faults, too_deep
-from agentkit.composites.checks import FLOW_CODES, find_expression_faults, find_faults
-from agentkit.composites.faults import Fault, Place, placed, refusal
-from agentkit.composites.limits import CompositeLimits
-from agentkit.composites.reading import calls, expressions
-from agentkit.composites.reading.context import Located, Positions, Reading, place_of
-from agentkit.composites.reading.header import (
-    Function,
-    docstring_of,
-    only_function,
-    parameters,
+from agentkit.composites import language as ir
+from agentkit.composites.checks import (
+    FLOW_CODES,
+    find_expression_faults,
+    find_faults,
+    size_faults,
+    too_deep,
 )
-from agentkit.composites.reading.statements import block
-from agentkit.composites.reading.text import syntax_tree
+from agentkit.composites.problems import (
+    INSTEAD_OF_STATEMENT,
+    CompositeLimits,
+    Fault,
+    Place,
+    SourceCode,
+    placed,
+    refusal,
+)
+from agentkit.composites.reading import (
+    BINARY,
+    ExpressionReader,
+    Located,
+    Positions,
+    names_set,
+    place_of,
+)
 from agentkit.errors import SourceProblem
 from agentkit.tools.tool import Tool
 
-__all__ = ["Function", "ParsedSource", "parse", "parse_expression"]
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
-_READERS = {**expressions.READERS, **calls.READERS}
+_LOOPS = (ast.While, ast.AsyncFor)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_NAMED = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, *_SCOPES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,17 +102,17 @@ def parse(
     if isinstance(found, SourceProblem):
         raise refusal("", (found,))
     function, strays = found
-    reading = _reading(source, tools, limits, function)
-    reading.faults.extend(strays)
-    program = _read_program(reading, function)
-    if reading.faults:
-        raise refusal(function.name, _placed(reading.faults, reading))
+    reader = _Reader(source, tools=tools, limits=limits, root=function)
+    reader.faults.extend(strays)
+    program = reader.program(function)
+    if reader.faults:
+        raise refusal(function.name, reader.problems())
     return ParsedSource(
         name=function.name,
         program=program,
         docstring=docstring_of(function) or "",
         function=function,
-        positions=Positions(reading.nodes, source),
+        positions=Positions(reader.nodes, source),
     )
 
 
@@ -138,72 +129,371 @@ def parse_expression(
         ('>',)
     """
     limits = limits or CompositeLimits()
-    tree = syntax_tree(text, limits)
-    found = tree if isinstance(tree, SourceProblem) else _only_expression(tree)
+    found = only_expression(syntax_tree(text, limits))
     if isinstance(found, SourceProblem):
         raise refusal("", (found,))
-    reading = _reading(text, {}, limits, found)
+    reader = _Reader(text, tools={}, limits=limits, root=found)
     try:
-        made = reading.expression(found)
-        reading.faults.extend(find_expression_faults(made, names))
+        made = reader.expression(found)
+        reader.faults.extend(find_expression_faults(made, names))
     except RecursionError:
-        reading.faults.append(too_deep(found, limits))
-    if reading.faults:
-        raise refusal("", _placed(reading.faults, reading))
+        reader.faults.append(too_deep(found, limits))
+    if reader.faults:
+        raise refusal("", reader.problems())
     return made
 
 
-def _reading(
-    text: str, tools: Mapping[str, Tool], limits: CompositeLimits, root: Function | ast.expr
-) -> Reading:
-    return Reading(text, tools=tools, limits=limits, readers=_READERS, root=root)
+class _Reader(ExpressionReader):
+    """Reads the statements of one text, and holds the program to the rules."""
 
+    def problems(self) -> tuple[SourceProblem, ...]:
+        """The faults with their places."""
 
-def _read_program(reading: Reading, function: Function) -> ir.Program:
-    statements = function.body[docstring_of(function) is not None :]
-    try:
-        program = ir.Program(
-            parameters=parameters(reading, function), body=block(reading, statements)
+        def place(node: object) -> Place:
+            syntax = self.nodes.get(id(node), node)
+            return place_of(syntax, self.source) if isinstance(syntax, Located) else (1, 1)
+
+        return placed(self.faults, place)
+
+    def program(self, function: Function) -> ir.Program:
+        """Read a function; faults are noted."""
+        statements = function.body[docstring_of(function) is not None :]
+        try:
+            parameters = self._parameters(function)
+            program = ir.Program(parameters=parameters, body=self._block(statements))
+            self.faults.extend(self._broken_rules(program))
+        except RecursionError:  # limits above what this process can hold
+            self.faults.append(too_deep(function, self.limits))
+            return ir.Program(parameters=(), body=())
+        return program
+
+    def _broken_rules(self, program: ir.Program) -> list[Fault]:
+        """What breaks the rules of the language, as far as it can be said of what was read."""
+        if len(self.nodes) >= self.limits.nodes:
+            faults = size_faults(program, self.limits)
+            if faults:
+                return faults
+        faults = find_faults(
+            program, self.children, name=self.name, assumed=self.lost, tool_names=self.tools
         )
-        reading.faults.extend(_rules(reading, program))
-    except RecursionError:  # limits above what this process can hold
-        reading.faults.append(too_deep(function, reading.limits))
-        return ir.Program(parameters=(), body=())
-    return program
+        if self.is_partial or self.faults:
+            unsure = FLOW_CODES if self.is_partial else {"dead_call"}
+            return [fault for fault in faults if fault.code not in unsure]
+        return faults
+
+    # --- parameters -------------------------------------------------------------------------------
+
+    def _parameters(self, function: Function) -> tuple[ir.Parameter, ...]:
+        """The parameters with their defaults; a bare ``*`` among them changes nothing."""
+        arguments = function.args
+        for node, what in _foreign_parameters(function):
+            advice = "Write plain parameters, one name for each value."
+            self.refuse(node, "parameter", f"{what} is not in the language", advice)
+        plain = [*arguments.posonlyargs, *arguments.args]
+        required = len(plain) - len(arguments.defaults)
+        defaults = [*[None] * required, *arguments.defaults, *arguments.kw_defaults]
+        made = []
+        for argument, value in zip([*plain, *arguments.kwonlyargs], defaults, strict=True):
+            default = None if value is None else self._default(value)
+            made.append(ir.Parameter(name=argument.arg, default=default))
+            self.nodes[id(made[-1])] = argument
+        return tuple(made)
+
+    def _default(self, node: ast.expr) -> ir.Constant:
+        before = len(self.faults)
+        value = self.expression(node)
+        if isinstance(value, ir.Unary) and value.operator == "-":
+            number = value.operand.value if isinstance(value.operand, ir.Constant) else None
+            if isinstance(number, int | float) and not isinstance(number, bool):
+                value = ir.Constant(value=-number)
+        if not isinstance(value, ir.Constant):
+            if len(self.faults) == before:
+                what = f"the default `{self.quote(node)}` is no number, text, truth value or None"
+                advice = "Use None, and set the value inside: `if xs is None: xs = []`."
+                self.refuse(node, "parameter", what, advice)
+            value = ir.Constant(value=None)
+        self.nodes[id(value)] = node
+        return value
+
+    # --- statements -------------------------------------------------------------------------------
+
+    def _block(self, nodes: Sequence[ast.stmt]) -> ir.Block:
+        """Read the statements of a block; ``pass`` and what is refused leave nothing."""
+        if not nodes:
+            return ()
+        if self.depth >= self.limits.nesting:
+            self.refuse_depth(nodes[0])
+            return ()
+        self.depth += 1
+        made = []
+        for node in nodes:
+            statement = _STATEMENTS.get(type(node), _Reader._foreign_statement)(self, node)
+            if statement is not None:
+                self.nodes[id(statement)] = node
+                made.append(statement)
+        self.depth -= 1
+        return tuple(made)
+
+    def _assign(self, node: ast.Assign) -> ir.Statement:
+        if len(node.targets) > 1:
+            what = "one statement assigns to several targets with `=`"
+            self.refuse(node, "unknown_construct", what, "Write one assignment a line.")
+            for target in node.targets[1:]:
+                self.lost.update(self.targets(target))
+        value = self.expression(node.value)
+        return ir.Assign(targets=self.targets(node.targets[0]), value=value)
+
+    def _annotated(self, node: ast.AnnAssign) -> ir.Statement | None:
+        targets = self.targets(node.target)
+        if node.value is not None:
+            return ir.Assign(targets=targets, value=self.expression(node.value))
+        what = f"`{self.quote(node)}` declares a variable without a value"
+        advice = "Give it a value, such as None, or delete the line."
+        self.refuse(node, "unknown_construct", what, advice)
+        return None
+
+    def _update(self, node: ast.AugAssign) -> ir.Statement | None:
+        operator = BINARY.get(type(node.op))
+        if operator is None:
+            self.refuse_operator(node, node.op)
+            return None
+        (target,) = self.targets(node.target)
+        return ir.Update(target=target, operator=operator, value=self.expression(node.value))
+
+    def _bare(self, node: ast.Expr) -> ir.Statement | None:
+        before = len(self.faults)
+        made = self.expression(node.value)
+        if isinstance(made, ir.Call):
+            return ir.Do(call=made)
+        if len(self.faults) == before:  # what was refused already needs no second complaint
+            is_text = isinstance(made, ir.Constant) and isinstance(made.value, str)
+            advice = "Assign it to a name, or delete the line."
+            advice = "Write a comment with #." if is_text else advice
+            what = f"the value of `{self.quote(node)}` is not used"
+            self.refuse(node, "unknown_construct", what, advice)
+        return None
+
+    def _if(self, node: ast.If) -> ir.Statement:
+        test, then = self.expression(node.test), self._block(node.body)
+        return ir.If(test=test, then=then, otherwise=self._block(node.orelse))
+
+    def _for(self, node: ast.For) -> ir.Statement:
+        source, targets = self.expression(node.iter), self.targets(node.target)
+        body = self._block(node.body)
+        if node.orelse:
+            self.is_partial = True
+            advice = "Set a variable before the loop and test it afterwards."
+            self.refuse_foreign(node.orelse[0], "`else` behind a for statement is", advice)
+        return ir.For(targets=targets, source=source, body=body)
+
+    def _return(self, node: ast.Return) -> ir.Statement:
+        if node.value is not None:
+            return ir.Return(value=self.expression(node.value))
+        what = "`return` without a value"
+        return ir.Return(value=self.refuse(node, "unknown_construct", what, "Write `return None`."))
+
+    def _pass(self, _: ast.Pass) -> None:
+        return None
+
+    def _break(self, _: ast.Break) -> ir.Statement:
+        return ir.Break()
+
+    def _continue(self, _: ast.Continue) -> ir.Statement:
+        return ir.Continue()
+
+    def _foreign_statement(self, node: ast.stmt) -> ir.Statement:
+        """Refuse a statement, and read on inside it for what else is wrong."""
+        unknown = f"`{self.quote(node)}` is", "Use the statements of the language."
+        what, advice = INSTEAD_OF_STATEMENT.get(type(node).__name__, unknown)
+        test = self.refuse_foreign(node, what, advice)
+        self.is_partial = True
+        self.lost.update(names_set(node), _other_names_set(node))
+        if isinstance(node, ast.While):
+            self.expression(node.test)
+        elif isinstance(node, ast.Match):
+            self.expression(node.subject)
+        elif isinstance(node, ast.AsyncFor):
+            self.expression(node.iter)
+        body = () if isinstance(node, _SCOPES) else self._block(list(_inside(node)))
+        if isinstance(node, _LOOPS):
+            return ir.For(targets=(test.name,), source=test, body=body)
+        return ir.If(test=test, then=body)
 
 
-def _rules(reading: Reading, program: ir.Program) -> list[Fault]:
-    """What breaks the rules of the language, as far as it can be said of what was read."""
-    if len(reading.nodes) >= reading.limits.nodes:
-        faults = size_faults(program, reading.limits)
-        if faults:
-            return faults
-    faults = find_faults(
-        program,
-        reading.children,
-        name=reading.name,
-        assumed=reading.lost,
-        tool_names=reading.tools,
-    )
-    if reading.is_partial or reading.faults:
-        unsure = FLOW_CODES if reading.is_partial else {"dead_call"}
-        return [fault for fault in faults if fault.code not in unsure]
-    return faults
+_STATEMENTS: Mapping[type[ast.stmt], Callable[[_Reader, Any], ir.Statement | None]] = {
+    ast.Assign: _Reader._assign,
+    ast.AnnAssign: _Reader._annotated,
+    ast.AugAssign: _Reader._update,
+    ast.Expr: _Reader._bare,
+    ast.If: _Reader._if,
+    ast.For: _Reader._for,
+    ast.Return: _Reader._return,
+    ast.Pass: _Reader._pass,
+    ast.Break: _Reader._break,
+    ast.Continue: _Reader._continue,
+}
+"""The reader of each kind of statement that the language has."""
 
 
-def _placed(faults: Sequence[Fault], reading: Reading) -> tuple[SourceProblem, ...]:
-    def place(node: object) -> Place:
-        syntax = reading.nodes.get(id(node), node)
-        return place_of(syntax, reading.source) if isinstance(syntax, Located) else (1, 1)
+def _foreign_parameters(function: Function) -> Iterator[tuple[ast.arg | Function, str]]:
+    arguments = function.args
+    if arguments.posonlyargs:
+        yield arguments.posonlyargs[0], "`/` in the parameters"
+    if arguments.vararg is not None:
+        yield arguments.vararg, f"`*{arguments.vararg.arg}`"
+    if arguments.kwarg is not None:
+        yield arguments.kwarg, f"`**{arguments.kwarg.arg}`"
+    if vars(function).get("type_params"):  # from Python 3.12 on
+        yield function, "a function with type parameters"
 
-    return placed(faults, place)
+
+def _inside(node: ast.AST) -> Iterator[ast.stmt]:
+    """The statements directly inside one, whatever its clauses are called."""
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.stmt):
+            yield part
+        elif isinstance(part, ast.ExceptHandler | ast.match_case):
+            yield from part.body
 
 
-def _only_expression(tree: ast.Module) -> ast.expr | SourceProblem:
+def _other_names_set(node: ast.stmt) -> Iterator[str]:
+    """The names that imports, definitions and patterns set."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.alias):
+            yield (part.asname or part.name).partition(".")[0]
+        elif isinstance(part, _NAMED) and part.name:
+            yield part.name
+
+
+# --- from text to syntax --------------------------------------------------------------------------
+
+_MAY_WARN = re.compile(r"\\|\d[A-Za-z]")
+"""What Python's parser may warn of: ``"\\d"`` and ``1if x else y``."""
+
+_ATTEMPTS = 20
+"""How often a text is read before an internal error of Python is believed."""
+
+_WARNINGS = Lock()
+"""Silencing warnings is not safe for threads (before Python 3.14): one of ours at a time."""
+
+
+def only_function(tree: ast.Module) -> tuple[Function, list[Fault]] | SourceProblem:
+    """The first function of a text, and what is wrong with what stands around it."""
+    functions = [node for node in tree.body if isinstance(node, Function)]
+    if not functions:
+        return SourceProblem(
+            code="not_one_function",
+            message="the text has no function",
+            advice="Write one function, `def name(parameter): ...`, that calls the tools.",
+        )
+    return functions[0], [_stray(node) for node in tree.body if node is not functions[0]]
+
+
+def _stray(node: ast.stmt) -> Fault:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        what, advice = INSTEAD_OF_STATEMENT["Import"]
+        return Fault(node, "unknown_construct", f"{what} not in the language", advice)
+    what = f"another function, `{node.name}`," if isinstance(node, Function) else "a statement"
+    advice = "Keep one function; write helpers out where they are used, and constants inside it."
+    return Fault(node, "not_one_function", f"{what} stands beside the function", advice)
+
+
+def only_expression(tree: ast.Module | SourceProblem) -> ast.expr | SourceProblem:
+    """The one expression that a text is."""
+    if isinstance(tree, SourceProblem):
+        return tree
     if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr):
         return tree.body[0].value
     return SourceProblem(
         code="syntax",
         message="the text is not one expression",
         advice="Write one expression, such as `amount > 0 and currency == 'EUR'`.",
+    )
+
+
+def docstring_of(function: Function) -> str | None:
+    """The docstring as written, with its indentation; None when there is none.
+
+    Other than ``ast.get_docstring`` this loads nothing to clean it.
+    """
+    first = function.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        value = first.value.value
+        return value if isinstance(value, str) else None
+    return None
+
+
+def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module | SourceProblem:
+    """The syntax of a text, or why it has none."""
+    size = len(text)
+    if size <= limits.source_bytes and not text.isascii():
+        size = len(text.encode("utf-8", "surrogatepass"))
+    if size > limits.source_bytes:
+        return SourceProblem(
+            code="too_large",
+            message=f"the text has {size} bytes, more than {limits.source_bytes}",
+            advice="Split it into two composites, one of which calls the other.",
+        )
+    for offset, char in enumerate(text if not text.isascii() or "\0" in text else ""):
+        if char == "\0" or "\ud800" <= char <= "\udfff":
+            before = text[:offset]
+            return SourceProblem(
+                code="syntax",
+                message=f"the character {char!r} can not stand in a text",
+                advice="Delete it, or write the whole character.",
+                line=before.count("\n") + 1,
+                column=offset - before.rfind("\n"),
+            )
+    try:
+        if not _MAY_WARN.search(text):
+            return _tree(text)
+        with _WARNINGS, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _tree(text)
+    except SyntaxError as error:
+        return _syntax_problem(error)
+    except (RecursionError, MemoryError):
+        return SourceProblem(
+            code="too_large",
+            message="the text is nested too deeply for Python's parser",
+            advice="Assign inner parts to variables first.",
+        )
+    except ValueError as error:  # null bytes and the like, in older versions of Python
+        return SourceProblem(code="syntax", message=str(error), advice="Write plain Python.")
+
+
+def _tree(text: str) -> ast.Module:
+    """``ast.parse``, again where another thread disturbed it.
+
+    CPython 3.11 counts the depth of a tree under construction in one place for all threads (see
+    python/cpython#106905, which is related); a parse that another thread interrupts may end in a
+    SystemError although nothing is wrong.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return ast.parse(text)
+        except SystemError:
+            continue
+    return ast.parse(text)
+
+
+def _syntax_problem(error: SyntaxError) -> SourceProblem:
+    reason = error.msg or "invalid syntax"
+    code: SourceCode = "syntax"
+    advice = "Correct the syntax; the text must be one Python function."
+    if "nested" in reason or "too many" in reason:
+        code, advice = "too_large", "Assign inner parts to variables first."
+    elif "integer string conversion" in reason:
+        code, advice = "literal", "Use a smaller number, or a float such as 1e300."
+        reason = reason.partition(";")[0]
+    elif isinstance(error, IndentationError):
+        advice = "Indent each block by four spaces, and start `def` at the left."
+    line = (error.text or "").strip()
+    quoted = f" in `{line[:80]}`" if line else ""
+    return SourceProblem(
+        code=code,
+        message=f"Python can not read this: {reason}{quoted}",
+        advice=advice,
+        line=max(error.lineno or 1, 1),
+        column=max(error.offset or 1, 1),
     )

@@ -1,261 +1,263 @@
-"""Expressions as text, with no more parentheses than Python needs.
-
-Texts inside the braces of an f-string are written so that Python 3.11 reads them too: without a
-backslash, and in other quotes than those around.
-"""
+"""Programs as text: the one text that stands for a program, and that parses back to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from enum import IntEnum
-from typing import Any, TypeAlias
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 
-from agentkit.composites import ir
-from agentkit.composites.written import is_dotted, written
+from agentkit.composites import language as ir
+from agentkit.composites.language import is_dotted, written
+from agentkit.composites.problems import Place
+
+_INDENT = "    "
+_OPERATORS: Mapping[str, ast.AST] = {
+    "+": ast.Add(),
+    "-": ast.Sub(),
+    "*": ast.Mult(),
+    "/": ast.Div(),
+    "//": ast.FloorDiv(),
+    "%": ast.Mod(),
+    "**": ast.Pow(),
+    "==": ast.Eq(),
+    "!=": ast.NotEq(),
+    "<": ast.Lt(),
+    "<=": ast.LtE(),
+    ">": ast.Gt(),
+    ">=": ast.GtE(),
+    "in": ast.In(),
+    "not in": ast.NotIn(),
+    "is": ast.Is(),
+    "is not": ast.IsNot(),
+    "and": ast.And(),
+    "or": ast.Or(),
+}
+_SIGNS: Mapping[str, ast.unaryop] = {"+": ast.UAdd(), "-": ast.USub(), "not": ast.Not()}
 
 
-class Binding(IntEnum):
-    """How tightly an operator holds its operands, loosest first."""
+def render(
+    program: ir.Program,
+    name: str = "composite",
+    *,
+    docstring: str = "",
+    annotations: Mapping[str, str] | None = None,
+    returns: str = "",
+) -> str:
+    """A program as a Python function.
 
-    TERNARY = 1
-    OR = 2
-    AND = 3
-    NOT = 4
-    COMPARE = 5
-    SUM = 6
-    TERM = 7
-    UNARY = 8
-    POWER = 9
-    ATOM = 10
+    ``parse`` reads the same program back from it, with the same digest; only an f-string that
+    Python 3.11 can not write becomes a sum of texts. A tool whose name Python can not write is
+    written as ``parse`` reads it (``get_user`` for ``get user``).
+
+    Args:
+        program: The program.
+        name: The function's name.
+        docstring: Its documentation, without indentation.
+        annotations: Type of each parameter, as text.
+        returns: Type of the result, as text.
+
+    Example:
+        >>> from agentkit.composites.parser import parse
+        >>> text = "def twice( x ) :  return (2*x)  # a number"
+        >>> print(render(parse(text, {}).program, name="twice", annotations={"x": "int"}), end="")
+        def twice(x: int):
+            return 2 * x
+    """
+    header = f"def {written(name)}({_parameters(program.parameters, annotations or {})})"
+    lines = [f"{header} -> {returns}:" if returns else f"{header}:"]
+    if docstring:
+        lines.extend(_docstring(docstring))
+    lines.extend(_INDENT * depth + text for depth, text, _ in _block(program.body, 1))
+    return "\n".join(lines) + "\n"
 
 
-Write: TypeAlias = "Callable[[ExpressionWriter, Any], str]"
+def render_expression(expression: ir.Expression) -> str:
+    """An expression as text.
 
-_QUOTES = ('"', "'", '"""', "'''")
-_SUMS = frozenset({"+", "-"})
+    Example:
+        >>> from agentkit.composites.parser import parse_expression
+        >>> render_expression(parse_expression("((a)+b)*2 >= (a)", ["a", "b"]))
+        '(a + b) * 2 >= a'
+    """
+    try:
+        return ast.unparse(_syntax(expression))
+    except ValueError:  # quotes inside the braces of an f-string that Python 3.11 can not write
+        return ast.unparse(_syntax(expression, joined=True))
 
 
-class ExpressionWriter:
-    """Writes expressions.
+def places_of(program: ir.Program) -> dict[int, Place]:
+    """Line and column of the statement that holds each node, by the node's ``id``."""
+    places: dict[int, Place] = {id(program): (1, 1)}
+    for parameter in program.parameters:
+        places.update((id(node), (1, 1)) for node in ir.walk(parameter))
+    for number, (depth, _, statement) in enumerate(_block(program.body, 1), start=2):
+        if statement is not None:
+            place = number, len(_INDENT) * depth + 1
+            places.setdefault(id(statement), place)
+            for part in ir.parts(statement):
+                if not isinstance(part, ir.STATEMENTS):
+                    for node in ir.walk(part):
+                        places.setdefault(id(node), place)
+    return places
 
-    Attributes:
-        is_exact: Whether all that was written so far parses back on every Python we support; only
-            texts deep inside f-strings can spoil that.
+
+def _parameters(parameters: Sequence[ir.Parameter], annotations: Mapping[str, str]) -> str:
+    made: list[str] = []
+    optional = starred = False
+    for parameter in parameters:
+        if parameter.default is None and optional and not starred:
+            made.append("*")  # Python wants what has no default first, except behind a star
+            starred = True
+        optional = optional or parameter.default is not None
+        annotation = annotations.get(parameter.name, "")
+        text = f"{parameter.name}: {annotation}" if annotation else parameter.name
+        if parameter.default is not None:
+            equals = " = " if annotation else "="
+            text = f"{text}{equals}{render_expression(parameter.default)}"
+        made.append(text)
+    return ", ".join(made)
+
+
+def _docstring(text: str) -> Iterator[str]:
+    safe = text.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if safe.endswith('"') and not safe.endswith('\\"'):
+        safe = f'{safe[:-1]}\\"'
+    lines = f'"""{safe}'.split("\n")
+    if len(lines) > 1:
+        lines.append('"""')
+    else:
+        lines[0] += '"""'
+    yield from (f"{_INDENT}{line}".rstrip() for line in lines)
+
+
+_Line = tuple[int, str, ir.Statement | None]
+"""How far a line is indented, its text, and the statement that begins on it."""
+
+
+def _block(statements: ir.Block, depth: int) -> Iterator[_Line]:
+    if not statements:
+        yield depth, "pass", None
+    for node in statements:
+        match node:
+            case ir.If():
+                yield from _if(node, depth, "if")
+            case ir.For(source=source):
+                text = f"for {', '.join(node.targets)} in {render_expression(source)}:"
+                yield depth, text, node
+                yield from _block(node.body, depth + 1)
+            case ir.Assign(value=value):
+                yield depth, f"{', '.join(node.targets)} = {render_expression(value)}", node
+            case ir.Update(value=value):
+                yield depth, f"{node.target} {node.operator}= {render_expression(value)}", node
+            case ir.Do(call=call):
+                yield depth, render_expression(call), node
+            case ir.Return(value=value):
+                yield depth, f"return {render_expression(value)}", node
+            case ir.Break():
+                yield depth, "break", node
+            case ir.Continue():
+                yield depth, "continue", node
+
+
+def _if(node: ir.If, depth: int, word: str) -> Iterator[_Line]:
+    yield depth, f"{word} {render_expression(node.test)}:", node
+    yield from _block(node.then, depth + 1)
+    match node.otherwise:
+        case ():
+            return
+        case (ir.If() as only,):
+            yield from _if(only, depth, "elif")
+        case _:
+            yield depth, "else:", None
+            yield from _block(node.otherwise, depth + 1)
+
+
+def _syntax(node: ir.Expression, *, joined: bool = False) -> ast.expr:
+    """An expression as Python's syntax.
+
+    Args:
+        node: The expression.
+        joined: Write f-strings as sums of texts, which mean the same.
     """
 
-    def __init__(self) -> None:
-        self.is_exact = True
-        self._braces = 0
+    def one(part: ir.Expression) -> ast.expr:
+        return _syntax(part, joined=joined)
 
-    def text(self, node: ir.Expression, least: Binding = Binding.TERNARY) -> str:
-        """Write ``node``, in parentheses where it binds less tightly than ``least``."""
-        written_text = _WRITERS[type(node)](self, node)
-        return f"({written_text})" if binding(node) < least else written_text
+    def several(parts: Sequence[ir.Expression]) -> list[ast.expr]:
+        return [one(part) for part in parts]
 
-    def texts(self, nodes: Iterable[ir.Expression]) -> list[str]:
-        """Write several expressions that stand between commas."""
-        return [self.text(node) for node in nodes]
+    def keywords(arguments: Sequence[ir.Argument]) -> list[ast.keyword]:
+        return [ast.keyword(arg=written(a.name), value=one(a.value)) for a in arguments]
 
-    def quoted(self, value: str) -> str:
-        """Write a text literal."""
-        if not self._braces:
-            return _literal(value)
-        if value.isprintable() and "\\" not in value:
-            for quotes in ("'", '"', "'''", '"""'):
-                if quotes not in value and not (len(quotes) > 1 and value.endswith(quotes[0])):
-                    return f"{quotes}{value}{quotes}"
-        self.is_exact = False
-        return _literal(value)
-
-    def formatted(self, parts: Iterable[ir.Expression]) -> str:
-        """Write an f-string."""
-        pieces = [
-            (part.value, "") if isinstance(part, ir.Constant) else ("", self._in_braces(part))
-            for part in parts
-        ]
-        for quotes in _QUOTES:
-            if any(quotes in code for _, code in pieces):
-                continue
-            texts = [self._plain(str(text), quotes) if text else code for text, code in pieces]
-            if None not in texts:
-                return f"f{quotes}{''.join(map(str, texts))}{quotes}"
-        self.is_exact = False
-        return "f" + _literal("".join(f"{text}{code}" for text, code in pieces))
-
-    def _in_braces(self, node: ir.Expression) -> str:
-        self._braces += 1
-        code = self.text(node)
-        self._braces -= 1
-        return f"{{ {code} }}" if code.startswith("{") else f"{{{code}}}"
-
-    def _plain(self, text: str, quotes: str) -> str | None:
-        """The literal part of an f-string; None when it can not stand between these quotes."""
-        doubled = text.replace("{", "{{").replace("}", "}}")
-        if not self._braces:
-            return _escaped(doubled, quotes[0])
-        fits = quotes not in text and not text.endswith(quotes[0])
-        return doubled if fits and text.isprintable() and "\\" not in text else None
-
-
-def _escaped(text: str, quote: str) -> str:
-    body = repr(f"'\"{text}")[1:-1]  # with both quotes in it, repr takes ' and escapes only that
-    body = body.removeprefix("\\'\"").replace("\\'", "'")
-    return body.replace(quote, f"\\{quote}")
-
-
-def _literal(value: str) -> str:
-    text = repr(value)
-    return text if '"' in text else f'"{text[1:-1]}"'
-
-
-def binding(node: ir.Expression) -> Binding:
-    """How tightly an expression holds together as it is written."""
-    if isinstance(node, ir.Binary):
-        if node.operator == "**":
-            return Binding.POWER
-        return Binding.SUM if node.operator in _SUMS else Binding.TERM
-    if isinstance(node, ir.Boolean):
-        return Binding.AND if node.operator == "and" else Binding.OR
-    if isinstance(node, ir.Unary):
-        return Binding.NOT if node.operator == "not" else Binding.UNARY
-    if isinstance(node, ir.Compare):
-        return Binding.COMPARE
-    return Binding.TERNARY if isinstance(node, ir.Conditional) else Binding.ATOM
+    match node:
+        case ir.Constant(value=value):
+            return ast.Constant(value=value)
+        case ir.Name(name=name):
+            return ast.Name(id=name)
+        case ir.Call(child=child):
+            name = child if is_dotted(child) else written(child)
+            return ast.Call(func=ast.Name(id=name), args=[], keywords=keywords(node.arguments))
+        case ir.Builtin(function=function):
+            arguments, named = several(node.arguments), keywords(node.keywords)
+            return ast.Call(func=ast.Name(id=function), args=arguments, keywords=named)
+        case ir.Method(receiver=receiver, method=method):
+            attribute = ast.Attribute(value=one(receiver), attr=method)
+            return ast.Call(func=attribute, args=several(node.arguments), keywords=[])
+        case ir.Unary(operator=sign, operand=operand):
+            return ast.UnaryOp(op=_SIGNS[sign], operand=one(operand))
+        case ir.Binary(operator=operator):
+            return ast.BinOp(left=one(node.left), op=_OPERATORS[operator], right=one(node.right))  # type: ignore[arg-type]  # of the table
+        case ir.Compare(operands=(first, *others)):
+            operators = [_OPERATORS[operator] for operator in node.operators]
+            return ast.Compare(left=one(first), ops=operators, comparators=several(others))  # type: ignore[arg-type]  # of the table
+        case ir.Boolean(operator=word):
+            return ast.BoolOp(op=_OPERATORS[word], values=several(node.operands))  # type: ignore[arg-type]  # of the table
+        case ir.Conditional(test=test):
+            return ast.IfExp(test=one(test), body=one(node.then), orelse=one(node.otherwise))
+        case ir.ListLiteral(items=items):
+            return ast.List(elts=several(items))
+        case ir.TupleLiteral(items=items):
+            return ast.Tuple(elts=several(items))
+        case ir.DictLiteral(keys=keys, values=values):
+            return ast.Dict(keys=[*several(keys)], values=several(values))
+        case ir.Index(value=value):
+            return ast.Subscript(value=one(value), slice=one(node.index))
+        case ir.Slice(value=value):
+            bounds = [None if b is None else one(b) for b in (node.start, node.stop, node.step)]
+            return ast.Subscript(value=one(value), slice=ast.Slice(*bounds))
+        case ir.Format(parts=parts) if joined:
+            texts: list[ast.expr] = [
+                one(part)
+                if isinstance(part, ir.Constant)
+                else ast.Call(func=ast.Name(id="str"), args=[one(part)], keywords=[])
+                for part in parts
+            ]
+            return reduce(
+                lambda left, right: ast.BinOp(left=left, op=ast.Add(), right=right), texts
+            )
+        case ir.Format(parts=parts):
+            made = [
+                one(part)
+                if isinstance(part, ir.Constant)
+                else ast.FormattedValue(value=one(part), conversion=-1)
+                for part in parts
+            ]
+            return ast.JoinedStr(values=made)
+        case ir.Comprehension():
+            return _comprehension(node, one)
+        case _:
+            raise TypeError(type(node).__name__)
 
 
-def _constant(writer: ExpressionWriter, node: ir.Constant) -> str:
-    return writer.quoted(node.value) if isinstance(node.value, str) else repr(node.value)
-
-
-def _name(writer: ExpressionWriter, node: ir.Name) -> str:  # noqa: ARG001 - the table's signature
-    return node.name
-
-
-def _call(writer: ExpressionWriter, node: ir.Call) -> str:
-    name = node.child if is_dotted(node.child) else written(node.child)
-    return f"{name}({', '.join(_arguments(writer, node.arguments))})"
-
-
-def _arguments(writer: ExpressionWriter, arguments: Iterable[ir.Argument]) -> list[str]:
-    return [f"{written(given.name)}={writer.text(given.value)}" for given in arguments]
-
-
-def _builtin(writer: ExpressionWriter, node: ir.Builtin) -> str:
-    if _is_sole_generator(node.arguments) and not node.keywords:
-        return f"{node.function}{writer.text(node.arguments[0])}"
-    arguments = [*writer.texts(node.arguments), *_arguments(writer, node.keywords)]
-    return f"{node.function}({', '.join(arguments)})"
-
-
-def _method(writer: ExpressionWriter, node: ir.Method) -> str:
-    stem = f"{_receiver(writer, node.receiver)}.{node.method}"
-    if _is_sole_generator(node.arguments):
-        return f"{stem}{writer.text(node.arguments[0])}"
-    return f"{stem}({', '.join(writer.texts(node.arguments))})"
-
-
-def _is_sole_generator(arguments: tuple[ir.Expression, ...]) -> bool:
-    if len(arguments) != 1:
-        return False
-    (only,) = arguments
-    return isinstance(only, ir.Comprehension) and only.kind == "generator"
-
-
-def _receiver(writer: ExpressionWriter, node: ir.Expression) -> str:
-    text = writer.text(node, Binding.ATOM)
-    is_number = isinstance(node, ir.Constant) and not isinstance(node.value, str)
-    return f"({text})" if is_number else text
-
-
-def _unary(writer: ExpressionWriter, node: ir.Unary) -> str:
-    if node.operator == "not":
-        return f"not {writer.text(node.operand, Binding.NOT)}"
-    return f"{node.operator}{writer.text(node.operand, Binding.UNARY)}"
-
-
-def _binary(writer: ExpressionWriter, node: ir.Binary) -> str:
-    own = binding(node)
-    if own is Binding.POWER:  # groups to the right, and holds tighter than a sign on its left
-        left, right = Binding.ATOM, Binding.UNARY
-    else:
-        left, right = own, Binding(own + 1)
-    return f"{writer.text(node.left, left)} {node.operator} {writer.text(node.right, right)}"
-
-
-def _compare(writer: ExpressionWriter, node: ir.Compare) -> str:
-    first, *others = (writer.text(operand, Binding.SUM) for operand in node.operands)
-    chain = zip(node.operators, others, strict=True)
-    return " ".join([first, *(f"{operator} {operand}" for operator, operand in chain)])
-
-
-def _boolean(writer: ExpressionWriter, node: ir.Boolean) -> str:
-    tighter = Binding(binding(node) + 1)
-    return f" {node.operator} ".join(writer.text(operand, tighter) for operand in node.operands)
-
-
-def _conditional(writer: ExpressionWriter, node: ir.Conditional) -> str:
-    then, test = writer.text(node.then, Binding.OR), writer.text(node.test, Binding.OR)
-    return f"{then} if {test} else {writer.text(node.otherwise)}"
-
-
-def _list(writer: ExpressionWriter, node: ir.ListLiteral) -> str:
-    return f"[{', '.join(writer.texts(node.items))}]"
-
-
-def _tuple(writer: ExpressionWriter, node: ir.TupleLiteral) -> str:
-    items = writer.texts(node.items)
-    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-
-
-def _dict(writer: ExpressionWriter, node: ir.DictLiteral) -> str:
-    entries = zip(writer.texts(node.keys), writer.texts(node.values), strict=True)
-    return f"{{{', '.join(f'{key}: {value}' for key, value in entries)}}}"
-
-
-def _index(writer: ExpressionWriter, node: ir.Index) -> str:
-    return f"{_receiver(writer, node.value)}[{writer.text(node.index)}]"
-
-
-def _slice(writer: ExpressionWriter, node: ir.Slice) -> str:
-    start, stop, step = (
-        "" if bound is None else writer.text(bound) for bound in (node.start, node.stop, node.step)
+def _comprehension(node: ir.Comprehension, one: Callable[[ir.Expression], ast.expr]) -> ast.expr:
+    names: list[ast.expr] = [ast.Name(id=target) for target in node.targets]
+    clause = ast.comprehension(
+        target=names[0] if len(names) == 1 else ast.Tuple(elts=names),
+        iter=one(node.source),
+        ifs=[one(condition) for condition in node.conditions],
+        is_async=0,
     )
-    bounds = f"{start}:{stop}" if node.step is None else f"{start}:{stop}:{step}"
-    return f"{_receiver(writer, node.value)}[{bounds}]"
-
-
-def _format(writer: ExpressionWriter, node: ir.Format) -> str:
-    return writer.formatted(node.parts)
-
-
-_BRACKETS: Mapping[ir.ComprehensionKind, str] = {"list": "[]", "dict": "{}", "generator": "()"}
-
-
-def _comprehension(writer: ExpressionWriter, node: ir.Comprehension) -> str:
-    key = "" if node.key is None else f"{writer.text(node.key)}: "
-    clauses = [f"{key}{writer.text(node.element)} for {', '.join(node.targets)}"]
-    clauses.append(f"in {writer.text(node.source, Binding.OR)}")
-    clauses.extend(f"if {writer.text(test, Binding.OR)}" for test in node.conditions)
-    brackets = _BRACKETS[node.kind]
-    return f"{brackets[0]}{' '.join(clauses)}{brackets[1]}"
-
-
-_WRITERS: Mapping[type, Write] = {
-    ir.Constant: _constant,
-    ir.Name: _name,
-    ir.Call: _call,
-    ir.Builtin: _builtin,
-    ir.Method: _method,
-    ir.Unary: _unary,
-    ir.Binary: _binary,
-    ir.Compare: _compare,
-    ir.Boolean: _boolean,
-    ir.Conditional: _conditional,
-    ir.ListLiteral: _list,
-    ir.TupleLiteral: _tuple,
-    ir.DictLiteral: _dict,
-    ir.Index: _index,
-    ir.Slice: _slice,
-    ir.Format: _format,
-    ir.Comprehension: _comprehension,
-}
+    if node.key is not None:
+        return ast.DictComp(key=one(node.key), value=one(node.element), generators=[clause])
+    kind = ast.GeneratorExp if node.kind == "generator" else ast.ListComp
+    return kind(elt=one(node.element), generators=[clause])

@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
-from agentkit.composites.expressions import Expression
-from agentkit.composites.limits import CONTRACT_LIMITS
+from agentkit.composites.contracts import Expression
+from agentkit.composites.problems import CONTRACT_LIMITS
 from agentkit.errors import CompositeError, CompositeRunError, UsageError
 from agentkit.messages import JsonObject, ToolFailure
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.problem import path_text, value_text
-from agentkit.tools.rules.earlier import EarlierCall, missing_call
-from agentkit.tools.rules.holding import holds, nearest_allowed
-from agentkit.tools.rules.places import Steps, places, values_at
+from agentkit.tools.error_messages import path_text, value_text
+from agentkit.tools.rules.checking import EarlierCall, holds, missing_call, nearest_allowed
 from agentkit.tools.rules.records import (
     Between,
     CallBefore,
@@ -29,8 +27,8 @@ from agentkit.tools.rules.records import (
     Requires,
     Rule,
 )
-from agentkit.tools.rules.sentences import demand
-from agentkit.tools.schema import excerpt
+from agentkit.tools.rules.rendering import demand
+from agentkit.tools.schema import Steps, excerpt, places, values_at
 
 _Check: TypeAlias = Callable[[JsonObject, Sequence[EarlierCall] | None], ToolFailure | None]
 

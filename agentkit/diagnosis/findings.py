@@ -16,7 +16,8 @@ from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailu
 from agentkit.metrics.remembering import remembered
 from agentkit.models.call_parser import parse_calls
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+from agentkit.tools.error_messages import ArgumentProblem
+from agentkit.tools.validation import ArgumentValidator
 
 if TYPE_CHECKING:
     from agentkit.composites.rule_checker import RuleChecker

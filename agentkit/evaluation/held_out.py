@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.episodes import Episode
+from agentkit.evaluation import evaluate
 from agentkit.evaluation.expectations import ExactCalls
+from agentkit.evaluation.recorded import episodes_of_run
 from agentkit.evaluation.results.records import TaskResult
 from agentkit.evaluation.results.summary import summarise
-from agentkit.evaluation.running import evaluate
-from agentkit.evaluation.running.resuming import episodes_of_run
-from agentkit.evaluation.running.settings import EvaluationSettings, Listener, ignore, settings_text
+from agentkit.evaluation.settings import EvaluationSettings, Listener, ignore, settings_text
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evolution.gates import PairedScore
 from agentkit.library.library import Library

@@ -9,17 +9,57 @@ uses, which takes the whole catalogue and so is no business of a verifier.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.episodes import Evidence, Verdict
-from agentkit.evaluation.evidence import allowed_values_evidence
 from agentkit.evaluation.expectations import AllowedCalls, AnyCall
 from agentkit.evaluation.task import Task
 from agentkit.messages import ToolCall
-from agentkit.metrics import AllowedCall
+from agentkit.metrics import AllowedCall, AllowedValuesResult, Mismatch
 from agentkit.metrics.allowed_values import GoldCalls
 from agentkit.tools.definition import ToolDefinition
+
+
+def allowed_values_evidence(
+    result: AllowedValuesResult, calls: Sequence[ToolCall], gold: Sequence[AllowedCall]
+) -> Iterator[Evidence]:
+    """What keeps calls from being the gold calls, finding by finding.
+
+    Args:
+        result: The comparison.
+        calls: The calls that were compared.
+        gold: The gold calls that they were compared with.
+    """
+    for missed in result.unmatched:
+        name = gold[missed.expected].name
+        if missed.nearest is None:
+            yield Evidence(kind="missing_call", message=f"{name} was not called", tool=name)
+        else:
+            call = calls[missed.nearest]
+            yield from (_from_mismatch(name, call, mismatch) for mismatch in missed.mismatches)
+    explained = {missed.nearest for missed in result.unmatched}
+    for at in result.spurious:
+        if at not in explained:
+            call = calls[at]
+            yield Evidence(
+                kind="unexpected_call",
+                message=f"{call.name} was called and should not have been",
+                call_id=call.call_id,
+                tool=call.name,
+            )
+
+
+def _from_mismatch(gold_tool: str, call: ToolCall, mismatch: Mismatch) -> Evidence:
+    return Evidence(
+        kind=mismatch.kind,
+        message=f"{gold_tool}: {mismatch}",
+        call_id=call.call_id,
+        tool=gold_tool,
+        parameter=mismatch.argument,
+        expected=list(mismatch.allowed) or None,
+        actual=mismatch.value,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+import uuid
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from typing import Protocol
 
+from agentkit.errors import UsageError
 from agentkit.evaluation.expectations import AllowedCalls, Expectation
+from agentkit.library import Library, LibraryChange, ToolStore
 from agentkit.messages import JsonObject, Message
 from agentkit.metrics import AllowedCall
 from agentkit.tools.definition import ToolDefinition
@@ -120,3 +125,79 @@ class LeftOut:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.reason}"
+
+
+def stratified(tasks: Iterable[Task], size: int, *, seed: int = 0) -> tuple[Task, ...]:
+    """A sample with equally many tasks of each category, as far as there are enough.
+
+    Categories take turns, in an order that changes from round to round, so that any prefix of the
+    sample is spread over them as well: a run that is cut short by its time budget stays fair.
+
+    Args:
+        tasks: What to choose from.
+        size: How many to take; all when there are fewer.
+        seed: Makes the choice; it does not depend on the order of categories.
+
+    Example:
+        >>> tasks = [
+        ...     Task(task_id=f"{category}{n}", category=category, request="?", offered=())
+        ...     for category in ("a", "b")
+        ...     for n in range(10)
+        ... ]
+        >>> sorted(task.category for task in stratified(tasks, 6))
+        ['a', 'a', 'a', 'b', 'b', 'b']
+    """
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.category, []).append(task)
+    shuffled = [_shuffled(groups[category], f"{seed}/{category}") for category in sorted(groups)]
+    rounds = [[task for task in one if task is not None] for one in zip_longest(*shuffled)]
+    mixed = [_shuffled(one, f"{seed}/{number}") for number, one in enumerate(rounds)]
+    return tuple(chain.from_iterable(mixed))[:size]
+
+
+def _shuffled(tasks: list[Task], seed: str) -> list[Task]:
+    # A sample for people to repeat, not a secret.
+    return random.Random(seed).sample(tasks, len(tasks))  # noqa: S311 - see above
+
+
+def import_catalogue(store: ToolStore, benchmark: Benchmark) -> Library:
+    """Commit the benchmark's definitions that the store does not hold yet.
+
+    Definitions of an earlier release of the same source are replaced; other tools in the library
+    are left alone. When everything is there already, no new version is made.
+
+    Returns:
+        The newest library.
+
+    Raises:
+        UsageError: The library holds a tool of the same name from elsewhere.
+        StaleVersionError: Another writer was faster.
+    """
+    library = store.load()
+    upserts = tuple(d for d in benchmark.definitions if not _is_held(d, library))
+    if not upserts:
+        return library
+    change = LibraryChange(
+        proposal_id=f"import-{uuid.uuid4().hex}",
+        upserts=upserts,
+        author="agentkit",
+        reason=f"import the catalogue of {benchmark.name}",
+    )
+    store.commit(change, expected_version=library.version)
+    return store.load()
+
+
+def _is_held(definition: ToolDefinition, library: Library) -> bool:
+    known = library.get(definition.name)
+    if known is None:
+        return False
+    if known.definition.digest == definition.digest:
+        return True
+    source, other = definition.origin.reference, known.definition.origin.reference
+    if source.partition(" ")[0] != other.partition(" ")[0]:
+        raise UsageError(
+            f"the library already holds another tool named {definition.name!r} "
+            f"(from {other or known.definition.origin.kind}); give the benchmark a store of its own"
+        )
+    return False

@@ -1,7 +1,7 @@
 from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
 from .duplicates import ModelJudge as ModelJudge
-from .gates import GateReport as GateReport, GateRules as GateRules
+from .gates import GateConfig as GateConfig, GateReport as GateReport
 from .insert_outcomes import (
     Added as Added,
     InsertOutcome as InsertOutcome,
@@ -11,13 +11,12 @@ from .insert_outcomes import (
     RejectionCode as RejectionCode,
     Witness as Witness,
 )
-from .language.report import language_report as language_report
-from .learning import LearningRules as LearningRules, LearnReport as LearnReport
+from .learning import LearningConfig as LearningConfig, LearnReport as LearnReport
 from .ledger import Ledger as Ledger
 from .lifting import MinedComposite as MinedComposite
 from .manager import ToolManager as ToolManager
 from .mined import insert_mined as insert_mined
-from .mining import MiningResult as MiningResult, MiningRules as MiningRules, mine as mine
+from .mining import MiningConfig as MiningConfig, MiningResult as MiningResult, mine as mine
 from .proposal import (
     Proposal as Proposal,
     ProposalRecord as ProposalRecord,
@@ -30,10 +29,10 @@ from .proposers.composites import (
     propose_composites as propose_composites,
 )
 from .proposers.evidence import EvidenceProposer as EvidenceProposer
-from .proposers.observed import EvidenceRules as EvidenceRules
+from .proposers.observed import EvidenceConfig as EvidenceConfig
 from .proposers.optimizer import GepaOptimizer as GepaOptimizer
 from .proposers.streams import EvolutionStream as EvolutionStream, FeedbackStream as FeedbackStream
-from .round import Round as Round, evolve as evolve
+from .round import EvolutionReport as EvolutionReport, evolve as evolve
 from .serving import CanaryRouter as CanaryRouter
 from .shadow import ShadowLimits as ShadowLimits, ShadowRunner as ShadowRunner
 from .trajectories import trajectories_of as trajectories_of

@@ -7,21 +7,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
 from agentkit.evolution.feedback import feedback_on, user_texts
-from agentkit.evolution.insert_outcomes import InsertPolicy, Merger, Refused, Rejected
-from agentkit.evolution.insertion import Procedure, Tried, check_data, decide, try_composite
-from agentkit.evolution.proposal import Consent, Proposal
+from agentkit.evolution.insert_outcomes import InsertPolicy, MergePlan, Refused, Rejected
+from agentkit.evolution.insertion import Procedure, Tried, check_data, plan_insert, try_composite
+from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
 from agentkit.evolution.proposers.observed import (
     ObservedCall,
     accepted_calls,
     refused_by_rules,
     rule_key,
 )
-from agentkit.evolution.repository import Position
+from agentkit.evolution.repository import LibraryState
 from agentkit.evolution.validation.foreign_texts import suspicions_of_all
 from agentkit.evolution.validation.origins import TRUSTED
 from agentkit.evolution.validation.overruling import is_overruled
@@ -31,18 +32,12 @@ from agentkit.evolution.validation.rule_support import new_rules
 from agentkit.evolution.validation.texts import rules_of
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.pins import pin_faults, with_current_pins
-from agentkit.library.rebase import Conflict, rebase
-from agentkit.library.soundness import library_faults
+from agentkit.library.pins import library_faults, pin_faults, with_current_pins
+from agentkit.library.rebase import rebase
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence
-from agentkit.tools.rules.inherited import ToolsByName
-
-if TYPE_CHECKING:
-    from agentkit.evolution.ledger import Ledger
-    from agentkit.evolution.proposal import ProposalRecord
-
+from agentkit.tools.rules.checking import ToolsByName
 
 # --- The seam to a judge: another model that reads a change before it may go on ------------------
 
@@ -387,7 +382,7 @@ RejectedBy = Literal["checks", "unreadable", "judge", "person", "gate", "library
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Screened:
+class CheckResult:
     """What a candidate comes to on the newest library.
 
     Attributes:
@@ -406,13 +401,20 @@ class Screened:
     needs: tuple[Consent, ...] = ()
     waits_for: str = ""
 
+    def facts(self, base: str) -> dict[str, Any]:
+        """Who must agree, and the candidate where it was moved to another revision."""
+        facts: dict[str, Any] = {"needs": list(self.needs)} if self.needs else {}
+        if self.base is not None and not self.failed and self.base.digest != base:
+            facts |= {"base": self.base.digest, "candidate": self.candidate.to_json()}
+        return facts
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Screen:
-    """What candidates are looked at with.
+class CandidateChecker:
+    """Checks candidates on the newest library.
 
     Attributes:
-        validate: All checks.
+        validate: All checks of a change of words and rules.
         revision: Finds earlier definitions, to rebase on.
         inserting: How InsertTool decides on tools that are new.
     """
@@ -421,23 +423,50 @@ class Screen:
     revision: Revision
     inserting: Procedure
 
-    async def look(
+    async def check_record(
+        self,
+        record: ProposalRecord,
+        state: LibraryState,
+        sources: tuple[str, ...] = (),
+        *,
+        overruled: tuple[FailedCheck, ...] = (),
+    ) -> CheckResult:
+        """Check a proposal again that could be read, with what persons overruled of it.
+
+        Args:
+            record: The proposal.
+            state: The newest state.
+            sources: Texts that it must not copy from.
+            overruled: What a person overrules now.
+        """
+        if record.candidate is None:
+            raise AssertionError("what can not be read is rejected with codes that stand")
+        return await self.check(
+            record.candidate,
+            record.base,
+            state,
+            sources=sources,
+            overruled=(*record.overruled, *overruled),
+            proposal=record.proposal,
+        )
+
+    async def check(
         self,
         candidate: ToolDefinition,
         base: str,
-        on: Position,
+        state: LibraryState,
         *,
         sources: tuple[str, ...] = (),
         overruled: tuple[FailedCheck, ...] = (),
         proposal: Proposal | None = None,
         episodes: Sequence[Episode] = (),
-    ) -> Screened:
+    ) -> CheckResult:
         """Move a candidate onto the newest revision of its tool, and check it there.
 
         Args:
             candidate: The definition as somebody wants it.
             base: Digest of the revision that it was made from; empty for a tool that is new.
-            on: The newest library.
+            state: The newest state.
             sources: Texts that it must not copy from.
             overruled: What a person has overruled of what the checks say.
             proposal: Who suggests it, and where its texts came from; nobody knows without it.
@@ -445,112 +474,120 @@ class Screen:
                 refused by a new rule.
         """
         if proposal is not None and proposal.is_arrival:
-            return await self._arrived(candidate, on, overruled)
+            return await self._arrived(candidate, state, overruled)
         if not base and candidate.is_composite:
-            return await self._new(candidate, on, sources, overruled, proposal)
-        library = on.library
-        tool = library.get(candidate.name)
+            return await self._new(candidate, state, sources, overruled, proposal)
+        tool = state.library.get(candidate.name)
         if tool is None:
-            return self._unknown(candidate, base, library)
+            return self._unknown(candidate, base, state.library)
         newest = tool.definition
         moved = self._moved(candidate, base, newest)
         if isinstance(moved, FailedCheck):
-            return Screened(candidate=candidate, base=newest, failed=(moved,), by="library")
+            return CheckResult(candidate=candidate, base=newest, failed=(moved,), by="library")
         if moved.digest == newest.digest:
             by: RejectedBy = "checks" if base == newest.digest else "library"
-            return Screened(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
-        change = ProposedChange(base=newest, candidate=moved, library=library, sources=sources)
+            return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
+        change = ProposedChange(
+            base=newest, candidate=moved, library=state.library, sources=sources
+        )
         change = with_origins(change, proposal)
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
-        failed = _standing((*report.failed, *locked_out), overruled)
         needs = set(report.needs)
-        if proposal is not None and brings_back(on.ledger, self.revision, proposal):
+        if proposal is not None and brings_back(state.ledger, self.revision, proposal):
             needs.add("person")
-        return Screened(
+        return CheckResult(
             candidate=moved,
             base=newest,
-            failed=failed,
+            failed=_standing((*report.failed, *locked_out), overruled),
             needs=tuple(who for who in get_args(Consent) if who in needs),
         )
 
     async def _new(
         self,
         candidate: ToolDefinition,
-        on: Position,
+        state: LibraryState,
         sources: tuple[str, ...],
         overruled: tuple[FailedCheck, ...],
         proposal: Proposal | None,
-    ) -> Screened:
+    ) -> CheckResult:
         """A composite that is new: InsertTool says whether it works, the checks what its words are.
 
         Of these only the lexical ones apply, because the others compare with words that were there
         before; and its words may name the tools that it calls.
         """
-        decision = await decide(candidate, on.snapshot, self.inserting)
-        if isinstance(decision, Rejected):
-            return Screened(candidate=candidate, failed=(_not_inserted(decision),))
-        if isinstance(decision, Merger):
-            return Screened(candidate=candidate, failed=(_duplicate(decision),), by="library")
-        change = with_origins(change_of_new(candidate, on.library, sources), proposal)
+        plan = await plan_insert(candidate, state.library, state.index, self.inserting)
+        if isinstance(plan, Rejected):
+            failed = FailedCheck(
+                code=plan.code, layer="structural", message=plan.explanation, advice=plan.advice
+            )
+            return CheckResult(candidate=candidate, failed=(failed,))
+        if isinstance(plan, MergePlan):
+            failed = FailedCheck(
+                code="duplicate",
+                layer="semantic",
+                message=f"the library has a tool that does the same, {plan.into.name!r}: "
+                f"{plan.reason}",
+                advice="ToolManager.insert moves its worked calls to that tool",
+            )
+            return CheckResult(candidate=candidate, failed=(failed,), by="library")
+        change = with_origins(change_of_new(candidate, state.library, sources), proposal)
         report = self.validate(change)
-        failed = (one for one in _standing(report.failed, overruled) if one.layer == "lexical")
-        told = tuple(one for one in failed if one.code != "other_tool")
-        return Screened(candidate=decision.tool.definition, failed=told, needs=report.needs)
+        words = tuple(
+            one
+            for one in _standing(report.failed, overruled)
+            if one.layer == "lexical" and one.code != "other_tool"
+        )
+        return CheckResult(candidate=plan.tool.definition, failed=words, needs=report.needs)
 
     async def _arrived(
-        self, candidate: ToolDefinition, on: Position, overruled: tuple[FailedCheck, ...]
-    ) -> Screened:
+        self, candidate: ToolDefinition, state: LibraryState, overruled: tuple[FailedCheck, ...]
+    ) -> CheckResult:
         """A tool of another library: what it says, whether it fits, what its worked calls show.
 
         A person must always agree: the import took what needs nobody's word.
         """
-        here = settled(candidate, on.library)
-        tool = on.library.get(candidate.name)
+        library = state.library
+        here = settled(candidate, library)
+        tool = library.get(candidate.name)
         if tool is not None:
             is_same = tool.definition.digest in {candidate.digest, here.digest}
             failed = _no_change(candidate) if is_same else _name_taken(tool.definition)
-            return Screened(candidate=candidate, failed=(failed,), by="library")
+            return CheckResult(candidate=candidate, failed=(failed,), by="library")
         found = _standing(text_faults(candidate, self.inserting.policy), overruled)
         if found:
-            return Screened(candidate=candidate, failed=found, needs=("person",))
-        waits_for = _undecided_child(candidate, on)
+            return CheckResult(candidate=candidate, failed=found, needs=("person",))
+        waits_for = _undecided_child(candidate, state)
         if not waits_for and candidate.is_composite:
-            found = await self._misfits(here, on)
-        return Screened(
+            found = place_faults(here, library) or broken_calls(
+                here.name,
+                await try_composite(
+                    here,
+                    library.with_tools([here]),
+                    policy=self.inserting.policy,
+                    limits=self.inserting.limits,
+                ),
+            )
+        return CheckResult(
             candidate=here, failed=found, by="library", needs=("person",), waits_for=waits_for
         )
 
-    async def _misfits(self, composite: ToolDefinition, on: Position) -> tuple[FailedCheck, ...]:
-        """Why a composite of another library can not serve in this one."""
-        found = place_faults(composite, on.library)
-        if found:
-            return found
-        tried = await try_composite(
-            composite,
-            on.library.with_tools([composite]),
-            policy=self.inserting.policy,
-            limits=self.inserting.limits,
-        )
-        return broken_calls(composite.name, tried)
-
-    def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> Screened:
+    def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> CheckResult:
         was_there = self.revision(candidate.name, base) is not None
         near = library.nearest(candidate.name)
         hint = f"; it has {', '.join(map(repr, near))}" if near else ""
+        gone = " (any more)" if was_there else ""
         failed = FailedCheck(
             code="removed_tool" if was_there else "unknown_tool",
             layer="structural",
             field="name",
-            message=f"the library has no tool {candidate.name!r} (any more){hint}"
-            if was_there
-            else f"the library has no tool {candidate.name!r}{hint}",
+            message=f"the library has no tool {candidate.name!r}{gone}{hint}",
             advice="a proposal changes a tool of the library; only a composite may be new, with an "
             "empty base",
             excerpt=candidate.name[:120],
         )
         by: RejectedBy = "library" if was_there else "checks"
-        return Screened(candidate=candidate, failed=(failed,), by=by)
+        return CheckResult(candidate=candidate, failed=(failed,), by=by)
 
     def _moved(
         self, candidate: ToolDefinition, base: str, newest: ToolDefinition
@@ -568,9 +605,17 @@ class Screen:
                 advice="make the proposal from the tool as the library has it",
             )
         rebased = rebase(before, candidate, newest)
-        if rebased.conflicts:
-            return _conflict(rebased.conflicts, before, newest)
-        return rebased.definition
+        if not rebased.conflicts:
+            return rebased.definition
+        names = ", ".join(conflict.field for conflict in rebased.conflicts)
+        return FailedCheck(
+            code="conflict",
+            layer="structural",
+            field=rebased.conflicts[0].field,
+            message=f"somebody else changed {names} of {newest.name!r} since revision "
+            f"{before.digest[:12]}, in another way",
+            advice=f"look at revision {newest.digest[:12]}, and propose what is still missing",
+        )
 
 
 def refuses_accepted(
@@ -633,12 +678,12 @@ def with_origins(change: ProposedChange, proposal: Proposal | None) -> ProposedC
     )
 
 
-def _undecided_child(candidate: ToolDefinition, on: Position) -> str:
+def _undecided_child(candidate: ToolDefinition, state: LibraryState) -> str:
     """Which proposal would bring a tool that an arriving composite calls; empty for none."""
     pins = {pin.name: pin.digest for pin in candidate.signature.children}
-    for record in on.ledger.proposals.values():
+    for record in state.ledger.proposals.values():
         wanted = pins.get(record.tool_name)
-        if wanted is None or record.tool_name in on.library:
+        if wanted is None or record.tool_name in state.library:
             continue
         is_undecided = record.is_open or record.overrulable
         if is_undecided and record.candidate is not None and record.candidate.digest == wanted:
@@ -662,39 +707,6 @@ def _standing(
 ) -> tuple[FailedCheck, ...]:
     """What is held against a candidate once a person has overruled some of it."""
     return tuple(one for one in failed if not is_overruled(one, overruled))
-
-
-def _conflict(
-    conflicts: tuple[Conflict, ...], before: ToolDefinition, newest: ToolDefinition
-) -> FailedCheck:
-    names = ", ".join(conflict.field for conflict in conflicts)
-    return FailedCheck(
-        code="conflict",
-        layer="structural",
-        field=conflicts[0].field,
-        message=f"somebody else changed {names} of {newest.name!r} since revision "
-        f"{before.digest[:12]}, in another way",
-        advice=f"look at revision {newest.digest[:12]}, and propose what is still missing there",
-    )
-
-
-def _not_inserted(rejected: Rejected) -> FailedCheck:
-    return FailedCheck(
-        code=rejected.code,
-        layer="structural",
-        message=rejected.explanation,
-        advice=rejected.advice,
-    )
-
-
-def _duplicate(decision: Merger) -> FailedCheck:
-    return FailedCheck(
-        code="duplicate",
-        layer="semantic",
-        message=f"the library has a tool that does the same, {decision.into.name!r}: "
-        f"{decision.reason}",
-        advice="ToolManager.insert moves its worked calls to that tool",
-    )
 
 
 def _no_change(candidate: ToolDefinition) -> FailedCheck:

@@ -1,76 +1,55 @@
 """Compare a candidate with the active definition: scores out of episodes, and the gates on them.
 
 Shadow runs and sessions of a canary are ordinary episodes with labels in their ``metadata``, so
-what was decided can be worked out again from them at any time.
+what was decided can be worked out again from them at any time: ``experiment`` is the id of the
+proposal, ``arm`` is ``candidate`` or ``control``, and ``shadow_of`` names the episode that a shadow
+run repeats. The order is that of time (``started_at``, then the id). An episode that begins later
+never changes what was made of earlier ones; one that is *judged* late appears at its own place
+among them, so let the verifier keep up, or look only after it did.
+
+Set aside are episodes without a verdict and those whose verdict has a fault, because neither says
+anything about the definitions. An episode without a verdict that ended in an error or at a limit
+counts as a failure: the user got no answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import ARM, EXPERIMENT, SHADOW_OF, VIEW_OF
 from agentkit.evolution.gate_statistics import Elond
 from agentkit.evolution.gates import (
+    OFFLINE,
     Arm,
     ArmScore,
+    GateConfig,
     GateReport,
-    GateRules,
     PairedScore,
     PairedSelection,
-    bystander_gate,
     canary_gate,
     cost_gate,
+    offline_gate,
+    regression_gate,
     shadow_gate,
+    with_uses,
 )
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import ProposalRecord
+from agentkit.evolution.proposers.observed import ObservedCall, refused_by_rules
+from agentkit.evolution.serving import with_overrides
+from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore
-
-# --- What gates ask for, taken out of stored episodes by the labels in their ``metadata`` --------
-# ``experiment`` is the id of the proposal, ``arm`` is ``candidate`` or ``control``, and
-# ``shadow_of``
-# names the episode that a shadow run repeats. The order is that of time (``started_at``, then the
-# id,
-# so that equal times are put in order the same way each time). An episode that begins later never
-# changes what was made of earlier ones; one that is *judged* late appears at its own place among
-# them, so let the verifier keep up, or look only after it did.
-#
-# Set aside and counted are episodes without a verdict and those whose verdict has a fault, because
-# neither says anything about the definitions. An episode without a verdict that ended in an error
-# or
-# at a limit counts as a failure: the user got no answer.
-
-
-SetAside = Literal[
-    "no_control",  # the repeated episode is not among those given
-    "repeated",  # a second shadow run of the same episode
-    "no_verdict",  # nobody has judged it, or one of the two
-    "fault",  # the judgement says nothing, because the reference or the verifier is broken
-    "later_in_session",  # a later episode of a session, which depends on the first
-]
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
 
 _UNANSWERED = frozenset({"step_limit", "token_limit", "cost_limit", "output_invalid", "error"})
-
-_Score = TypeVar("_Score", PairedScore, ArmScore)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Collected(Generic[_Score]):
-    """Scores out of episodes.
-
-    Attributes:
-        scores: In the order of time.
-        set_aside: How many episodes or pairs are not among them, by reason.
-    """
-
-    scores: tuple[_Score, ...]
-    set_aside: Mapping[SetAside, int]
+_MAX_NAMED = 5
 
 
-def shadow_pairs(episodes: Iterable[Episode], experiment: str) -> Collected[PairedScore]:
+def shadow_pairs(episodes: Iterable[Episode], experiment: str) -> tuple[PairedScore, ...]:
     """Each episode with its first shadow run, both judged, as right or wrong.
 
     Args:
@@ -78,26 +57,14 @@ def shadow_pairs(episodes: Iterable[Episode], experiment: str) -> Collected[Pair
             over.
         experiment: The proposal's id.
     """
-    scores: list[PairedScore] = []
-    aside: dict[SetAside, int] = {}
-    for control, candidate, reason in _shadow_runs(episodes, experiment):
-        found = reason or _unjudged(candidate) or (control and _unjudged(control))
-        if found or control is None:
-            found = found or "no_control"
-            aside[found] = aside.get(found, 0) + 1
-            continue
-        scores.append(
-            PairedScore(
-                task=control.episode_id,
-                control=_passed(control),
-                candidate=_passed(candidate),
-                group=control.session_id or "",
-            )
-        )
-    return Collected(scores=tuple(scores), set_aside=aside)
+    return tuple(
+        _pair(control, _passed(control), _passed(candidate))
+        for control, candidate in _shadow_runs(episodes, experiment)
+        if _is_judged(control) and _is_judged(candidate)
+    )
 
 
-def canary_scores(episodes: Iterable[Episode], experiment: str) -> Collected[ArmScore]:
+def canary_scores(episodes: Iterable[Episode], experiment: str) -> tuple[ArmScore, ...]:
     """The first judged episode of each session that took part, as right or wrong.
 
     Later episodes of a session depend on its first one, and would make few sessions look like many.
@@ -109,43 +76,19 @@ def canary_scores(episodes: Iterable[Episode], experiment: str) -> Collected[Arm
         experiment: The proposal's id.
     """
     scores: dict[str, ArmScore] = {}
-    aside: dict[SetAside, int] = {}
     for episode in _in_order(episodes):
         arm = _arm(episode, experiment)
-        if arm is None:
-            continue
         session = episode.session_id or episode.metadata.get(VIEW_OF) or episode.episode_id
-        reason: SetAside | None = "later_in_session" if session in scores else _unjudged(episode)
-        if reason is not None:
-            aside[reason] = aside.get(reason, 0) + 1
-            continue
-        scores[session] = ArmScore(session=session, arm=arm, score=_passed(episode))
-    return Collected(scores=tuple(scores.values()), set_aside=aside)
+        if arm is not None and session not in scores and _is_judged(episode):
+            scores[session] = ArmScore(session=session, arm=arm, score=_passed(episode))
+    return tuple(scores.values())
 
 
 def shadow_tokens(episodes: Iterable[Episode], experiment: str) -> tuple[PairedScore, ...]:
     """Tokens read and written by each episode and by its first shadow run."""
     return tuple(
-        PairedScore(
-            task=control.episode_id,
-            control=control.usage.total_tokens,
-            candidate=candidate.usage.total_tokens,
-            group=control.session_id or "",
-        )
-        for control, candidate in _both(episodes, experiment)
-    )
-
-
-def shadow_seconds(episodes: Iterable[Episode], experiment: str) -> tuple[PairedScore, ...]:
-    """Wall time of each episode and of its first shadow run; see ``cost_gate`` for its worth."""
-    return tuple(
-        PairedScore(
-            task=control.episode_id,
-            control=control.seconds,
-            candidate=candidate.seconds,
-            group=control.session_id or "",
-        )
-        for control, candidate in _both(episodes, experiment)
+        _pair(control, control.usage.total_tokens, candidate.usage.total_tokens)
+        for control, candidate in _shadow_runs(episodes, experiment)
     )
 
 
@@ -163,35 +106,28 @@ def shadow_selections(episodes: Iterable[Episode], experiment: str) -> tuple[Pai
             candidate=tuple(call.name for call in candidate.calls),
             accepted=_is_judged(candidate) and bool(_passed(candidate)),
         )
-        for control, candidate in _both(episodes, experiment)
+        for control, candidate in _shadow_runs(episodes, experiment)
         if not _is_judged(control) or _passed(control)
     )
 
 
-def _both(episodes: Iterable[Episode], experiment: str) -> Sequence[tuple[Episode, Episode]]:
-    runs = _shadow_runs(episodes, experiment)
-    return [(control, run) for control, run, reason in runs if control and not reason]
+def _pair(episode: Episode, control: float, candidate: float) -> PairedScore:
+    return PairedScore(
+        task=episode.episode_id,
+        control=control,
+        candidate=candidate,
+        group=episode.session_id or "",
+    )
 
 
-def _shadow_runs(
-    episodes: Iterable[Episode], experiment: str
-) -> Sequence[tuple[Episode | None, Episode, SetAside | None]]:
-    """Each shadow run with the episode that it repeats, or why it has none of its own."""
+def _shadow_runs(episodes: Iterable[Episode], experiment: str) -> Iterator[tuple[Episode, Episode]]:
+    """Each episode with its first shadow run; a run whose episode is not given counts for none."""
     ordered = _in_order(episodes)
     known = {episode.episode_id: episode for episode in ordered}
-    runs: list[tuple[Episode | None, Episode, SetAside | None]] = []
-    repeated: set[str] = set()
     for run in ordered:
         original = run.metadata.get(SHADOW_OF, "")
-        if run.metadata.get(EXPERIMENT) != experiment or not original:
-            continue
-        control = known.get(original)
-        reason: SetAside | None = "no_control" if control is None else None
-        if control is not None and original in repeated:
-            reason = "repeated"
-        repeated.add(original)
-        runs.append((control, run, reason))
-    return runs
+        if run.metadata.get(EXPERIMENT) == experiment and original in known:
+            yield known.pop(original), run
 
 
 def _in_order(episodes: Iterable[Episode]) -> Sequence[Episode]:
@@ -206,23 +142,17 @@ def _arm(episode: Episode, experiment: str) -> Arm | None:
     return arms.get(labels.get(ARM))
 
 
-def _unjudged(episode: Episode) -> SetAside | None:
-    if episode.verdict is None:
-        return None if episode.stop_reason in _UNANSWERED else "no_verdict"
-    return "fault" if episode.verdict.fault else None
-
-
 def _is_judged(episode: Episode) -> bool:
-    return _unjudged(episode) is None
+    if episode.verdict is None:
+        return episode.stop_reason in _UNANSWERED
+    return not episode.verdict.fault
 
 
 def _passed(episode: Episode) -> float:
     return float(episode.verdict is not None and episode.verdict.passed)
 
 
-# --- What the gates say of a proposal that is being tried, from the episodes that are there b ----
-# What the gates say of a proposal that is being tried, from the episodes that are there by now.
-
+# --- The stages with traffic ----------------------------------------------------------------------
 
 Assess: TypeAlias = Callable[[ProposalRecord, Ledger], Sequence[GateReport]]
 """What the gates say of an open proposal; nothing for a stage that has no gate."""
@@ -243,7 +173,7 @@ class EpisodeGates:
     """
 
     episodes: EpisodeStore
-    rules: GateRules = field(default_factory=GateRules)
+    rules: GateConfig = field(default_factory=GateConfig)
 
     def __call__(self, record: ProposalRecord, ledger: Ledger) -> Sequence[GateReport]:
         """What the gates say at the stage where a proposal is.
@@ -262,11 +192,11 @@ class EpisodeGates:
         elond = Elond(opened=place.number - 1, promoted=place.discoveries)
         level = elond.level(self.rules.alpha)
         name, both = record.proposal_id, self._both_arms(record)
-        gain = shadow_gate(shadow_pairs(both, name).scores, rules=self.rules, level=level)
+        gain = shadow_gate(shadow_pairs(both, name), rules=self.rules, level=level)
         selections = shadow_selections(both, name)
         vetoes = (
             cost_gate(shadow_tokens(both, name), measure="tokens", rules=self.rules),
-            bystander_gate(selections, tool=record.tool_name, rules=self.rules),
+            regression_gate(selections, tool=record.tool_name, rules=self.rules),
         )
         return (gain, *(veto for veto in vetoes if veto.decision != "wait"))
 
@@ -279,8 +209,87 @@ class EpisodeGates:
 
     def _canary(self, record: ProposalRecord) -> GateReport:
         found = canary_scores(self._labelled(record), record.proposal_id)
-        return canary_gate(found.scores, rules=self.rules)
+        return canary_gate(found, rules=self.rules)
 
     def _labelled(self, record: ProposalRecord) -> Iterator[Episode]:
         wanted = EpisodeFilter(labels={EXPERIMENT: record.proposal_id}, oldest_first=True)
         return self.episodes.select(wanted)
+
+
+# --- Held-out tasks -------------------------------------------------------------------------------
+
+Compare: TypeAlias = Callable[[str, Library, Library], Awaitable[Sequence[PairedScore]]]
+"""Does held-out tasks with two libraries that differ in one tool, whose name comes first.
+
+``agentkit.evaluation.held_out.HeldOut`` asks an agent the tasks of a benchmark.
+"""
+
+
+@runtime_checkable
+class KnowsGold(Protocol):
+    """A ``Compare`` that knows calls which are right, such as ``HeldOut``."""
+
+    def gold_calls(self, tool_name: str) -> Sequence[tuple[str, JsonObject]]:
+        """The gold calls of a tool, each as the id of its task and the arguments."""
+        ...
+
+
+async def compare_held_out(
+    record: ProposalRecord, control: Library, ledger: Ledger, compare: Compare, rules: GateConfig
+) -> GateReport:
+    """What held-out tasks say of a proposal, at the level that e-LOND gives it.
+
+    Args:
+        record: The proposal.
+        control: The library as it is.
+        ledger: All other proposals.
+        compare: Does the tasks.
+        rules: The knobs of the comparison.
+    """
+    candidate = record.candidate
+    if candidate is None or record.tool_name not in control:
+        reason = f"{record.tool_name!r} is not in the library any more"
+        return GateReport(gate=OFFLINE, decision="wait", reason=reason)
+    reason = _refused_gold(record, control, candidate, compare)
+    if reason:
+        return GateReport(gate=OFFLINE, decision="fail", reason=reason)
+    changed = with_overrides(control, {record.tool_name: candidate})
+    pairs = await compare(record.tool_name, control, changed)
+    place = ledger.place_of(record.proposal_id)
+    elond = Elond(opened=place.number - 1, promoted=place.discoveries)
+    report = offline_gate(pairs, rules=replace(rules, alpha=elond.level(rules.alpha)))
+    if not pairs:
+        return report
+    records = ledger.proposals.values()
+    others = (_asked(one) for one in records if one.proposal_id != record.proposal_id)
+    earlier = [marks for marks in others if marks]
+    tasks = [pair.task for pair in pairs]
+    return with_uses(report, tasks=tasks, earlier=earlier, rules=rules)
+
+
+def _refused_gold(
+    record: ProposalRecord, control: Library, candidate: ToolDefinition, compare: object
+) -> str:
+    """That new rules refuse calls which held-out tasks expect; empty where they do not.
+
+    Such a rule is wrong however much is gained elsewhere, unless a person says so.
+    """
+    if not isinstance(compare, KnowsGold) or record.author.kind == "person":
+        return ""
+    base = control[record.tool_name].definition
+    had = base.specification.rules
+    rules = tuple(rule for rule in candidate.specification.rules if rule not in had)
+    gold = [
+        ObservedCall(episode_id=task, arguments=arguments, is_accepted=True)
+        for task, arguments in compare.gold_calls(record.tool_name)
+    ]
+    refused = [call.episode_id for _, call in refused_by_rules(rules, base, gold)]
+    named = ", ".join(dict.fromkeys(refused[:_MAX_NAMED]))
+    return f"its rules refuse {len(refused):,} gold calls, of {named}" if refused else ""
+
+
+def _asked(record: ProposalRecord) -> str:
+    """What stands for the held-out tasks that decided about a proposal; empty for none."""
+    facts = [one.facts for one in record.assessments if one.facts.get("gate") == OFFLINE]
+    decided = [one for one in facts if one.get("decision") != "wait"]
+    return str(decided[-1].get("tasks", "")) if decided else ""

@@ -42,7 +42,7 @@ class LifecyclePolicy:
             more is taken from a proposer; 0 for never. A gate that finds no gain is no rejection of
             this kind: most honest proposals bring nothing.
         attempts: How often a step is decided anew when another writer was faster.
-        most_bytes: Largest candidate that is kept, in bytes of its canonical JSON.
+        max_bytes: Largest candidate that is kept, in bytes of its canonical JSON.
 
     Raises:
         UsageError: A number is out of range.
@@ -54,14 +54,14 @@ class LifecyclePolicy:
     evidence: Evidence = "gate_or_person"
     quarantine_after: int = 10
     attempts: int = 100
-    most_bytes: int = 262_144
+    max_bytes: int = 262_144
 
     def __post_init__(self) -> None:
         if self.canary_share is not None and not 0 <= self.canary_share <= 1:
             raise UsageError(
                 f"LifecyclePolicy.canary_share is from 0 to 1, got {self.canary_share}"
             )
-        for name, least in (("quarantine_after", 0), ("attempts", 1), ("most_bytes", 1)):
+        for name, least in (("quarantine_after", 0), ("attempts", 1), ("max_bytes", 1)):
             if getattr(self, name) < least:
                 raise UsageError(
                     f"LifecyclePolicy.{name} is {least} or more, got {getattr(self, name)}"
@@ -75,7 +75,7 @@ Stage = Literal["shadow", "canary", "active"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wait:
+class Blocked:
     """It stays where it is.
 
     Attributes:
@@ -88,7 +88,7 @@ class Wait:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Enter:
+class Promote:
     """It goes on.
 
     Attributes:
@@ -101,7 +101,7 @@ class Enter:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stop:
+class Reject:
     """A gate speaks against it.
 
     Attributes:
@@ -111,12 +111,12 @@ class Stop:
     why: str
 
 
-Move: TypeAlias = Wait | Enter | Stop
+NextStep: TypeAlias = Blocked | Promote | Reject
 
 
-def next_move(
+def next_step(
     record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy, reports: Sequence[GateReport]
-) -> Move:
+) -> NextStep:
     """Where an open proposal goes next.
 
     Args:
@@ -129,26 +129,26 @@ def next_move(
         return consent_awaited(record)
     verdict = together(reports)
     if verdict == "fail":
-        return Stop(why=_words(reports, "fail"))
-    allowed: Move
+        return Reject(why=_words(reports, "fail"))
+    allowed: NextStep
     if record.is_arrival and "person" in record.agreed:  # there is nothing to compare it with
-        allowed = Enter(stage="active", why="a person approved it")
+        allowed = Promote(stage="active", why="a person approved it")
     else:
         allowed = _allowed(record, policy, reports, verdict)
-    if isinstance(allowed, Wait):
+    if isinstance(allowed, Blocked):
         return allowed
     pinned = ledger.pinned_version(record.tool_name)
     if pinned is not None:
         why = f"{record.tool_name!r} is pinned to library version {pinned}"
-        return Wait(why=why, commands=(_unpin(record, ledger),))
+        return Blocked(why=why, commands=(_unpin(record, ledger),))
     other = ledger.experiment(record.tool_name)
     if other is not None and other.proposal_id != record.proposal_id:
         why = f"{other.proposal_id!r} is being tried on {record.tool_name!r}"
-        return Wait(why=why, commands=(command("review", "show", other.proposal_id),))
+        return Blocked(why=why, commands=(command("review", "show", other.proposal_id),))
     return allowed
 
 
-def consent_awaited(record: ProposalRecord) -> Wait:
+def consent_awaited(record: ProposalRecord) -> Blocked:
     """Who has to agree to a proposal before it can be validated."""
     asked = {
         "judge": (
@@ -161,7 +161,7 @@ def consent_awaited(record: ProposalRecord) -> Wait:
     between = " and "
     if record.needs == ("judge",):
         who, between = list(asked.values()), " or "
-    return Wait(
+    return Blocked(
         why=f"waits for {between.join(name for name, _ in who)} to agree",
         commands=tuple(command for _, command in who),
     )
@@ -193,32 +193,32 @@ def _allowed(
     policy: LifecyclePolicy,
     reports: Sequence[GateReport],
     verdict: Decision,
-) -> Move:
+) -> NextStep:
     """Whether it may go on, as far as it is a matter of evidence."""
     target = _following(record, policy)
     if verdict == "pass":
-        return Enter(stage=target, why=_words(reports, "pass"))
+        return Promote(stage=target, why=_words(reports, "pass"))
     if record.state != "validated":
         why = _words(reports, "wait") or f"is in {record.state}, with no numbers yet"
-        return Wait(why=why, commands=(command("evolve"),))
+        return Blocked(why=why, commands=(command("evolve"),))
     if policy.evidence == "none":
-        return Enter(stage=target, why="nobody has to be asked")
+        return Promote(stage=target, why="nobody has to be asked")
     if target != "active":
-        return Enter(stage=target, why=f"every check passed; {target} will tell")
+        return Promote(stage=target, why=f"every check passed; {target} will tell")
     if policy.evidence == "gate_or_person" and "person" in record.agreed:
-        return Enter(stage=target, why="a person approved it")
+        return Promote(stage=target, why="a person approved it")
     return _evidence_awaited(record, policy, reports)
 
 
 def _evidence_awaited(
     record: ProposalRecord, policy: LifecyclePolicy, reports: Sequence[GateReport]
-) -> Wait:
+) -> Blocked:
     commands, asked = [command("evolve", "--tasks", "FILE")], ""
     if policy.evidence == "gate_or_person":
         commands.insert(0, command("review", "approve", record.proposal_id))
         asked = " or a person's approval"
     why = _words(reports, "wait") or f"waits for a comparison on held-out tasks{asked}"
-    return Wait(why=why, commands=tuple(commands))
+    return Blocked(why=why, commands=tuple(commands))
 
 
 def _following(record: ProposalRecord, policy: LifecyclePolicy) -> Stage:
@@ -260,7 +260,7 @@ _TRIALS: Mapping[ProposalState, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class ProposalStatus:
     """Where a proposal stands, for people.
 
     Attributes:
@@ -272,7 +272,7 @@ class Standing:
     commands: tuple[str, ...] = ()
 
 
-def standing(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -> Standing:
+def status_of(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -> ProposalStatus:
     """Where a proposal stands, from what is recorded of it.
 
     It asks what ``advance`` asks, so that the two can not say different things; but it reads no
@@ -286,22 +286,24 @@ def standing(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) ->
     if not record.is_open:
         return _ended(record)
     reports = recorded_reports(record)
-    move = next_move(record, ledger, policy, reports)
-    if isinstance(move, Wait):
+    step = next_step(record, ledger, policy, reports)
+    if isinstance(step, Blocked):
         trial = "" if reports else _TRIALS.get(record.state, "")
-        return Standing(why=trial or move.why, commands=move.commands)
-    ready = f"{move.why}; it can go on" if isinstance(move, Enter) else f"{move.why}; it will end"
-    return Standing(why=ready, commands=(command("review", "approve", record.proposal_id),))
+        return ProposalStatus(why=trial or step.why, commands=step.commands)
+    ready = f"{step.why}; it can go on" if isinstance(step, Promote) else f"{step.why}; it will end"
+    return ProposalStatus(why=ready, commands=(command("review", "approve", record.proposal_id),))
 
 
-def _ended(record: ProposalRecord) -> Standing:
+def _ended(record: ProposalRecord) -> ProposalStatus:
     if record.state == "quarantined":
         release = command("review", "approve", "--proposer", record.proposer)
-        return Standing(why=record.last_word, commands=(release,))
+        return ProposalStatus(why=record.last_word, commands=(release,))
     if record.state == "active":
-        return Standing(why=record.last_word, commands=(command("rollback", record.proposal_id),))
+        return ProposalStatus(
+            why=record.last_word, commands=(command("rollback", record.proposal_id),)
+        )
     if record.overrulable:
         codes = [word for code in record.overrulable for word in ("--overrule", code)]
         overrule = command("review", "approve", record.proposal_id, *codes, "--reason", "WHY")
-        return Standing(why=record.last_word, commands=(overrule,))
-    return Standing(why=record.last_word)
+        return ProposalStatus(why=record.last_word, commands=(overrule,))
+    return ProposalStatus(why=record.last_word)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from agentkit.evolution.language.differences import ALIKE, PartKind, likeness, word_diff
+from agentkit.evolution.word_diff import ALIKE, PartKind, likeness, word_diff
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition

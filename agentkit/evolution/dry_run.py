@@ -11,19 +11,19 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from agentkit.composites.binding import composite_tool
+from agentkit.composites.composite import Composite, composite_tool
 from agentkit.composites.contracts import check_post, check_pre
-from agentkit.composites.interpreter import Composite
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.evolution.insert_outcomes import InsertPolicy, Refused, RejectionCode, Witness, refuse
 from agentkit.evolution.loops import require_loop
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
+from agentkit.tools.canonical import json_key, same_json
 from agentkit.tools.definition import Example, Signature, ToolDefinition
-from agentkit.tools.encoding import encode_result
-from agentkit.tools.fit import fits, json_key, same_json
+from agentkit.tools.fit import fits
 from agentkit.tools.formats import FORMATS
+from agentkit.tools.invocation import encode_result
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import validate_arguments
 
@@ -367,7 +367,7 @@ class Failed:
     path: tuple[str, ...] = ()
 
 
-Trial: TypeAlias = Ran | Failed
+RunResult: TypeAlias = Ran | Failed
 
 
 class DryRun:
@@ -432,7 +432,7 @@ class DryRun:
             advice += "or use InsertPolicy(run_undeclared=True) (--run-undeclared)"
         return "no_stub", advice
 
-    async def run(self, tool: Tool, arguments: JsonObject) -> Trial:
+    async def run(self, tool: Tool, arguments: JsonObject) -> RunResult:
         """Call a prepared tool, its own contract checked as well.
 
         Raises:
@@ -491,7 +491,7 @@ async def _run_composite(composite: Composite, arguments: JsonObject) -> Any:
     return encode_result(value)[0]
 
 
-async def _run_primitive(tool: Tool, arguments: JsonObject) -> Trial:
+async def _run_primitive(tool: Tool, arguments: JsonObject) -> RunResult:
     violation = check_pre(tool.definition, arguments)
     if violation is None:
         value = tool(**tool.convert(arguments))
@@ -627,10 +627,7 @@ def explained(
     call = call_text(name, arguments)
     code, advice = _meaning(definition, failed, trial)
     witness = Witness(
-        tool=failed.tool,
-        arguments=failed.arguments,
-        condition=failed.condition,
-        path=failed.path,
+        tool=failed.tool, arguments=failed.arguments, condition=failed.condition, path=failed.path
     )
     return refuse(code, name, f"{call}: {_cut(failed.message)}", advice, witness=witness)
 

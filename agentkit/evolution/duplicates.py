@@ -16,9 +16,9 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.composites.contracts import check_post, check_pre
-from agentkit.errors import CompositeError, UsageError
+from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import DryRun, Failed, agree, probes
-from agentkit.evolution.insert_outcomes import Addition, InsertPolicy, Merger
+from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.evolution.loops import require_loop
 from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults
@@ -390,60 +390,6 @@ def _keys_of(definition: ToolDefinition) -> tuple[str, str]:
     return signature, f"{signature} {normal_form(definition.body).text}"
 
 
-# --- One version of a library as the Tool Manager knows it ---------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Snapshot:
-    """What a candidate is judged against.
-
-    Attributes:
-        library: With the code of its primitives; its composites are not linked, because judging
-            a candidate links what it needs over stubs.
-        index: Of that library.
-    """
-
-    library: Library
-    index: ToolIndex
-
-    @classmethod
-    def of(cls, stored: Library, code: Mapping[str, Tool]) -> Snapshot:
-        """The snapshot of a library from a store.
-
-        Raises:
-            UsageError: The parameters of a tool in code differ from those in the library.
-        """
-        bound = [
-            _with_code(stored[name].definition, tool)
-            for name, tool in code.items()
-            if name in stored
-        ]
-        return cls(library=stored.with_tools(bound), index=ToolIndex(stored.definitions))
-
-    def after(self, decision: Addition | Merger, version: int) -> Snapshot:
-        """The snapshot once a decision is carried out, without reading the store again."""
-        changed = decision.upserts
-        tools = [self._rebound(definition, decision) for definition in changed]
-        return Snapshot(
-            library=self.library.with_tools(tools).at_version(version),
-            index=self.index.with_definitions(changed) if changed else self.index,
-        )
-
-    def _rebound(self, definition: ToolDefinition, decision: Addition | Merger) -> Tool:
-        if isinstance(decision, Addition) and definition is decision.tool.definition:
-            return decision.tool
-        return self.library[definition.name].with_definition(definition)
-
-
-def _with_code(stored: ToolDefinition, tool: Tool) -> Tool:
-    if tool.definition.signature.parameters != stored.signature.parameters:
-        raise UsageError(
-            f"the parameters of {tool.name!r} in code differ from those in the library; add the "
-            "definition in code to the library first (agentkit tools add --on-conflict replace)"
-        )
-    return tool.with_definition(stored)
-
-
 # --- A model as judge of duplicates (the purpose of CoCoDA's prompt D.8, in our words) -----------
 # Our copy of the paper says when the prompt is used and what it returns, but not its text, so
 # nothing here is quoted from it.
@@ -540,8 +486,10 @@ class Duplicate:
 
 async def find_duplicate(
     candidate: Tool,
-    snapshot: Snapshot,
+    library: Library,
+    index: ToolIndex,
     trial: DryRun,
+    *,
     policy: InsertPolicy,
     judge: Judge | None = None,
 ) -> Duplicate | None:
@@ -549,29 +497,30 @@ async def find_duplicate(
 
     Args:
         candidate: A prepared tool that passed validation.
-        snapshot: Where to look.
+        library: Where to look.
+        index: Of that library.
         trial: Runs both.
         policy: How much is tried, and how alike the words must be.
         judge: Asked when two tools behave alike and their words differ.
     """
     definition = candidate.definition
-    alike = snapshot.index.like(definition)
-    found = _passed_on(definition, snapshot) or _same_program(definition, alike.program, snapshot)
+    alike = index.like(definition)
+    found = _passed_on(definition, library) or _same_program(definition, alike.program, library)
     if found is not None or not trial.is_pure(definition):
         return found  # one recorded answer says nothing about the next one
-    for known in _comparable(definition, alike.signature, snapshot, trial, policy):
+    for known in _comparable(definition, alike.signature, library, trial, policy):
         found = await _same_behaviour(candidate, known, trial, policy)
         if found is not None and await _same_meaning(definition, known.definition, policy, judge):
             return found
     return None
 
 
-def _passed_on(candidate: ToolDefinition, snapshot: Snapshot) -> Duplicate | None:
+def _passed_on(candidate: ToolDefinition, library: Library) -> Duplicate | None:
     passed = passed_on(candidate)
     if passed is None:
         return None
     child, parameters = passed
-    known = snapshot.library[child].definition
+    known = library[child].definition
     same = signature_key(candidate.signature) == signature_key(known.signature)
     if not same or not _fits_contract(candidate, known, parameters):
         return None
@@ -580,14 +529,14 @@ def _passed_on(candidate: ToolDefinition, snapshot: Snapshot) -> Duplicate | Non
 
 
 def _same_program(
-    candidate: ToolDefinition, names: Sequence[str], snapshot: Snapshot
+    candidate: ToolDefinition, names: Sequence[str], library: Library
 ) -> Duplicate | None:
     if candidate.body is None or not names:
         return None
     ours = normal_form(candidate.body).parameters
     for name in names:
-        known = snapshot.library[name].definition
-        if pin_faults(snapshot.library, [name]):
+        known = library[name].definition
+        if pin_faults(library, [name]):
             continue  # made for children that have changed: it may not run, the candidate does
         theirs = normal_form(known.body or {}).parameters
         pairs = dict(zip(ours, theirs, strict=True))
@@ -600,15 +549,15 @@ def _same_program(
 def _comparable(
     candidate: ToolDefinition,
     names: Sequence[str],
-    snapshot: Snapshot,
+    library: Library,
     trial: DryRun,
     policy: InsertPolicy,
 ) -> Iterator[Tool]:
     """Tools that may be run beside the candidate, those with the most alike words first."""
-    least = policy.least_agreements - policy.probes - len(candidate.worked_calls)
+    least = policy.min_agreements - policy.probes - len(candidate.worked_calls)
     group = [
         tool
-        for tool in map(snapshot.library.__getitem__, names)
+        for tool in map(library.__getitem__, names)
         if len(tool.definition.worked_calls) >= least  # else there is too little to compare
         and _has_code(tool)
         and trial.is_pure(tool.definition)
@@ -642,7 +591,7 @@ async def _same_behaviour(
     signatures = candidate.definition.signature, known.definition.signature
     for mapping in mappings(*signatures, most=policy.mappings):
         agreements = await _agreements(candidate, known, mapping, trial, policy)
-        if agreements is not None and agreements >= policy.least_agreements:
+        if agreements is not None and agreements >= policy.min_agreements:
             reason = f"both gave the same results on {agreements} calls"
             return Duplicate(name=known.name, parameters=mapping, reason=reason)
     return None

@@ -20,7 +20,7 @@ from typing import IO
 
 from agentkit.episodes.replacing import following_no_link
 from agentkit.errors import StoreError
-from agentkit.library.directory.url import folder_of
+from agentkit.library.directory.store import folder_of
 from agentkit.library.opening import file_of
 
 _CAN_LOCK = find_spec("fcntl") is not None

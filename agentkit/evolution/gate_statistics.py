@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import add
 from statistics import fmean
-from typing import Any
 
-from agentkit.errors import StoreFormatError, UsageError
-from agentkit.messages import JsonObject
+from agentkit.errors import UsageError
 from agentkit.metrics.intervals import Interval
 
 # --- Where a claim that holds up to some number ceases to ----------------------------------------
@@ -341,22 +339,6 @@ class Elond:
     def promote(self) -> Elond:
         """The state after an open experiment reached its level."""
         return replace(self, promoted=self.promoted + 1)
-
-    def to_json(self) -> dict[str, Any]:
-        """The state as a JSON object."""
-        return {"opened": self.opened, "promoted": self.promoted}
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> Elond:
-        """The inverse of ``to_json``.
-
-        Raises:
-            StoreFormatError: The record is no such state.
-        """
-        opened, promoted = record.get("opened"), record.get("promoted")
-        if type(opened) is not int or type(promoted) is not int or not 0 <= promoted <= opened:
-            raise StoreFormatError(f"not a state of e-LOND: {str(record)[:200]}")
-        return cls(opened=opened, promoted=promoted)
 
 
 # --- Bounds on a share that hold at every number of cases: for a single look at a fixed numbe ----

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Generic, Literal, TypeVar, get_args
 
@@ -23,10 +23,8 @@ from agentkit.evolution.gate_statistics import (
     log_money_path,
     student_spread,
 )
-from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval
-from agentkit.retrieval.retriever import Retriever
 
 # --- What goes into a gate and what comes out of it ----------------------------------------------
 # A gate is a pure function: scores in, a ``GateReport`` out. The same scores give the same report,
@@ -45,8 +43,6 @@ Arm = Literal["control", "candidate"]
 
 MOST_NAMED = 20
 """Tasks gained, and tasks lost, that a report names; their number is among its statistics."""
-
-_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,19 +79,14 @@ class GateReport:
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object, as the ``facts`` of an event keep it."""
-        record: dict[str, Any] = {
+        optional = {"tasks": self.tasks, "gained": list(self.gained), "lost": list(self.lost)}
+        return {
             "gate": self.gate,
             "decision": self.decision,
             "reason": self.reason,
+            **({"statistics": dict(self.statistics)} if self.statistics else {}),
+            **{name: value for name, value in optional.items() if value},
         }
-        if self.statistics:
-            record["statistics"] = dict(self.statistics)
-        if self.tasks:
-            record["tasks"] = self.tasks
-        for name, some in (("gained", self.gained), ("lost", self.lost)):
-            if some:
-                record[name] = list(some)
-        return record
 
     @classmethod
     def from_json(cls, record: JsonObject) -> GateReport:
@@ -104,7 +95,32 @@ class GateReport:
         Raises:
             StoreFormatError: The record is no report of a gate.
         """
-        return _read(cls, record)
+        try:
+            given: dict[str, Any] = dict(record)
+            for name in ("gained", "lost"):
+                given[name] = tuple(map(_text, given.get(name, ())))
+            for name in ("gate", "reason", *({"tasks"} & given.keys())):
+                given[name] = _text(given[name])
+            numbers = given.get("statistics", {})
+            given["statistics"] = {name: float(value) for name, value in numbers.items()}
+            return cls(**given)
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            UsageError,
+            ValueError,
+        ) as error:
+            raise StoreFormatError(
+                f"not a GateReport ({type(error).__name__}: {error}): {str(record)[:200]}"
+            ) from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, got {value!r}")
+    return value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,19 +141,6 @@ class PairedScore:
     candidate: float
     group: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """The pair as a JSON object."""
-        return _written(self)
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> PairedScore:
-        """The inverse of ``to_json``.
-
-        Raises:
-            StoreFormatError: The record is no pair of scores.
-        """
-        return _read(cls, record)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmScore:
@@ -152,22 +155,6 @@ class ArmScore:
     session: str
     arm: Arm
     score: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The score as a JSON object."""
-        return _written(self)
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> ArmScore:
-        """The inverse of ``to_json``.
-
-        Raises:
-            StoreFormatError: The record is no score of a session.
-        """
-        found = _read(cls, record)
-        if found.arm not in get_args(Arm):
-            raise StoreFormatError(f"an arm is control or candidate, not {found.arm!r}")
-        return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,22 +176,9 @@ class PairedSelection:
     expected: tuple[str, ...] = ()
     accepted: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        """The selection as a JSON object."""
-        return _written(self)
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> PairedSelection:
-        """The inverse of ``to_json``.
-
-        Raises:
-            StoreFormatError: The record is no pair of selections.
-        """
-        return _read(cls, record)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GateRules:
+class GateConfig:
     """The knobs of all gates. What each changes is measured in ``docs/gates.md``.
 
     Attributes:
@@ -217,13 +191,13 @@ class GateRules:
             sessions needed grow with its inverse square.
         alarm_margin: By how much it may be worse before the alarm begins to count. Larger rings
             later, and not at all for smaller harm.
-        least_pairs: Pairs that differ before the offline or the shadow gate lets anything pass.
-        most_pairs: Pairs, equal ones included, after which the shadow gate gives up.
-        least_tasks: Tasks before the cost gate says anything.
-        least_sessions: Sessions of each arm before the canary lets anything pass.
-        most_sessions: Sessions of the candidate after which the canary gives up.
-        least_gain: Mean gain on held-out tasks that the offline gate asks for, beside evidence.
-        most_uses: Comparisons that the same held-out tasks decide before fresh ones are advised.
+        min_pairs: Pairs that differ before the offline or the shadow gate lets anything pass.
+        max_pairs: Pairs, equal ones included, after which the shadow gate gives up.
+        min_tasks: Tasks before the cost gate says anything.
+        min_sessions: Sessions of each arm before the canary lets anything pass.
+        max_sessions: Sessions of the candidate after which the canary gives up.
+        min_gain: Mean gain on held-out tasks that the offline gate asks for, beside evidence.
+        max_uses: Comparisons that the same held-out tasks decide before fresh ones are advised.
         lost_share: Largest share of other tools' requests, or of paraphrases, that may be lost.
         token_growth: By how much of the control's tokens the candidate may cost more.
         latency_growth: By how much of the control's time it may take longer.
@@ -235,13 +209,13 @@ class GateRules:
     alarm_alpha: float = 0.05
     margin: float = 0.05
     alarm_margin: float = 0.0
-    least_pairs: int = 8
-    most_pairs: int = 2_000
-    least_tasks: int = 30
-    least_sessions: int = 30
-    most_sessions: int = 5_000
-    least_gain: float = 0.0
-    most_uses: int = 20
+    min_pairs: int = 8
+    max_pairs: int = 2_000
+    min_tasks: int = 30
+    min_sessions: int = 30
+    max_sessions: int = 5_000
+    min_gain: float = 0.0
+    max_uses: int = 20
     lost_share: float = 0.02
     token_growth: float = 0.1
     latency_growth: float = 0.25
@@ -253,96 +227,22 @@ class GateRules:
             _check(name, getattr(self, name), 0 < getattr(self, name) < 0.5, "between 0 and .5")
         for name in ("margin", "alarm_margin", "lost_share"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) <= 0.9, "from 0 to .9")
-        for name in ("least_gain", "token_growth", "latency_growth"):
+        for name in ("min_gain", "token_growth", "latency_growth"):
             value = getattr(self, name)
             _check(name, value, math.isfinite(value) and value >= 0, "0 or more, and finite")
-        for name in (*_COUNTS, "most_uses", "resamples"):
+        for name in (*_COUNTS, "max_uses", "resamples"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
-        for least, most in (("least_pairs", "most_pairs"), ("least_sessions", "most_sessions")):
+        for least, most in (("min_pairs", "max_pairs"), ("min_sessions", "max_sessions")):
             bound = getattr(self, most)
             _check(least, getattr(self, least), getattr(self, least) <= bound, f"at most {bound}")
 
-    def to_json(self) -> dict[str, Any]:
-        """The rules as a JSON object."""
-        return _written(self)
 
-    @classmethod
-    def from_json(cls, record: JsonObject) -> GateRules:
-        """The inverse of ``to_json``; what is not given has its default.
-
-        Raises:
-            StoreFormatError: The record holds something else.
-            UsageError: A rule is out of range.
-        """
-        return _read(cls, record)
-
-
-_COUNTS = ("least_pairs", "most_pairs", "least_tasks", "least_sessions", "most_sessions")
+_COUNTS = ("min_pairs", "max_pairs", "min_tasks", "min_sessions", "max_sessions")
 
 
 def _check(name: str, value: float, holds: bool, allowed: str) -> None:  # noqa: FBT001 - a claim
     if not holds:
         raise UsageError(f"{name} must be {allowed}, got {value}")
-
-
-def _written(record: Any) -> dict[str, Any]:
-    """The fields as JSON; of those that may be left out, the empty ones are."""
-    values = {one.name: getattr(record, one.name) for one in fields(record)}
-    empty = {one.name for one in fields(record) if one.default in ("", ()) or one.default is False}
-    kept = {name: value for name, value in values.items() if value or name not in empty}
-    return {name: list(v) if isinstance(v, tuple) else v for name, v in kept.items()}
-
-
-def _read(kind: type[_Record], record: JsonObject) -> _Record:
-    """A record of this kind, its values of the types that its fields are written with."""
-    readers = {"str": _text, "float": _number, "int": _whole, "tuple[str, ...]": _names}
-    readers |= {"bool": _flag, "Decision": _text, "Arm": _text, "Mapping[str, float]": _numbers}
-    types = {one.name: str(one.type) for one in fields(kind)}  # type: ignore[arg-type]  # all are
-    try:
-        return kind(**{name: readers[types[name]](value) for name, value in record.items()})
-    except (AttributeError, KeyError, TypeError, UsageError) as error:
-        if isinstance(error, UsageError) and kind is GateRules:
-            raise
-        raise StoreFormatError(
-            f"not a {kind.__name__} ({type(error).__name__}: {error}): {str(record)[:200]}"
-        ) from error
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a text, got {value!r}")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"expected true or false, got {value!r}")
-    return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"expected a number, got {value!r}")
-    try:
-        return float(value)
-    except OverflowError as error:
-        raise TypeError("an integer of that size is no score") from error
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"expected an integer, got {value!r}")
-    return value
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        raise TypeError(f"expected a list of names, got {value!r}")
-    return tuple(map(_text, value))
-
-
-def _numbers(value: Any) -> dict[str, float]:
-    return {_text(name): _number(one) for name, one in value.items()}
 
 
 # --- Scores that a gate can count, and words for those that it can not ---------------------------
@@ -429,7 +329,7 @@ def losses_report(
     lost: Sequence[bool],
     *,
     what: str,
-    rules: GateRules,
+    rules: GateConfig,
     once: bool,
     statistics: Mapping[str, float],
 ) -> GateReport:
@@ -473,13 +373,13 @@ def losses_report(
     )
 
 
-def _once(share: Interval, rules: GateRules) -> Decision:
+def _once(share: Interval, rules: GateConfig) -> Decision:
     if share.high <= rules.lost_share:
         return "pass"
     return "fail" if share.low > rules.lost_share else "wait"
 
 
-def _at_any_time(lost: Sequence[bool], rules: GateRules) -> Decision:
+def _at_any_time(lost: Sequence[bool], rules: GateConfig) -> Decision:
     limit = rules.lost_share
     if (
         limit < _NONE
@@ -534,12 +434,12 @@ def one_sided_mid_p(wins: int, losses: int) -> float:
     return (2 * sum(ways) - ways[-1]) / (1 << (wins + losses + 1))
 
 
-def offline_gate(pairs: Iterable[PairedScore], *, rules: GateRules | None = None) -> GateReport:
+def offline_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = None) -> GateReport:
     """Ask whether the candidate gains on held-out tasks, once.
 
-    Passes with a mean gain above ``rules.least_gain`` and a one-sided mid-p of at most
+    Passes with a mean gain above ``rules.min_gain`` and a one-sided mid-p of at most
     ``rules.alpha``. Fails without either: that is no evidence of a gain, and not evidence that
-    there is none. With fewer than ``rules.least_pairs`` tasks that differ it waits, since nothing
+    there is none. With fewer than ``rules.min_pairs`` tasks that differ it waits, since nothing
     could be shown by so few.
 
     Args:
@@ -552,7 +452,7 @@ def offline_gate(pairs: Iterable[PairedScore], *, rules: GateRules | None = None
         >>> report.decision, report.statistics["wins"], round(report.statistics["gain"], 2)
         ('pass', 15, 0.5)
     """
-    rules = rules or GateRules()
+    rules = rules or GateConfig()
     scores = counted_pairs(pairs)
     gains: dict[str, list[float]] = {}
     for pair in scores.counted:
@@ -597,7 +497,7 @@ def _named(tasks: Sequence[str]) -> tuple[str, ...]:
     return tuple(task[:_LONGEST_NAME] for task in sorted(tasks)[:MOST_NAMED])
 
 
-def _gain(pairs: tuple[PairedScore, ...], rules: GateRules) -> Interval:
+def _gain(pairs: tuple[PairedScore, ...], rules: GateConfig) -> Interval:
     """The mean gain over tasks; an interval of all gains that scores allow without any task."""
     level = 1 - 2 * rules.alpha
     if not pairs:
@@ -607,15 +507,15 @@ def _gain(pairs: tuple[PairedScore, ...], rules: GateRules) -> Interval:
 
 
 def _decide_offline(
-    wins: int, losses: int, p_value: float, gain: float, rules: GateRules
+    wins: int, losses: int, p_value: float, gain: float, rules: GateConfig
 ) -> tuple[Decision, str]:
-    if wins + losses < rules.least_pairs:
+    if wins + losses < rules.min_pairs:
         return "wait", (
-            f"too few tasks differ to show anything, at least {rules.least_pairs} are asked for: "
+            f"too few tasks differ to show anything, at least {rules.min_pairs} are asked for: "
             "bring more held-out tasks"
         )
-    if gain <= rules.least_gain:
-        return "fail", f"no gain: {gain:+.3f} where more than {rules.least_gain:g} is asked for"
+    if gain <= rules.min_gain:
+        return "fail", f"no gain: {gain:+.3f} where more than {rules.min_gain:g} is asked for"
     if p_value > rules.alpha:
         return "fail", (
             f"no evidence of a gain: {gain:+.3f}, but so uneven a division has p = {p_value:.3g} "
@@ -678,11 +578,11 @@ def resemblance(marks: str, others: str) -> float:
 
 
 def with_uses(
-    report: GateReport, *, tasks: Iterable[str], earlier: Iterable[str], rules: GateRules
+    report: GateReport, *, tasks: Iterable[str], earlier: Iterable[str], rules: GateConfig
 ) -> GateReport:
     """The report of a comparison, with how often its tasks have decided before.
 
-    The decision stays. From ``rules.most_uses`` on the reason advises fresh tasks.
+    The decision stays. From ``rules.max_uses`` on the reason advises fresh tasks.
 
     Args:
         report: What the comparison says.
@@ -693,14 +593,14 @@ def with_uses(
     Example:
         >>> report = GateReport(gate="offline", decision="pass", reason="a gain")
         >>> marks = task_marks(["a", "b"])
-        >>> worn = with_uses(report, tasks=["a", "b"], earlier=[marks] * 20, rules=GateRules())
+        >>> worn = with_uses(report, tasks=["a", "b"], earlier=[marks] * 20, rules=GateConfig())
         >>> worn.reason
         'a gain; these tasks have decided 20 times before: bring fresh ones'
     """
     marks = task_marks(tasks)
     uses = sum(resemblance(marks, other) >= ALIKE for other in earlier)
     reason = report.reason
-    if uses >= rules.most_uses:
+    if uses >= rules.max_uses:
         reason += f"; these tasks have decided {uses} times before: bring fresh ones"
     statistics = {**report.statistics, "earlier_uses": uses}
     return replace(report, reason=reason, statistics=statistics, tasks=marks)
@@ -714,13 +614,13 @@ SHADOW = "shadow"
 
 
 def shadow_gate(
-    pairs: Iterable[PairedScore], *, rules: GateRules | None = None, level: float | None = None
+    pairs: Iterable[PairedScore], *, rules: GateConfig | None = None, level: float | None = None
 ) -> GateReport:
     """Ask whether the candidate is right more often where the two differ.
 
-    Passes when the e-process reaches ``1 / level`` with at least ``rules.least_pairs`` pairs that
+    Passes when the e-process reaches ``1 / level`` with at least ``rules.min_pairs`` pairs that
     differ; fails when the mirrored one, wins and losses exchanged, reaches ``1 /
-    rules.alarm_alpha`` first, or when ``rules.most_pairs`` pairs brought neither. Later pairs do
+    rules.alarm_alpha`` first, or when ``rules.max_pairs`` pairs brought neither. Later pairs do
     not change what was decided, and the gate may be asked after each: a candidate that is not
     better passes with probability at most ``level``.
 
@@ -740,15 +640,15 @@ def shadow_gate(
         >>> shadow_gate(better).decision, shadow_gate(better[:5]).decision
         ('pass', 'wait')
     """
-    rules = rules or GateRules()
+    rules = rules or GateConfig()
     level = rules.alpha if level is None else level
     scores = counted_pairs(pairs)
     single = first_of_group(scores.counted)
-    within = single[: rules.most_pairs]
+    within = single[: rules.max_pairs]
     wins = [pair.candidate > pair.control for pair in within if pair.candidate != pair.control]
-    better = evidence(log_e_path(wins), level=level, least=rules.least_pairs)
+    better = evidence(log_e_path(wins), level=level, least=rules.min_pairs)
     worse = evidence(log_e_path(not won for won in wins), level=rules.alarm_alpha)
-    spent = len(single) >= rules.most_pairs
+    spent = len(single) >= rules.max_pairs
     decision, reason = _decide_shadow(better, worse, level, rules, spent=spent)
     counts = f"; {sum(wins)} of {len(wins)} pairs that differ were won, of {len(within)} in all"
     report = GateReport(
@@ -773,7 +673,7 @@ def shadow_gate(
 
 
 def _decide_shadow(
-    better: Evidence, worse: Evidence, level: float, rules: GateRules, *, spent: bool
+    better: Evidence, worse: Evidence, level: float, rules: GateConfig, *, spent: bool
 ) -> tuple[Decision, str]:
     """Whichever of the two e-processes was first."""
     if better.reached is not None and (worse.reached is None or better.reached < worse.reached):
@@ -788,7 +688,7 @@ def _decide_shadow(
         )
     if spent:
         return "fail", (
-            f"no evidence of a gain in {rules.most_pairs} pairs (p = {better.p_value:.3g}, asked "
+            f"no evidence of a gain in {rules.max_pairs} pairs (p = {better.p_value:.3g}, asked "
             f"{level:.3g}), which is not evidence that there is none"
         )
     return "wait", f"not decided yet (p = {better.p_value:.3g}, asked {level:.3g})"
@@ -854,11 +754,11 @@ def blocks(scores: Iterable[ArmScore]) -> Iterator[Block]:
             block = {}
 
 
-def canary_gate(scores: Iterable[ArmScore], *, rules: GateRules | None = None) -> GateReport:
+def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) -> GateReport:
     """Ask whether the candidate, serving a share of the sessions, is no worse than the control.
 
-    Passes when *no worse* reaches ``1 / rules.alpha`` and each arm served ``rules.least_sessions``;
-    fails when the alarm reaches ``1 / rules.alarm_alpha`` first, or when ``rules.most_sessions`` of
+    Passes when *no worse* reaches ``1 / rules.alpha`` and each arm served ``rules.min_sessions``;
+    fails when the alarm reaches ``1 / rules.alarm_alpha`` first, or when ``rules.max_sessions`` of
     the candidate brought neither. May be asked after every session: a candidate that is not worse
     rings the alarm with probability at most ``alarm_alpha``.
 
@@ -873,7 +773,7 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateRules | None = None) -
         >>> canary_gate(worse).decision
         'fail'
     """
-    rules = rules or GateRules()
+    rules = rules or GateConfig()
     given = counted_arms(scores)
     within = _within(given.counted, rules)
     served = {arm: [one.score for one in within if one.arm == arm] for arm in _ARMS}
@@ -882,7 +782,7 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateRules | None = None) -
     no_worse = evidence(
         log_money_path([block.gain for block in found], bound=-rules.margin),
         level=rules.alpha,
-        least=_enough(found, rules.least_sessions),
+        least=_enough(found, rules.min_sessions),
     )
     alarm = evidence(
         log_money_path([-block.gain for block in found], bound=rules.alarm_margin),
@@ -916,12 +816,12 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateRules | None = None) -
 _ARMS: tuple[Arm, Arm] = ("control", "candidate")
 
 
-def _within(scores: tuple[ArmScore, ...], rules: GateRules) -> tuple[ArmScore, ...]:
+def _within(scores: tuple[ArmScore, ...], rules: GateConfig) -> tuple[ArmScore, ...]:
     """What came before the candidate had served the most sessions that are asked for."""
     served = 0
     for place, one in enumerate(scores):
         served += one.arm == "candidate"
-        if served > rules.most_sessions:
+        if served > rules.max_sessions:
             return scores[:place]
     return scores
 
@@ -937,7 +837,7 @@ def _enough(found: Sequence[Block], least: int) -> int:
 
 
 def _decide_canary(
-    no_worse: Evidence, alarm: Evidence, sessions: dict[Arm, int], rules: GateRules
+    no_worse: Evidence, alarm: Evidence, sessions: dict[Arm, int], rules: GateConfig
 ) -> tuple[Decision, str]:
     """Whichever of the two e-processes was first."""
     first = no_worse.reached is not None and (
@@ -953,9 +853,9 @@ def _decide_canary(
             f"the candidate is worse by less than {rules.margin:g}, if at all (reached 1/"
             f"{rules.alpha:g} at block {no_worse.reached})"
         )
-    if sessions["candidate"] >= rules.most_sessions:
+    if sessions["candidate"] >= rules.max_sessions:
         return "fail", (
-            f"{rules.most_sessions} sessions did not show that it is worse by less than "
+            f"{rules.max_sessions} sessions did not show that it is worse by less than "
             f"{rules.margin:g} (p = {no_worse.p_value:.3g})"
         )
     return "wait", (
@@ -973,7 +873,7 @@ def cost_gate(
     pairs: Iterable[PairedScore],
     *,
     measure: Measure,
-    rules: GateRules | None = None,
+    rules: GateConfig | None = None,
     once: bool = False,
 ) -> GateReport:
     """Ask whether the candidate costs at most so much more than the control.
@@ -986,11 +886,11 @@ def cost_gate(
     above, waits otherwise.
 
     Both are made for one look. So that the gate may be asked at any time, it looks only when the
-    number of tasks is ``rules.least_tasks`` or twice, four times, eight times that, and what it
+    number of tasks is ``rules.min_tasks`` or twice, four times, eight times that, and what it
     once decided stands. The k-th look has the level 1 - alpha / (k (k + 1)); the errors of all
     looks add up to alpha, half of it for either end. No interval knows of what has not happened
     yet: where few tasks carry the costs, the real errors are larger (see ``docs/gates.md``), and
-    ``rules.least_tasks`` should be.
+    ``rules.min_tasks`` should be.
 
     Seconds of a shadow run, made when the machine was free, do not compare with those of the answer
     that it repeats; use those of a replay under equal load.
@@ -1007,7 +907,7 @@ def cost_gate(
         >>> report.decision, round(report.statistics["growth"], 4)
         ('pass', -0.0049)
     """
-    rules = rules or GateRules()
+    rules = rules or GateConfig()
     allowed = rules.token_growth if measure == "tokens" else rules.latency_growth
     scores = counted_pairs(pairs)
     tasks = _by_task(scores.counted)
@@ -1051,10 +951,10 @@ class _Look:
     high: float = 0.0
 
 
-def _first_deciding_look(excess: Sequence[float], rules: GateRules, *, once: bool) -> _Look:
+def _first_deciding_look(excess: Sequence[float], rules: GateConfig, *, once: bool) -> _Look:
     """The first look that decides, else the last one."""
     look = _Look()
-    for number, tasks in enumerate(_looks(len(excess), rules.least_tasks, once=once), start=1):
+    for number, tasks in enumerate(_looks(len(excess), rules.min_tasks, once=once), start=1):
         level = 1 - rules.alpha / (1 if once else number * (number + 1))
         low, high = _interval(excess[:tasks], level, rules)
         decision: Decision = "pass" if high <= 0 else "fail" if low > 0 else "wait"
@@ -1064,7 +964,7 @@ def _first_deciding_look(excess: Sequence[float], rules: GateRules, *, once: boo
     return look
 
 
-def _interval(excess: Sequence[float], level: float, rules: GateRules) -> tuple[float, float]:
+def _interval(excess: Sequence[float], level: float, rules: GateConfig) -> tuple[float, float]:
     """The ends of the bootstrap's interval or of Student's, whichever is further out."""
     found = bootstrap_interval(
         [Observation(value=one, task=str(place)) for place, one in enumerate(excess)],
@@ -1107,11 +1007,11 @@ def _by_task(pairs: Sequence[PairedScore]) -> list[tuple[float, float]]:
 REGRESSION = "bystanders"
 
 
-def bystander_gate(
+def regression_gate(
     selections: Iterable[PairedSelection],
     *,
     tool: str,
-    rules: GateRules | None = None,
+    rules: GateConfig | None = None,
     once: bool = False,
 ) -> GateReport:
     """Ask whether other tools keep the requests that belong to them.
@@ -1136,13 +1036,13 @@ def bystander_gate(
         ...         for n in range(400)]
         >>> robbed = [PairedSelection(task=f"r{n}", control=("find",), candidate=("buy",))
         ...           for n in range(40)]
-        >>> bystander_gate(kept, tool="buy").decision
+        >>> regression_gate(kept, tool="buy").decision
         'pass'
-        >>> report = bystander_gate(kept[:100] + robbed, tool="buy")
+        >>> report = regression_gate(kept[:100] + robbed, tool="buy")
         >>> report.decision, report.statistics["robbed"]
         ('fail', 40)
     """
-    rules = rules or GateRules()
+    rules = rules or GateConfig()
     others = _of_other_tools(selections, tool)
     right = [one for one in others if set(one.expected) <= set(one.control)]
     lost = [is_lost(one) for one in right]
@@ -1188,114 +1088,3 @@ def _of_other_tools(selections: Iterable[PairedSelection], tool: str) -> Sequenc
         if tool not in (one.expected or one.control):
             first.setdefault(one.task, one)
     return list(first.values())
-
-
-# --- Whether other tools are still found by their own requests: the bystander gate without a  ----
-# Whether other tools are still found by their own requests: the bystander gate without a model.
-#
-# What a model is not shown it can not choose. Retrieval alone costs milliseconds a request and no
-# model, so this comes before any replay.
-
-
-RETRIEVAL_REGRESSION = "retrieval bystanders"
-
-
-def own_requests(library: Library) -> dict[str, tuple[str, ...]]:
-    """The requests of each tool that its worked examples keep; tools without any are left out.
-
-    A retriever that reads examples has seen these, so it finds a tool by them more easily than by
-    new requests. Give requests of your own where you have them.
-    """
-    found = {
-        one.name: tuple(dict.fromkeys(example.query for example in one.examples if example.query))
-        for one in library.definitions
-    }
-    return {name: queries for name, queries in found.items() if queries}
-
-
-async def retrieved_selections(
-    before: Library,
-    after: Library,
-    *,
-    retriever: Retriever,
-    requests: Mapping[str, Iterable[str]],
-    k: int = 5,
-) -> tuple[PairedSelection, ...]:
-    """The ``k`` tools ranked first for each request, in either library.
-
-    Args:
-        before: The library as it is.
-        after: The library with the candidate in it.
-        retriever: What ranks.
-        requests: By name of the tool, requests that belong to it.
-        k: How many tools a model gets to see.
-
-    Raises:
-        UsageError: ``k`` is less than 1.
-    """
-    if k < 1:
-        raise UsageError(f"k must be 1 or more, got {k}")
-    return tuple(
-        [
-            PairedSelection(
-                task=f"{name}: {query}",
-                expected=(name,),
-                control=(await _ranked(retriever, query, before))[:k],
-                candidate=(await _ranked(retriever, query, after))[:k],
-            )
-            for name, queries in requests.items()
-            for query in queries
-        ]
-    )
-
-
-async def retrieval_gate(
-    before: Library,
-    after: Library,
-    *,
-    tool: str,
-    retriever: Retriever,
-    requests: Mapping[str, Iterable[str]] | None = None,
-    k: int = 5,
-    rules: GateRules | None = None,
-) -> GateReport:
-    """Ask whether other tools are still among the ``k`` first for their own requests.
-
-    Beside what ``bystander_gate`` counts, the report has the mean reciprocal rank (0 beyond ``k``)
-    of the other tools before and after, which also tells how far they fell without being lost.
-
-    Args:
-        before: The library as it is.
-        after: The library with the candidate in it.
-        tool: Name of the tool whose definition is changed.
-        retriever: What ranks.
-        requests: By name of the tool, requests that belong to it; ``own_requests`` by default.
-        k: How many tools a model gets to see.
-        rules: The knobs; ``lost_share`` is the largest share that may be lost.
-
-    Raises:
-        UsageError: ``k`` is less than 1.
-    """
-    asked = own_requests(before) if requests is None else requests
-    others = {name: queries for name, queries in asked.items() if name != tool}
-    found = await retrieved_selections(before, after, retriever=retriever, requests=others, k=k)
-    report = bystander_gate(found, tool=tool, rules=rules, once=True)
-    ranks = {
-        "control_reciprocal_rank": _mean_reciprocal([(one.expected, one.control) for one in found]),
-        "candidate_reciprocal_rank": _mean_reciprocal(
-            [(one.expected, one.candidate) for one in found]
-        ),
-    }
-    return replace(
-        report, gate=RETRIEVAL_REGRESSION, statistics={**report.statistics, **ranks, "k": k}
-    )
-
-
-async def _ranked(retriever: Retriever, query: str, library: Library) -> tuple[str, ...]:
-    retrieval = await retriever.retrieve(query, library)
-    return tuple(hit.definition.name for hit in retrieval.hits)
-
-
-def _mean_reciprocal(ranked: Sequence[tuple[tuple[str, ...], tuple[str, ...]]]) -> float:
-    found = [1 / (names.index(own) + 1) if own in names else 0.0 for (own,), names in ranked]
-    return sum(found) / len(found) if found else 0.0

@@ -31,14 +31,14 @@ class InsertPolicy:
             that its own preconditions allow breaks a child's precondition or its own promise.
         probes: Generated arguments to try, in the check of contracts and for each possible
             duplicate.
-        least_agreements: Calls with equal results that make two tools duplicates.
+        min_agreements: Calls with equal results that make two tools duplicates.
         description_similarity: How alike the words of two tools that behave alike must be to make
             them duplicates, from 0 to 1; see ``similarity``. A judge is asked below it.
         compared: Tools of the same signature that a candidate is compared with, the most alike
             in words first.
         mappings: Ways to map parameters of one tool to those of another that are tried.
-        most_examples: Worked calls that one tool keeps; further ones are not moved in a merge.
-        most_bytes: Largest definition that is taken as data, in bytes of its canonical JSON; a text
+        max_examples: Worked calls that one tool keeps; further ones are not moved in a merge.
+        max_bytes: Largest definition that is taken as data, in bytes of its canonical JSON; a text
             is bounded by ``CompositeLimits.source_bytes``.
         tolerance: How far numbers in results may differ, as in ``is_close`` of the language.
         seconds: Longest time that trying one candidate may take.
@@ -53,12 +53,12 @@ class InsertPolicy:
     run_undeclared: bool = False
     probe_contracts: bool = True
     probes: int = 12
-    least_agreements: int = 3
+    min_agreements: int = 3
     description_similarity: float = 0.25
     compared: int = 8
     mappings: int = 24
-    most_examples: int = 64
-    most_bytes: int = 262_144
+    max_examples: int = 64
+    max_bytes: int = 262_144
     tolerance: float = 1e-9
     seconds: float = 10.0
     runs: int = 1_000
@@ -66,7 +66,7 @@ class InsertPolicy:
     attempts: int = 10
 
     def __post_init__(self) -> None:
-        counts = ("least_agreements", "compared", "mappings", "most_examples", "most_bytes", "runs")
+        counts = ("min_agreements", "compared", "mappings", "max_examples", "max_bytes", "runs")
         for name in (*counts, "seconds", "child_calls", "attempts"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"InsertPolicy.{name} must be positive, got {getattr(self, name)}")
@@ -376,7 +376,7 @@ REJECTION_OF_FAULT: Mapping[str, RejectionCode] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Addition:
+class AddPlan:
     """The candidate is to be added.
 
     Attributes:
@@ -396,7 +396,7 @@ class Addition:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Merger:
+class MergePlan:
     """The candidate's examples are to move to a tool that does the same.
 
     Attributes:
@@ -421,28 +421,28 @@ class Merger:
         return (self.into, *self.repinned) if self.moved else ()
 
 
-Decision: TypeAlias = Addition | Merger | Rejected
+InsertPlan: TypeAlias = AddPlan | MergePlan | Rejected
 
 
-def told(decision: Addition | Merger, library: Library) -> InsertOutcome:
-    """What a decision came to, told of the library that holds it."""
-    above = tuple(definition.name for definition in decision.repinned)
-    if isinstance(decision, Merger):
+def outcome_of(plan: AddPlan | MergePlan, library: Library) -> InsertOutcome:
+    """What a plan came to, for the library that holds it."""
+    above = tuple(definition.name for definition in plan.repinned)
+    if isinstance(plan, MergePlan):
         return Merged(
-            into=decision.into.name,
-            definition=decision.into,
+            into=plan.into.name,
+            definition=plan.into,
             version=library.version,
-            examples_moved=decision.moved,
-            parameters=dict(decision.parameters),
-            reason=decision.reason,
+            examples_moved=plan.moved,
+            parameters=dict(plan.parameters),
+            reason=plan.reason,
             repinned=above,
         )
-    name = decision.tool.name
+    name = plan.tool.name
     return Added(
-        definition=decision.tool.definition,
+        definition=plan.tool.definition,
         version=library.version,
         depth=depth(library, name),
         flat_size=flat_size(library, name),
-        revised=decision.revised,
+        revised=plan.revised,
         repinned=above,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from agentkit.composites.codec import program_from_json
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, DefinitionError, LibraryError
 from agentkit.evolution.dry_run import (
@@ -27,26 +27,25 @@ from agentkit.evolution.dry_run import (
     example_fault,
     with_examples,
 )
-from agentkit.evolution.duplicates import Duplicate, Judge, Snapshot, find_duplicate, renamed
+from agentkit.evolution.duplicates import Duplicate, Judge, ToolIndex, find_duplicate, renamed
 from agentkit.evolution.insert_outcomes import (
     REJECTION_OF_FAULT,
     SAME_TOOL,
-    Addition,
-    Decision,
+    AddPlan,
+    InsertPlan,
     InsertPolicy,
-    Merger,
+    MergePlan,
     Refused,
     Rejected,
     Witness,
     refuse,
     refuse_source,
 )
-from agentkit.library.chain import EventDraft
 from agentkit.library.dag import ancestors, find_cycle
+from agentkit.library.event_chain import EventDraft
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.pins import repinned
-from agentkit.library.soundness import library_faults
+from agentkit.library.pins import library_faults, repinned
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -72,11 +71,11 @@ def check_data(definition: ToolDefinition, policy: InsertPolicy) -> None:
             f"give it a name of at most {_LONGEST_NAME} printable characters",
         )
     size = _size(definition)
-    if size > policy.most_bytes:
+    if size > policy.max_bytes:
         raise _malformed(
             name,
-            f"the definition has {size:,} bytes, more than {policy.most_bytes:,} "
-            "(InsertPolicy.most_bytes)",
+            f"the definition has {size:,} bytes, more than {policy.max_bytes:,} "
+            "(InsertPolicy.max_bytes)",
             "shorten its words and its examples",
         )
     try:
@@ -445,12 +444,15 @@ class Procedure:
     judge: Judge | None = None
 
 
-async def decide(candidate: Candidate, snapshot: Snapshot, procedure: Procedure) -> Decision:
+async def plan_insert(
+    candidate: Candidate, library: Library, index: ToolIndex, procedure: Procedure
+) -> InsertPlan:
     """What is to happen with a candidate; the library is not changed.
 
     Args:
         candidate: Text of one function, a definition with a program, or a tool with code.
-        snapshot: The library.
+        library: The library, with the code of its primitives.
+        index: Of that library.
         procedure: How to judge.
 
     Raises:
@@ -458,11 +460,9 @@ async def decide(candidate: Candidate, snapshot: Snapshot, procedure: Procedure)
     """
     name = _name_of(candidate)
     try:
-        tool = read_candidate(
-            candidate, snapshot.library, policy=procedure.policy, limits=procedure.limits
-        )
+        tool = read_candidate(candidate, library, policy=procedure.policy, limits=procedure.limits)
         name = tool.name
-        return await _decide(tool, snapshot, procedure)
+        return await _plan(tool, library, index, procedure)
     except Refused as refused:
         return refused.rejected
     except BudgetSpent as spent:
@@ -474,13 +474,15 @@ async def decide(candidate: Candidate, snapshot: Snapshot, procedure: Procedure)
         )
 
 
-async def _decide(tool: Tool, snapshot: Snapshot, procedure: Procedure) -> Decision:
-    library, policy = snapshot.library, procedure.policy
+async def _plan(tool: Tool, library: Library, index: ToolIndex, procedure: Procedure) -> InsertPlan:
+    policy = procedure.policy
     known = library.get(tool.name)
     if known is not None and known.definition == tool.definition:
         own = {name: name for name in tool.definition.signature.properties}
         reason = SAME_TOOL
-        return Merger(into=known.definition, moved=0, parameters=own, reason=reason, is_itself=True)
+        return MergePlan(
+            into=known.definition, moved=0, parameters=own, reason=reason, is_itself=True
+        )
     revises = known is not None and policy.allow_revisions
     if revises:
         check_acyclic(tool.definition, library)
@@ -491,13 +493,15 @@ async def _decide(tool: Tool, snapshot: Snapshot, procedure: Procedure) -> Decis
     await check_probes(prepared, trial, policy)
     if revises:
         above = await check_parents(tool, library, policy=policy, limits=procedure.limits)
-        return Addition(tool=tool, revised=True, repinned=above)
-    found = await find_duplicate(prepared, snapshot, trial, policy, procedure.judge)
+        return AddPlan(tool=tool, revised=True, repinned=above)
+    found = await find_duplicate(
+        prepared, library, index, trial, policy=policy, judge=procedure.judge
+    )
     if found is not None:
         return _merger(tool.definition, found, library, policy)
     if known is not None:
         raise _name_taken(known.definition)
-    return Addition(tool=tool)
+    return AddPlan(tool=tool)
 
 
 def _prepared(tool: Tool, trial: DryRun) -> Tool:
@@ -509,16 +513,16 @@ def _prepared(tool: Tool, trial: DryRun) -> Tool:
 
 def _merger(
     candidate: ToolDefinition, found: Duplicate, library: Library, policy: InsertPolicy
-) -> Merger:
+) -> MergePlan:
     known = library[found.name].definition
     examples = [
         replace(example, arguments=renamed(example.arguments, found.parameters))
         for example in candidate.examples
     ]
-    into = with_examples(known, examples, most=policy.most_examples)
+    into = with_examples(known, examples, most=policy.max_examples)
     moved = len(into.examples) - len(known.examples)
     above = pinned_above(library, into, candidate=candidate.name) if moved else ()
-    return Merger(
+    return MergePlan(
         into=into, moved=moved, parameters=found.parameters, reason=found.reason, repinned=above
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.evolution.dry_run import BudgetSpent, DryRun, call_key, example_fault, runs_live
 from agentkit.evolution.insert_outcomes import InsertPolicy
@@ -19,20 +19,21 @@ from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.invisible import invisible
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+from agentkit.tools.validation import ArgumentValidator
 
 # --- What learning from use keeps, and how much of it --------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LearningRules:
+class LearningConfig:
     """What becomes a worked example. The caps bound what one tool's definition may grow to.
 
     Attributes:
-        most_examples: Most examples with a query that a tool has; beyond, nothing is learned.
-        most_results: Most of a tool's worked calls with a result that learning adds to. Each of
+        max_examples: Most examples with a query that a tool has; beyond, nothing is learned.
+        max_results: Most of a tool's worked calls with a result that learning adds to. Each of
             them is tried again for every composite that is made of the tool.
         longest_query: Longest query that is kept, in characters; a longer one teaches nothing.
         longest_argument: Longest argument that is kept, in characters of JSON.
@@ -43,8 +44,8 @@ class LearningRules:
             that was rolled back stays forgotten.
     """
 
-    most_examples: int = 60
-    most_results: int = 16
+    max_examples: int = 60
+    max_results: int = 16
     longest_query: int = 1_000
     longest_argument: int = 500
     longest_result: int = 1_000
@@ -52,12 +53,12 @@ class LearningRules:
     again: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("most_examples", "longest_query"):
+        for name in ("max_examples", "longest_query"):
             if getattr(self, name) < 1:
-                raise UsageError(f"LearningRules.{name} must be 1 or more")
-        for name in ("most_results", "longest_argument", "longest_result"):
+                raise UsageError(f"LearningConfig.{name} must be 1 or more")
+        for name in ("max_results", "longest_argument", "longest_result"):
             if getattr(self, name) < 0:
-                raise UsageError(f"LearningRules.{name} must be 0 or more")
+                raise UsageError(f"LearningConfig.{name} must be 0 or more")
 
 
 # --- What came of learning -----------------------------------------------------------------------
@@ -75,7 +76,7 @@ SkipReason = Literal[
     "known_words",  # an example of the tool asks in the same words
     "full",  # the tool has as many examples as are kept
 ]
-"""Why a successful call taught nothing. ``docs/learning.md`` explains each."""
+"""Why a successful call taught nothing. ``docs/proposers.md`` explains each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,7 +183,7 @@ class Teaching:
         learned_from: Ids of the episodes that a tool has learned from, by its name.
     """
 
-    rules: LearningRules
+    rules: LearningConfig
     policy: InsertPolicy
     limits: CompositeLimits
     learned_from: Callable[[str], Collection[str]]
@@ -273,8 +274,8 @@ def _chosen(
             skipped.append(_skipped(use, *fault))
         elif fitting is not None:
             candidates[words] = replace(use, arguments=fitting)
-    kept = set(varied(list(candidates), known, rules.most_examples - len(asked)))
-    told = f"it has as many examples as are kept ({rules.most_examples})"
+    kept = set(varied(list(candidates), known, rules.max_examples - len(asked)))
+    told = f"it has as many examples as are kept ({rules.max_examples})"
     for at, use in enumerate(candidates.values()):
         if at not in kept:
             skipped.append(_skipped(use, "full", told))
@@ -282,7 +283,7 @@ def _chosen(
 
 
 def _fault_of_words(
-    use: Use, rules: LearningRules, learned: Collection[str]
+    use: Use, rules: LearningConfig, learned: Collection[str]
 ) -> tuple[SkipReason, str] | None:
     if not is_json(use.query) or not terms(use.query):
         return "no_words", "nothing was asked in words"
@@ -331,7 +332,7 @@ class _Shelf:
         self._is_tried = self._runs_live and tool.is_bound
         self._trial = DryRun(library.tools, policy=teaching.policy, limits=teaching.limits)
         worked = tool.definition.worked_calls
-        self._room = teaching.rules.most_results - len(worked)
+        self._room = teaching.rules.max_results - len(worked)
         self._calls = {call_key(tool.definition, one.arguments) for one in worked}
 
     async def examples(self, uses: Sequence[Use]) -> tuple[Example, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from agentkit.errors import StoreFormatError
+from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.proposal import (
     NEXT,
     ProposalRecord,
@@ -57,7 +57,7 @@ class Ledger:
             calls discoveries. One that is rolled back later still counts.
 
     Example:
-        >>> from agentkit.library.chain import EventDraft, chained
+        >>> from agentkit.library.event_chain import EventDraft, chained
         >>> from agentkit.library.events import Author
         >>> ada = Author(kind="person", name="ada")
         >>> pin = EventDraft(kind="pinned", author=ada, facts={"version": 3})
@@ -97,6 +97,23 @@ class Ledger:
         for event in taken:
             fold.take(event)
         return fold.ledger()
+
+    def find(self, proposal_id: str) -> ProposalRecord:
+        """The proposal of that id, or of the only id that begins so.
+
+        Raises:
+            UsageError: There is none.
+        """
+        record = self.proposals.get(proposal_id)
+        if record is not None:
+            return record
+        begun = [one for one in self.proposals if proposal_id and one.startswith(proposal_id)]
+        if len(begun) == 1:
+            return self.proposals[begun[0]]
+        near = f"; {len(begun)} begin like that" if begun else ""
+        raise UsageError(
+            f"there is no proposal {proposal_id!r}{near}; 'agentkit review list --all' shows all"
+        )
 
     def pinned_version(self, tool_name: str = WHOLE_LIBRARY) -> int | None:
         """The library version that runs use for a tool; None when they use the newest.

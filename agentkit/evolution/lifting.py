@@ -10,13 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agentkit.composites import ir
-from agentkit.composites.codec import program_to_json
-from agentkit.composites.decoding import is_text
-from agentkit.composites.effects import join_effects
+from agentkit.composites import language as ir
+from agentkit.composites.codec import is_text, literal_of, program_to_json
 from agentkit.composites.language import RESERVED
-from agentkit.composites.literals import literal_of
-from agentkit.composites.render import render
+from agentkit.composites.rendering import render
+from agentkit.composites.source import join_effects
 from agentkit.evolution.patterns import Link, Occurrence, Ordering, Pattern
 from agentkit.evolution.trajectories import Flow, Given, Path, RecordedCall, Trajectory
 from agentkit.messages import JsonObject
@@ -319,7 +317,7 @@ def live_results(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LiftingRules:
+class LiftingConfig:
     """How parameters are lifted.
 
     Attributes:
@@ -335,7 +333,7 @@ class LiftingRules:
     result_share: float = 0.2
 
 
-def returned_calls(live: Sequence[tuple[int, ...]], rules: LiftingRules) -> tuple[int, ...]:
+def returned_calls(live: Sequence[tuple[int, ...]], rules: LiftingConfig) -> tuple[int, ...]:
     """The calls whose results the program returns, given those that each occurrence needs."""
     needed: dict[int, int] = {}
     for one in live:
@@ -353,7 +351,7 @@ def lift(
     *,
     returned: tuple[int, ...],
     orders: Mapping[str, Sequence[str]],
-    rules: LiftingRules,
+    rules: LiftingConfig,
 ) -> Lifting:
     """Make a program of a pattern.
 
@@ -426,7 +424,7 @@ def _column(
     return tuple(found)
 
 
-def _constants(columns: Mapping[Slot, tuple[str, ...]], rules: LiftingRules) -> dict[Slot, Any]:
+def _constants(columns: Mapping[Slot, tuple[str, ...]], rules: LiftingConfig) -> dict[Slot, Any]:
     """Arguments that were the same everywhere and never came from a result."""
     return {
         slot: json.loads(column[0])
@@ -441,7 +439,7 @@ def _merged(
     slots: Sequence[Slot],
     columns: Mapping[Slot, tuple[str, ...]],
     constants: Collection[Slot],
-    rules: LiftingRules,
+    rules: LiftingConfig,
 ) -> list[tuple[Slot, ...]]:
     """Arguments that go together: those that varied, and were equal in every occurrence."""
     groups: dict[tuple[str, ...], list[Slot]] = {}
@@ -523,7 +521,7 @@ _LONGEST_SENTENCE = 160
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExampleRules:
+class ExampleConfig:
     """Which occurrences become worked calls.
 
     Attributes:
@@ -633,7 +631,7 @@ def candidate_of(
     trajectories: Sequence[Trajectory],
     tools: Mapping[str, ToolDefinition],
     *,
-    rules: ExampleRules,
+    rules: ExampleConfig,
     mining_round: int = 1,
 ) -> MinedComposite:
     """The definition of a composite, from a chosen pattern.
@@ -782,7 +780,7 @@ def _worked(
     lifting: Lifting,
     occurrences: Sequence[Occurrence],
     trajectories: Sequence[Trajectory],
-    rules: ExampleRules,
+    rules: ExampleConfig,
 ) -> tuple[WorkedCall, ...]:
     """Occurrences with distinct arguments whose calls were recorded whole, the shortest first.
 

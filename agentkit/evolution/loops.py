@@ -43,14 +43,19 @@ def from_sync(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
             "a sync method of ToolManager was called where an event loop runs; await its async "
             "form there (insert_async, learn_async, submit_async, advance_async, ...)"
         )
-    coroutine = begin()
+    try:
+        return completed(begin())
+    except LoopNeeded:
+        return wait_for(begin())
+
+
+def completed(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing, whether an event loop runs or not."""
     try:
         coroutine.send(None)
     except StopIteration as end:
         value: T = end.value
         return value
-    except LoopNeeded:
-        return wait_for(begin())
     coroutine.close()
     raise AssertionError("a step waited without require_loop()")
 

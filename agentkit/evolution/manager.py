@@ -1,51 +1,84 @@
-"""``ToolManager``: the only writer of a library."""
+"""``ToolManager``: the only writer of a library.
+
+Whatever changes a library goes one way here: it is decided on the newest ``LibraryState``
+(``insertion`` for new composites, ``promotion`` for proposals, ``approvals`` and ``rollback`` for
+what people say), and written with its events in one transaction of the ``repository``.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
-from agentkit.errors import StaleVersionError, UsageError
-from agentkit.evolution.checker import ChangeJudge, Judgement, Validate
+from agentkit.errors import ModelError, StaleVersionError, StoreError, UsageError
+from agentkit.evolution import approvals, promotion, rollback
+from agentkit.evolution.approvals import EventWriter
+from agentkit.evolution.checker import (
+    CandidateChecker,
+    ChangeJudge,
+    Judgement,
+    Validate,
+    change_of_new,
+    source_episodes,
+    source_texts,
+)
 from agentkit.evolution.compare import Assess
-from agentkit.evolution.decide import LifecyclePolicy, Standing
+from agentkit.evolution.decide import (
+    Blocked,
+    LifecyclePolicy,
+    ProposalStatus,
+    consent_awaited,
+    recorded_reports,
+    status_of,
+)
+from agentkit.evolution.dry_run import with_examples
 from agentkit.evolution.duplicates import Judge
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insert_outcomes import (
-    Addition,
+    AddPlan,
     InsertOutcome,
+    InsertPlan,
     InsertPolicy,
-    Merger,
+    MergePlan,
     Rejected,
-    told,
+    outcome_of,
 )
-from agentkit.evolution.insertion import Candidate, Procedure, decide
-from agentkit.evolution.learning import LearningRules, LearnReport, Teaching, lessons_of
+from agentkit.evolution.insertion import Candidate, Procedure, plan_insert
+from agentkit.evolution.learning import LearningConfig, LearnReport, Teaching, lessons_of
 from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
-from agentkit.evolution.lifecycle import Advance, Lifecycle, Revalidation
-from agentkit.evolution.loops import from_sync
+from agentkit.evolution.loops import from_sync, require_loop
+from agentkit.evolution.promotion import Revalidation, Transition
 from agentkit.evolution.proposal import ProposalRecord, ProposerRecord
 from agentkit.evolution.proposer import Suggestion
-from agentkit.evolution.provenance import LESSON, Provenance, lesson
-from agentkit.evolution.recorded import check_recorded, with_recorded
-from agentkit.evolution.repository import Journal, LibraryStore, Position, Step
-from agentkit.evolution.rollback import Undoable, edit_step, find_change, restoring_step, undo_step
+from agentkit.evolution.repository import (
+    LibraryRepository,
+    LibraryState,
+    LibraryStore,
+    Transaction,
+    Written,
+)
+from agentkit.evolution.rollback import Undoable, find_change
 from agentkit.evolution.usage import Passed, has_passed, uses_of
+from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.validate import validate
-from agentkit.library.chain import Signer
 from agentkit.library.changes import now
+from agentkit.library.event_chain import Operation, Signer
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.library.rollback import rollback_change
 from agentkit.library.store import LibraryChange
-from agentkit.library.written import Operation
+from agentkit.tools.canonical import digest, is_json
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
+
+LESSON = "learn-"
+"""How ids of changes begin that came from learning."""
 
 
 class ToolManager:
@@ -109,9 +142,12 @@ class ToolManager:
         clock: Callable[[], str] = now,
     ) -> None:
         self._store = store
+        self._policy = lifecycle
         self._procedure = Procedure(policy=policy, limits=limits, judge=judge)
+        self._judge = change_judge
+        self._assess = gates
         self._author = Author(kind="program", name=author) if isinstance(author, str) else author
-        self._journal = Journal(
+        self._repository = LibraryRepository(
             store,
             code={name: tool for name, tool in tools_by_name(tools).items() if tool.is_bound},
             author=self._author,
@@ -119,38 +155,34 @@ class ToolManager:
             signer=signer,
             clock=clock,
         )
-        self._lifecycle = Lifecycle(
-            self._journal,
-            policy=lifecycle,
+        self._checker = CandidateChecker(
             validate=validate,
-            judge=change_judge,
-            assess=gates,
-            trying=policy,
-            limits=limits,
+            revision=self._repository.revision,
+            inserting=Procedure(policy=policy, limits=limits),
         )
 
     @property
     def library(self) -> Library:
         """The newest snapshot that this manager has seen, bound and linked."""
-        return self._journal.library
+        return self._repository.library
 
     @property
     def ledger(self) -> Ledger:
         """What the events of the library come to, as far as this manager has seen them."""
-        return self._journal.position.ledger
+        return self._repository.state.ledger
 
     @property
     def served(self) -> Library:
-        """The library that runs are to use: the newest, but for what is pinned."""
-        return self._journal.served
+        """The library that runs are to use: the newest, except for what is pinned."""
+        return self._repository.served
 
     def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
         """A definition that a tool has or had, by its digest; None when it never had that one."""
-        return self._journal.revision(tool_name, digest)
+        return self._repository.revision(tool_name, digest)
 
     def refresh(self) -> Library:
-        """Take up what other writers made."""
-        self._journal.reload()
+        """Pick up what other writers made."""
+        self._repository.reload()
         return self.library
 
     def register(
@@ -169,16 +201,18 @@ class ToolManager:
 
         Raises:
             UsageError: One is a composite; these go through ``insert``.
-            StaleVersionError: Other writers were faster every time.
+            StaleVersionError: Other writers committed first every time.
         """
         given = [entry if isinstance(entry, Tool) else Tool(definition=entry) for entry in tools]
         composites = [tool.name for tool in given if tool.definition.is_composite]
         if composites:
             raise UsageError(f"{', '.join(composites)}: composites are added with insert()")
-        self._journal.know(given)
-        return self._write(
-            Provenance.of(proposal_id, "register", reason=reason),
+        self._repository.bind(given)
+        return self._define(
+            "register",
             lambda held: tuple(tool.definition for tool in given if tool.name not in held),
+            change_id=proposal_id,
+            reason=reason,
         )
 
     def record(
@@ -193,7 +227,7 @@ class ToolManager:
 
         They are taken as they are: what a tool that touches the world answered can not be tried.
         A call that the tool has an answer to keeps that answer, and no tool gets more worked calls
-        than ``InsertPolicy.most_examples``. Composites above are pinned anew in the same change.
+        than ``InsertPolicy.max_examples``. Composites above are pinned anew in the same change.
 
         Args:
             worked_calls: By name of the tool.
@@ -209,7 +243,7 @@ class ToolManager:
                 recorded call is not JSON data.
             ToolNotFoundError: The library has no tool of a name given.
             LibraryError: Composites above call each other in a circle, so no pin can be moved.
-            StaleVersionError: Other writers were faster every time.
+            StaleVersionError: Other writers committed first every time.
 
         Example:
             >>> from agentkit import ToolDefinition, open_store
@@ -220,18 +254,25 @@ class ToolManager:
             >>> manager.record({"weather": [Example(arguments={"city": "Rome"}, result="sunny")]})
             2
         """
-        check_recorded(worked_calls)
-        most = self._procedure.policy.most_examples
-        return self._write(
-            Provenance.of(proposal_id, "record", reason=reason, evidence=evidence),
-            lambda held: with_recorded(held, worked_calls, most=most),
+        for name, examples in worked_calls.items():
+            for one in examples:
+                if not (is_json(one.arguments) and is_json(one.result)):
+                    call = f"{one.arguments!r} gave {one.result!r}"
+                    raise UsageError(f"a recorded call of {name!r} is not JSON data: {call:.300}")
+        most = self._procedure.policy.max_examples
+        return self._define(
+            "record",
+            lambda held: _with_recorded(held, worked_calls, most=most),
+            change_id=proposal_id,
+            reason=reason,
+            evidence=evidence,
         )
 
     def learn(
         self,
         episodes: Iterable[Episode],
         *,
-        rules: LearningRules = LearningRules(),  # noqa: B008 - frozen
+        rules: LearningConfig = LearningConfig(),  # noqa: B008 - frozen
         passed: Passed = has_passed,
         reason: str = "",
         proposal_id: str | None = None,
@@ -259,7 +300,7 @@ class ToolManager:
 
         Raises:
             LibraryError: Composites above call each other in a circle, so no pin can be moved.
-            StaleVersionError: Other writers were faster every time.
+            StaleVersionError: Other writers committed first every time.
             UsageError: Called where an event loop runs; await ``learn_async`` there.
 
         Example:
@@ -297,7 +338,7 @@ class ToolManager:
         self,
         episodes: Iterable[Episode],
         *,
-        rules: LearningRules = LearningRules(),  # noqa: B008 - frozen
+        rules: LearningConfig = LearningConfig(),  # noqa: B008 - frozen
         passed: Passed = has_passed,
         reason: str = "",
         proposal_id: str | None = None,
@@ -311,26 +352,35 @@ class ToolManager:
             limits=self._procedure.limits,
             learned_from=self._learned_from,
         )
-        attempts_left = self._procedure.policy.attempts
-        while True:
-            on = self._journal.position
-            library = on.library
-            tried = {
-                one.tool_name for one in on.ledger.proposals.values() if one.state in EXPERIMENTS
-            }
+        report = LearnReport(version=0)
+
+        async def decide(state: LibraryState) -> Transaction | None:
+            nonlocal report
+            records = state.ledger.proposals.values()
+            tried = {one.tool_name for one in records if one.state in EXPERIMENTS}
             uses = tuple(one for one in every_use if one.tool not in tried)
-            lessons = await lessons_of(uses, library, teaching)
-            changed = repinned(library, lessons.definitions) if lessons.definitions else ()
-            report = lessons.report(changed, uses=len(uses), version=library.version)
+            lessons = await lessons_of(uses, state.library, teaching)
+            changed = repinned(state.library, lessons.definitions) if lessons.definitions else ()
+            report = lessons.report(changed, uses=len(uses), version=state.library.version)
             if dry_run or not changed:
-                return report
-            try:
-                return self._taught(report, changed, on, lesson(proposal_id, report, reason))
-            except StaleVersionError:
-                attempts_left -= 1
-                if not attempts_left:
-                    raise
-                self._journal.reload()
+                return None
+            count = len(report.evidence)
+            content = [report.version, sorted(report.added), list(report.evidence)]
+            return Transaction.outside_proposals(
+                "learn",
+                changed,
+                state,
+                self._author,
+                change_id=LESSON + (proposal_id or digest(content)[:32]),
+                reason=reason or f"learned from {count} episode{'' if count == 1 else 's'}",
+                evidence=report.evidence,
+            )
+
+        attempts = self._procedure.policy.attempts
+        done = await self._repository.write_async(decide, attempts=attempts)
+        if done.transaction is None:
+            return report
+        return report.written(done.version) if done.is_new else report.repeated(done.version)
 
     def insert(
         self,
@@ -372,26 +422,43 @@ class ToolManager:
         proposal_id: str | None = None,
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
-        provenance = Provenance.of(proposal_id, "insert", reason=reason, evidence=evidence)
-        attempts_left = self._procedure.policy.attempts
-        while True:
-            on = self._journal.position
-            decision = await decide(candidate, on.snapshot, self._procedure)
-            if isinstance(decision, Rejected):
-                return decision
-            try:
-                return self._carry_out(decision, on, provenance)
-            except StaleVersionError:
-                self._journal.reload()
-                attempts_left -= 1
-                if not attempts_left:
-                    return _contended(decision)
+        change_id = proposal_id or f"insert-{uuid.uuid4().hex}"
+        plan: InsertPlan | None = None
+
+        async def decide(state: LibraryState) -> Transaction | None:
+            nonlocal plan
+            plan = await plan_insert(candidate, state.library, state.index, self._procedure)
+            if isinstance(plan, Rejected) or not plan.upserts:
+                return None
+            if isinstance(plan, AddPlan):
+                self._repository.bind([plan.tool])
+            return Transaction.outside_proposals(
+                "insert",
+                plan.upserts,
+                state,
+                self._author,
+                change_id=change_id,
+                reason=reason,
+                evidence=evidence,
+            )
+
+        try:
+            attempts = self._procedure.policy.attempts
+            done = await self._repository.write_async(decide, attempts=attempts)
+        except StaleVersionError:
+            return _contended(plan)
+        if plan is None or isinstance(plan, Rejected):
+            return plan or _contended(plan)
+        if done.transaction is None:
+            return self._earlier(plan, proposal_id, done.state) or outcome_of(
+                plan, done.state.library
+            )
+        if not done.is_new:
+            return _repeated(plan.upserts[0], change_id, done)
+        return outcome_of(plan, done.state.library)
 
     def edit(
-        self,
-        build: Callable[[Library], LibraryChange | None],
-        *,
-        operation: Operation = "edit",
+        self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
     ) -> int:
         """Write a change that a person makes, unexamined, with the event that tells of it.
 
@@ -407,15 +474,16 @@ class ToolManager:
             The library version afterwards.
 
         Raises:
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
         """
 
-        def decide(on: Position) -> Step | None:
-            change = build(on.library)
-            return None if change is None else edit_step(on, change, self._author, operation)
+        def decide(state: LibraryState) -> Transaction | None:
+            change = build(state.library)
+            if change is None:
+                return None
+            return rollback.edit(state, change, self._author, operation)
 
-        attempts = self._procedure.policy.attempts
-        return self._journal.write(decide, attempts=attempts).library.version
+        return self._write(decide).state.library.version
 
     def restore(
         self, tool_name: str, *, to_version: int, reason: str = "", author: Author | None = None
@@ -440,15 +508,14 @@ class ToolManager:
         """
         change_id = f"rollback-{uuid.uuid4().hex}"
 
-        def decide(on: Position) -> Step | None:
+        def decide(state: LibraryState) -> Transaction:
             change = rollback_change(
                 self._store, tool_name, to_version=to_version, proposal_id=change_id
             )
-            told = replace(change, reason=reason or change.reason)
-            return restoring_step(on, told, author or self._author, to_version=to_version)
+            change = replace(change, reason=reason or change.reason)
+            return rollback.restore(state, change, author or self._author, to_version=to_version)
 
-        attempts = self._procedure.policy.attempts
-        return self._journal.write(decide, attempts=attempts).library.version
+        return self._write(decide).state.library.version
 
     def last_change(self, which: str = "") -> Undoable | None:
         """The last change that nobody took back, whoever made it; see ``undo``.
@@ -475,20 +542,20 @@ class ToolManager:
 
         Raises:
             UsageError: A tool was changed again since then, or others call one that would go.
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
         """
         if change.proposal_id:
             self.roll_back(change.proposal_id, reason=reason, author=author)
             return self.library.version
-        change_id = f"rollback-{uuid.uuid4().hex}"
-
-        def decide(on: Position) -> Step | None:
-            who = author or self._author
-            history = self._store.history
-            return undo_step(on, change, who, reason, history=history, change_id=change_id)
-
-        attempts = self._procedure.policy.attempts
-        return self._journal.write(decide, attempts=attempts).library.version
+        undone = partial(
+            rollback.undo,
+            change=change,
+            author=author or self._author,
+            reason=reason,
+            history=self._store.history,
+            change_id=f"rollback-{uuid.uuid4().hex}",
+        )
+        return self._write(undone).state.library.version
 
     def submit(self, suggestion: Suggestion) -> ProposalRecord:
         """Take in what a proposer suggests, and look at it with every check.
@@ -501,12 +568,12 @@ class ToolManager:
             Where the proposal stands.
 
         Raises:
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
             ModelError: The judge could not answer; the proposal is kept, and waits.
             UsageError: Called where an event loop runs; await ``submit_async`` there.
         """
-        proposal_id, kept = self._lifecycle.identified(suggestion)
-        return from_sync(lambda: self._lifecycle.take_in(proposal_id, kept))
+        proposal_id, kept = promotion.identified(suggestion, max_bytes=self._policy.max_bytes)
+        return from_sync(lambda: self._submit(proposal_id, kept))
 
     async def submit_async(
         self, suggestion: Suggestion, *, episodes: Sequence[Episode] = ()
@@ -518,26 +585,34 @@ class ToolManager:
             episodes: What happened lately, beside the episodes that the suggestion names as its
                 evidence: a new rule may not refuse a call that the tool took in them.
         """
-        proposal_id, kept = self._lifecycle.identified(suggestion)
-        return await self._lifecycle.take_in(proposal_id, kept, episodes)
+        proposal_id, kept = promotion.identified(suggestion, max_bytes=self._policy.max_bytes)
+        return await self._submit(proposal_id, kept, episodes)
 
     def approve(self, proposal_id: str, *, person: Author, reason: str = "") -> ProposalRecord:
         """A person agrees to an open proposal.
 
         Raises:
             UsageError: There is no such proposal, it is decided, or ``person`` is none.
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
         """
-        return self._lifecycle.approve(proposal_id, person, reason)
+        return self._said(
+            proposal_id,
+            lambda state: approvals.approve(
+                state, proposal_id, person, reason, author=self._author
+            ),
+        )
 
     def reject(self, proposal_id: str, *, person: Author, reason: str) -> ProposalRecord:
         """A person says no to a proposal that is not active yet.
 
         Raises:
             UsageError: There is no such proposal, it is or was active, or ``person`` is none.
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
         """
-        return self._lifecycle.reject(proposal_id, person, reason)
+        return self._said(
+            proposal_id,
+            lambda state: approvals.reject(state, proposal_id, person, reason, policy=self._policy),
+        )
 
     def overrule(
         self, proposal_id: str, *, codes: Collection[str], person: Author, reason: str
@@ -558,18 +633,36 @@ class ToolManager:
             UsageError: There is no such proposal, or it is not rejected; codes are missing, or may
                 not be overruled; its proposer is in quarantine; ``person`` is none; the reason is
                 empty; or called where an event loop runs.
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
         """
-        return from_sync(lambda: self._lifecycle.overrule(proposal_id, codes, person, reason))
+
+        async def decide(state: LibraryState) -> Transaction | None:
+            return await approvals.overrule(
+                state,
+                proposal_id,
+                codes,
+                person,
+                reason,
+                checker=self._checker,
+                author=self._author,
+                sources=self._sources(state.ledger.find(proposal_id)),
+            )
+
+        return from_sync(lambda: self._write_async(decide)).state.ledger.find(proposal_id)
 
     def judge(self, proposal_id: str, judgement: Judgement) -> ProposalRecord:
         """Record what a judge says of an open proposal; one that says no rejects it.
 
         Raises:
             UsageError: There is no such proposal, it is decided, or its proposer judges it.
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
         """
-        return self._lifecycle.record_judgement(proposal_id, judgement)
+        return self._said(
+            proposal_id,
+            lambda state: approvals.judge(
+                state, proposal_id, judgement, policy=self._policy, author=self._author
+            ),
+        )
 
     def assess(self, proposal_id: str, reports: Iterable[GateReport]) -> ProposalRecord:
         """Record what gates say of a proposal at its stage, for ``advance`` to act on.
@@ -579,11 +672,27 @@ class ToolManager:
 
         Raises:
             UsageError: There is no such proposal, or it is not validated yet.
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
         """
-        return self._lifecycle.record_reports(proposal_id, tuple(reports))
+        given = tuple(reports)
 
-    def standing(self, proposal_id: str) -> Standing:
+        def decide(state: LibraryState) -> Transaction | None:
+            record = state.ledger.find(proposal_id)
+            known = recorded_reports(record)
+            new = [report for report in given if report not in known]
+            if record.state == "proposed":
+                raise UsageError(
+                    f"{record.proposal_id!r} {consent_awaited(record).why}; compare it once it "
+                    "is validated"
+                )
+            if not new or not record.is_open:
+                return None
+            writer = EventWriter.of(record, self._author, version=state.library.version)
+            return Transaction(drafts=tuple(writer.assessed(record.state, one) for one in new))
+
+        return self._said(proposal_id, decide)
+
+    def standing(self, proposal_id: str) -> ProposalStatus:
         """What a proposal waits for, or why it ended, and which command comes next.
 
         Numbers of a shadow or canary that goes on are not looked at; ``advance`` tells them.
@@ -591,9 +700,9 @@ class ToolManager:
         Raises:
             UsageError: There is no such proposal.
         """
-        return self._lifecycle.standing(proposal_id)
+        return status_of(self.ledger.find(proposal_id), self.ledger, self._policy)
 
-    def advance(self, proposal_id: str | None = None) -> tuple[Advance, ...]:
+    def advance(self, proposal_id: str | None = None) -> tuple[Transition, ...]:
         """Bring one open proposal, or all, on by at most one stage each.
 
         Args:
@@ -604,16 +713,16 @@ class ToolManager:
 
         Raises:
             UsageError: There is no such proposal; or called where an event loop runs.
-            StoreError: The store failed, or other writers were faster every time. What was brought
-                on before stays.
+            StoreError: The store failed, or other writers committed first every time. What was
+                brought on before stays.
         """
         wanted = self._open() if proposal_id is None else (proposal_id,)
-        return tuple(from_sync(partial(self._lifecycle.advance, one)) for one in wanted)
+        return tuple(from_sync(partial(self._advance, one)) for one in wanted)
 
-    async def advance_async(self, proposal_id: str | None = None) -> tuple[Advance, ...]:
+    async def advance_async(self, proposal_id: str | None = None) -> tuple[Transition, ...]:
         """As ``advance``, where an event loop runs."""
         wanted = self._open() if proposal_id is None else (proposal_id,)
-        return tuple([await self._lifecycle.advance(one) for one in wanted])
+        return tuple([await self._advance(one) for one in wanted])
 
     def roll_back(
         self, which: str, *, reason: str = "", author: Author | None = None
@@ -634,9 +743,17 @@ class ToolManager:
 
         Raises:
             UsageError: There is no such proposal or tool, or nothing of it to take back.
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
         """
-        return self._lifecycle.roll_back(which, author or self._author, reason)
+        who, history = author or self._author, self._store.history
+        done = self._write(
+            lambda state: rollback.roll_back(state, which, who, reason, history=history)
+        )
+        drafts = done.transaction.drafts if done.transaction else ()
+        taken = tuple(draft.proposal_id for draft in drafts if draft.proposal_id)
+        if any(done.state.ledger.proposals[one].state != "rolled_back" for one in taken):
+            raise _change_id_taken(done)
+        return taken
 
     def pin(
         self,
@@ -657,7 +774,8 @@ class ToolManager:
             StoreError: There is no such version, or the store failed.
             ToolNotFoundError: The library has no such tool, then or now.
         """
-        self._lifecycle.pin(version, tool_name, author or self._author, reason)
+        who, then = author or self._author, self._store.load(version)
+        self._write(lambda state: rollback.pin(state, version, tool_name, who, reason, then=then))
         return self.served
 
     def unpin(
@@ -672,7 +790,8 @@ class ToolManager:
             UsageError: The tool has no pin of its own, but the whole library is pinned.
             StoreError: The store failed.
         """
-        self._lifecycle.unpin(tool_name, author or self._author, reason)
+        who = author or self._author
+        self._write(lambda state: rollback.unpin(state, tool_name, who, reason))
         return self.served
 
     def release(self, proposer: str, *, person: Author, reason: str = "") -> ProposerRecord:
@@ -680,22 +799,45 @@ class ToolManager:
 
         Raises:
             UsageError: Nobody of that name ever proposed anything, or ``person`` is none.
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
         """
-        return from_sync(lambda: self._lifecycle.release(proposer, person, reason))
+
+        async def decide(state: LibraryState) -> Transaction | None:
+            return await approvals.release(
+                state,
+                proposer,
+                person,
+                reason,
+                checker=self._checker,
+                author=self._author,
+                sources=self._sources,
+            )
+
+        return from_sync(lambda: self._write_async(decide)).state.ledger.proposer(proposer)
 
     def revalidate(self) -> Revalidation:
         """Look again at the composites whose children changed untried.
 
         Raises:
-            StoreError: The store failed, or other writers were faster every time.
+            StoreError: The store failed, or other writers committed first every time.
             UsageError: Called where an event loop runs; await ``revalidate_async`` there.
         """
-        return from_sync(self._lifecycle.revalidate)
+        return from_sync(self.revalidate_async)
 
     async def revalidate_async(self) -> Revalidation:
         """As ``revalidate``, where an event loop runs."""
-        return await self._lifecycle.revalidate()
+        found = Revalidation()
+
+        async def decide(state: LibraryState) -> Transaction | None:
+            nonlocal found
+            names = tuple(state.ledger.marked)
+            found, transaction = await promotion.try_again(
+                state, names, self._checker, self._author
+            )
+            return transaction
+
+        await self._write_async(decide)
+        return found
 
     def preview(self, candidate: Candidate) -> InsertOutcome:
         """What ``insert`` would do; nothing is written. The version is the next one."""
@@ -703,108 +845,242 @@ class ToolManager:
 
     async def preview_async(self, candidate: Candidate) -> InsertOutcome:
         """As ``preview``, where an event loop runs."""
-        snapshot = self._journal.snapshot
-        decision = await decide(candidate, snapshot, self._procedure)
-        if isinstance(decision, Rejected):
-            return decision
-        version = snapshot.library.version + bool(decision.upserts)
-        return told(decision, snapshot.after(decision, version).library)
+        state = self._repository.state
+        plan = await plan_insert(candidate, state.library, state.index, self._procedure)
+        if isinstance(plan, Rejected):
+            return plan
+        changed = [
+            plan.tool
+            if isinstance(plan, AddPlan) and definition is plan.tool.definition
+            else state.library[definition.name].with_definition(definition)
+            for definition in plan.upserts
+        ]
+        version = state.library.version + bool(changed)
+        return outcome_of(plan, state.library.with_tools(changed).at_version(version))
 
     async def review(self, candidate: Candidate) -> Rejected | None:
         """Why ``insert`` would reject a candidate; None when it would not."""
         outcome = await self.preview_async(candidate)
         return outcome if isinstance(outcome, Rejected) else None
 
+    async def _submit(
+        self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()
+    ) -> ProposalRecord:
+        """Record a suggestion with what the checks say, and ask the judge where one is needed."""
+        named = getattr(suggestion, "evidence", ())
+        known = {one.episode_id: one for one in (*source_episodes(self._store, named), *episodes)}
+        sources = source_texts(self._store, named)
+
+        async def decide(state: LibraryState) -> Transaction | None:
+            return await promotion.submit(
+                proposal_id,
+                suggestion,
+                state,
+                checker=self._checker,
+                policy=self._policy,
+                author=self._author,
+                sources=sources,
+                episodes=tuple(known.values()),
+            )
+
+        await self._write_async(decide)
+        return await self._ask_judge(proposal_id)
+
+    async def _ask_judge(self, proposal_id: str) -> ProposalRecord:
+        """Let the judge read a proposal that waits for one; the record afterwards.
+
+        Raises:
+            ModelError: The judge could not answer; the proposal goes on waiting.
+        """
+        state = self._repository.state
+        record = state.ledger.find(proposal_id)
+        change = self._change(record, state.library)
+        if self._judge is None or change is None:
+            return record
+        require_loop()
+        return self.judge(record.proposal_id, await self._judge(change))
+
+    def _change(self, record: ProposalRecord, library: Library) -> ProposedChange | None:
+        """What a judge is to read of an open proposal; None when nobody needs one.
+
+        The change is that of the proposer: what others changed meanwhile is no part of it.
+        """
+        candidate = record.candidate
+        if "judge" not in record.awaits or not record.is_open or candidate is None:
+            return None
+        sources = self._sources(record)
+        if not record.base:
+            return change_of_new(candidate, library, sources)
+        base = self.revision(record.tool_name, record.base)
+        if base is None:
+            return None
+        return ProposedChange(base=base, candidate=candidate, library=library, sources=sources)
+
+    async def _advance(self, proposal_id: str) -> Transition:
+        """Bring an open proposal on by at most one stage.
+
+        A judge that can not answer holds up nobody else's proposal.
+        """
+        record = self.ledger.find(proposal_id)
+        if "judge" in record.awaits and record.is_open and self._judge is not None:
+            try:
+                after = await self._ask_judge(record.proposal_id)
+            except ModelError as error:
+                return Transition.between(record, record, f"the judge could not answer: {error}")
+            waits = after.state == "proposed"
+            why = consent_awaited(after).why if waits else after.last_word
+            return Transition.between(record, after, why)
+
+        async def decide(state: LibraryState) -> Transaction | Blocked | None:
+            found = state.ledger.find(record.proposal_id)
+            if found.state != record.state or not found.is_open:
+                return None
+            return await promotion.promote(
+                found,
+                state,
+                self._reports(found, state.ledger),
+                checker=self._checker,
+                policy=self._policy,
+                author=self._author,
+                sources=self._sources(found),
+            )
+
+        done = await self._repository.write_async(decide, attempts=self._policy.attempts)
+        after = done.state.ledger.find(record.proposal_id)
+        if done.transaction and done.transaction.makes_version and after.state == record.state:
+            raise _change_id_taken(done)
+        blocked = done.instead
+        return Transition.between(
+            record, after, after.events[-1].reason if blocked is None else blocked.why
+        )
+
+    def _reports(self, record: ProposalRecord, ledger: Ledger) -> Sequence[GateReport]:
+        """What the gates say now, and what they said before where they are not asked again."""
+        recorded = {report.gate: report for report in recorded_reports(record)}
+        if self._assess is not None:
+            recorded |= {report.gate: report for report in self._assess(record, ledger)}
+        return tuple(recorded.values())
+
+    def _sources(self, record: ProposalRecord) -> tuple[str, ...]:
+        return source_texts(self._store, record.events[0].evidence)
+
     def _open(self) -> tuple[str, ...]:
-        records = self._journal.reload().ledger.proposals.values()
+        records = self._repository.reload().ledger.proposals.values()
         return tuple(record.proposal_id for record in records if record.is_open)
 
-    def _write(
-        self, provenance: Provenance, build: Callable[[Library], tuple[ToolDefinition, ...]]
+    def _said(
+        self, proposal_id: str, decide: Callable[[LibraryState], Transaction | None]
+    ) -> ProposalRecord:
+        """Write what somebody says of a proposal; its record afterwards."""
+        return self._write(decide).state.ledger.find(proposal_id)
+
+    def _write(self, decide: Callable[[LibraryState], Transaction | None]) -> Written[None]:
+        return self._repository.write(decide, attempts=self._policy.attempts)
+
+    async def _write_async(
+        self, decide: Callable[[LibraryState], Awaitable[Transaction | None]]
+    ) -> Written[None]:
+        return await self._repository.write_async(decide, attempts=self._policy.attempts)
+
+    def _define(
+        self,
+        operation: Operation,
+        build: Callable[[Library], tuple[ToolDefinition, ...]],
+        *,
+        change_id: str | None,
+        reason: str,
+        evidence: Sequence[str] = (),
     ) -> int:
         """Commit what ``build`` makes of the newest library; nothing when it makes nothing."""
-        attempts_left = self._procedure.policy.attempts
-        while True:
-            on = self._journal.position
-            try:
-                changed = build(on.library)
-                if changed:
-                    self._journal.commit(provenance.step(changed, on.library, self._author), on)
-                return self._journal.reload().library.version
-            except StaleVersionError:
-                attempts_left -= 1
-                if not attempts_left:
-                    raise
-                self._journal.reload()
+        identity = change_id or f"{operation}-{uuid.uuid4().hex}"
 
-    def _taught(
-        self,
-        report: LearnReport,
-        changed: tuple[ToolDefinition, ...],
-        on: Position,
-        provenance: Provenance,
-    ) -> LearnReport:
-        """Commit what was learned; a proposal that the store knows has taught it before."""
-        step = provenance.step(changed, on.library, self._author)
-        committed = self._journal.commit(step, on)
-        self._journal.reload()
-        version = committed.version
-        return report.written(version) if committed.is_new else report.repeated(version)
+        def decide(state: LibraryState) -> Transaction | None:
+            changed = build(state.library)
+            if not changed:
+                return None
+            return Transaction.outside_proposals(
+                operation,
+                changed,
+                state,
+                self._author,
+                change_id=identity,
+                reason=reason,
+                evidence=evidence,
+            )
+
+        self._repository.write(decide, attempts=self._procedure.policy.attempts)
+        return self._repository.reload().library.version
 
     def _learned_from(self, name: str) -> frozenset[str]:
         """Ids of the episodes that a tool has learned from, taken back or not."""
         lessons = (r for r in self._store.history(name) if r.proposal_id.startswith(LESSON))
         return frozenset(episode_id for lesson in lessons for episode_id in lesson.evidence)
 
-    def _carry_out(
-        self, decision: Addition | Merger, on: Position, provenance: Provenance
-    ) -> InsertOutcome:
-        changed = decision.upserts
-        if not changed:
-            return self._earlier(decision, provenance) or told(decision, on.library)
-        step = provenance.step(changed, on.library, self._author)
-        committed = self._journal.commit(step, on)
-        if not committed.is_new:
-            return self._repeated(changed[0], provenance, committed.version)
-        if isinstance(decision, Addition):
-            self._journal.know([decision.tool])
-        after = on.snapshot.after(decision, committed.version)
-        self._journal.adopt(after, changed)
-        return told(decision, after.library)
-
-    def _repeated(
-        self, wanted: ToolDefinition, provenance: Provenance, version: int
-    ) -> InsertOutcome:
-        """The store knew the proposal: what it made then, if that was the same."""
-        library = self._journal.reload().library
-        held = library.get(wanted.name)
-        if held is None or held.definition != wanted:
-            return Rejected(
-                code="proposal_reused",
-                name=wanted.name,
-                explanation=f"the proposal {provenance.identity!r} made library version {version}, "
-                f"which was another change than adding {wanted.name!r}",
-                advice="give each candidate a proposal id of its own",
-            )
-        return told(Addition(tool=held), library.at_version(version))
-
-    def _earlier(self, decision: Addition | Merger, provenance: Provenance) -> InsertOutcome | None:
-        """What the proposal did when it was first made, for a retry that finds it done."""
-        if isinstance(decision, Addition) or provenance.is_new:
+    def _earlier(
+        self, plan: AddPlan | MergePlan, change_id: str | None, state: LibraryState
+    ) -> InsertOutcome | None:
+        """What a candidate came to when it was first inserted, for a retry that finds it done."""
+        if isinstance(plan, AddPlan) or not change_id:
             return None
-        library, name = self._journal.snapshot.library, decision.into.name
-        made = [r for r in self._store.history(name) if r.proposal_id == provenance.identity]
+        library, name = state.library, plan.into.name
+        made = [one for one in self._store.history(name) if one.proposal_id == change_id]
         if not made:
             return None
         at = library.at_version(made[0].version)
-        return told(Addition(tool=library[name]) if decision.is_itself else decision, at)
+        return outcome_of(AddPlan(tool=library[name]) if plan.is_itself else plan, at)
 
 
-def _contended(decision: Addition | Merger) -> Rejected:
-    name = decision.upserts[0].name
+def _with_recorded(
+    library: Library, worked_calls: Mapping[str, Sequence[Example]], *, most: int
+) -> tuple[ToolDefinition, ...]:
+    """The definitions that change when recorded calls are added, children before parents.
+
+    Raises:
+        UsageError: A tool is a composite.
+        ToolNotFoundError: The library has no tool of a name given.
+        LibraryError: Composites above call each other in a circle.
+    """
+    changed = []
+    for name, examples in worked_calls.items():
+        known = library[name].definition
+        if known.is_composite:
+            raise UsageError(
+                f"{name!r} is a composite: its worked calls are tried, by insert(), not recorded"
+            )
+        grown = with_examples(known, examples, most=most)
+        if grown is not known:
+            changed.append(grown)
+    return repinned(library, changed) if changed else ()
+
+
+def _repeated(wanted: ToolDefinition, change_id: str, done: Written[Any]) -> InsertOutcome:
+    """The store knew the id of an insert: what it made then, if that was the same."""
+    library = done.state.library
+    held = library.get(wanted.name)
+    if held is not None and held.definition == wanted:
+        return outcome_of(AddPlan(tool=held), library.at_version(done.version))
+    return Rejected(
+        code="proposal_reused",
+        name=wanted.name,
+        explanation=f"the proposal {change_id!r} made library version {done.version}, "
+        f"which was another change than adding {wanted.name!r}",
+        advice="give each candidate a proposal id of its own",
+    )
+
+
+def _contended(plan: InsertPlan | None) -> Rejected:
+    name = plan.upserts[0].name if isinstance(plan, AddPlan | MergePlan) else ""
     return Rejected(
         code="contention",
         name=name,
         explanation=f"other writers were faster every time {name!r} was to be written",
         advice="try again later, or raise InsertPolicy.attempts",
+    )
+
+
+def _change_id_taken(done: Written[Any]) -> StoreError:
+    change_id = done.transaction.change_id if done.transaction else ""
+    return StoreError(
+        f"the store knows a change {change_id!r} that was another one, and wrote nothing; give "
+        "each proposal, and each change, an id of its own"
     )

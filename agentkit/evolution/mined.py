@@ -11,12 +11,12 @@ from agentkit.evolution.dry_run import call_key, runs_live
 from agentkit.evolution.insert_outcomes import InsertOutcome, InsertPolicy
 from agentkit.evolution.lifting import MinedComposite, WorkedCall
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.mining import MiningRules, mine
+from agentkit.evolution.mining import MiningConfig, mine
 from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.repository import LibraryStore
 from agentkit.evolution.trajectories import trajectories_of
 from agentkit.evolution.usage import PASSWORD_FIELD, private_part, suspicious_part
-from agentkit.library.chain import Signer
+from agentkit.library.event_chain import Signer
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.metrics.calls import CanonicalCall
@@ -119,7 +119,7 @@ class _Shelf:
     def _has_room(self, new: Collection[tuple[str, CanonicalCall]]) -> bool:
         return all(
             len(self._known[tool]) + sum(other == tool for other, _ in new)
-            <= self._policy.most_examples
+            <= self._policy.max_examples
             for tool, _ in new
         )
 
@@ -207,7 +207,7 @@ def insert_mined(
 
 
 async def submit_mined(
-    manager: ToolManager, episodes: Iterable[Episode], rules: MiningRules
+    manager: ToolManager, episodes: Iterable[Episode], rules: MiningConfig
 ) -> tuple[ProposalRecord, ...]:
     """Mine episodes, and propose what was not proposed before.
 

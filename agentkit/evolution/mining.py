@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agentkit.composites import ir
-from agentkit.composites.binding import composite_tool
+from agentkit.composites import language as ir
 from agentkit.composites.codec import program_from_json, program_to_json
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import AgentKitError, CompositeError, ToolFailed
 from agentkit.evolution.lifting import (
     Choice,
-    ExampleRules,
+    ExampleConfig,
     Lifting,
-    LiftingRules,
+    LiftingConfig,
     MinedComposite,
     candidate_of,
     fingerprint,
@@ -52,7 +52,7 @@ from agentkit.evolution.trajectories import (
     at_path,
     cast_value,
 )
-from agentkit.library.naming import distinct_name
+from agentkit.library.conflicts import distinct_name
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -75,7 +75,7 @@ class Placement:
     Attributes:
         name: Name of the composite.
         lifting: Its program.
-        positions: Position of each call, in the program's order.
+        positions: LibraryState of each call, in the program's order.
     """
 
     name: str
@@ -249,7 +249,7 @@ class Selection:
         orderings: Sequence[Ordering],
         *,
         orders: Mapping[str, Sequence[str]],
-        rules: LiftingRules,
+        rules: LiftingConfig,
         min_support: int,
     ) -> None:
         self._trajectories = trajectories
@@ -365,7 +365,7 @@ def _gain(pattern: Pattern, uses: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MiningRules:
+class MiningConfig:
     """What mining looks for, and how far it goes.
 
     Attributes:
@@ -378,8 +378,8 @@ class MiningRules:
     """
 
     search: SearchLimits = field(default_factory=SearchLimits)
-    lifting: LiftingRules = field(default_factory=LiftingRules)
-    examples: ExampleRules = field(default_factory=ExampleRules)
+    lifting: LiftingConfig = field(default_factory=LiftingConfig)
+    examples: ExampleConfig = field(default_factory=ExampleConfig)
     rounds: int = 3
     limit: int = 50
 
@@ -407,7 +407,7 @@ class MiningResult:
 def mine(
     trajectories: Iterable[Trajectory],
     tools: Mapping[str, ToolDefinition],
-    rules: MiningRules | None = None,
+    rules: MiningConfig | None = None,
 ) -> MiningResult:
     """Find recurring groups of calls that pass data to each other, and make composites of them.
 
@@ -420,7 +420,7 @@ def mine(
         tools: Definitions of the tools by name.
         rules: What to look for; None for the defaults.
     """
-    rules = rules or MiningRules()
+    rules = rules or MiningConfig()
     unique = {one.trajectory_id: one for one in reversed(list(trajectories))}
     corpus = [unique[key] for key in sorted(unique)]
     called = {step.tool for one in corpus for step in one.steps}
@@ -445,7 +445,7 @@ def mine(
 def _round(
     corpus: list[Trajectory],
     tools: Mapping[str, ToolDefinition],
-    rules: MiningRules,
+    rules: MiningConfig,
     number: int,
     limit: int,
 ) -> tuple[list[MinedComposite], list[Trajectory]]:

@@ -210,7 +210,7 @@ class Occurrence:
 
     Attributes:
         trajectory: Index of the trajectory.
-        positions: Position of each call of the pattern, in the pattern's order.
+        positions: LibraryState of each call of the pattern, in the pattern's order.
     """
 
     trajectory: int

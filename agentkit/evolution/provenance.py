@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentkit.evolution.learning import LearnReport
-from agentkit.evolution.repository import Step
-from agentkit.library.chain import EventDraft
+from agentkit.evolution.repository import Transaction
+from agentkit.library.event_chain import EventDraft, Operation, written
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.written import Operation, written
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 
@@ -70,7 +69,7 @@ class Provenance:
         *,
         about: Sequence[EventDraft] = (),
         replaced: Sequence[str] = (),
-    ) -> Step:
+    ) -> Transaction:
         """The change that writes definitions, with the event that tells of it.
 
         Args:
@@ -90,7 +89,7 @@ class Provenance:
             evidence=self.evidence,
             replaced=replaced,
         )
-        return Step(
+        return Transaction(
             drafts=(*about, event),
             upserts=definitions,
             change_id=self.identity,

@@ -1,20 +1,26 @@
-"""``LibraryRepository``: the newest state of one store, and the one way to write to it."""
+"""``LibraryRepository``: the newest state of one store, and the one way to write to it.
+
+Every change of a library is a ``Transaction``: events, and the definitions that change with them,
+written in one commit. It is decided on a ``LibraryState``; when another writer committed first, it
+is decided again on the state which that writer made.
+"""
 
 from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
-from agentkit.composites.binding import composite_tool
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import StaleVersionError, UsageError
-from agentkit.evolution.duplicates import Snapshot
-from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.library.chain import EventDraft, Signer, chained
+from agentkit.evolution.duplicates import ToolIndex
+from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.loops import completed
 from agentkit.library.changes import now
+from agentkit.library.event_chain import EventDraft, Operation, Signer, chained, written
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.linking import link
@@ -23,61 +29,347 @@ from agentkit.library.store import EventStore, LibraryChange, ToolStore
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
-# --- The kill switch: runs use the version that a person names, whatever happens to the libra ----
-# The kill switch: runs use the version that a person names, whatever happens to the library.
+T = TypeVar("T")
 
 
-def pin_step(
-    on: Position, version: int, tool_name: str, author: Author, reason: str, *, store: ToolStore
-) -> Step | None:
-    """Pin a tool, or with an empty name the whole library; None when it is pinned so already.
+class LibraryStore(ToolStore, EventStore, Protocol):
+    """What the Tool Manager needs of a store: definitions and events, written together."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LibraryState:
+    """What a transaction is decided on. One decided on an older state is refused by the store.
+
+    Attributes:
+        library: The newest library known, with the code of its primitives. Its composites are not
+            linked, because judging a candidate links what it needs over stubs.
+        index: Of that library.
+        ledger: What its events come to.
+    """
+
+    library: Library
+    index: ToolIndex
+    ledger: Ledger
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transaction:
+    """Events, and the definitions that change with them, to be written in one commit.
+
+    Attributes:
+        drafts: What is to be remembered, in order.
+        upserts: Definitions that change, children before parents; none for events alone.
+        removals: Names of tools that go.
+        change_id: Recognises a retry of a change that makes a version; empty for one that nobody
+            else can have made.
+        author: Who makes the change, for the history; None for whoever writes.
+        reason: Why, for the history of the tools that change.
+        evidence: Ids of the episodes behind it, for the same.
+    """
+
+    drafts: tuple[EventDraft, ...]
+    upserts: tuple[ToolDefinition, ...] = ()
+    removals: tuple[str, ...] = ()
+    change_id: str = ""
+    author: Author | None = None
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
+
+    @classmethod
+    def outside_proposals(
+        cls,
+        operation: Operation,
+        definitions: tuple[ToolDefinition, ...],
+        state: LibraryState,
+        author: Author,
+        *,
+        change_id: str,
+        reason: str = "",
+        evidence: Sequence[str] = (),
+        removals: tuple[str, ...] = (),
+        about: Sequence[EventDraft] = (),
+        replaced: Sequence[str] = (),
+    ) -> Transaction:
+        """A change that no proposal made, with the event that records it.
+
+        Args:
+            operation: What kind of change it is.
+            definitions: What changes, children before parents; the first is what it is about.
+            state: The library before.
+            author: Who writes.
+            change_id: Recognises a retry.
+            reason: Why.
+            evidence: Ids of the episodes behind it.
+            removals: Names of tools that go.
+            about: Further events of the same change, which come first.
+            replaced: Names of tools that get other words than any proposal gave them.
+        """
+        event = written(
+            operation,
+            change_id,
+            definitions,
+            before=state.library,
+            author=author,
+            reason=reason,
+            evidence=tuple(evidence),
+            replaced=replaced,
+        )
+        return cls(
+            drafts=(*about, event),
+            upserts=definitions,
+            removals=removals,
+            change_id=change_id,
+            reason=reason,
+            evidence=tuple(evidence),
+        )
+
+    @property
+    def makes_version(self) -> bool:
+        """Whether the library differs afterwards."""
+        return bool(self.upserts or self.removals)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written(Generic[T]):
+    """What came of a decision.
+
+    Attributes:
+        state: The state afterwards.
+        version: The library version that the change made, now or earlier; else the newest.
+        transaction: What was written, or was known from before; None where nothing was to write.
+        is_new: Whether it was written now; otherwise the store knew its id, and wrote nothing.
+        instead: What was decided in the place of a transaction.
+    """
+
+    state: LibraryState
+    version: int
+    transaction: Transaction | None = None
+    is_new: bool = False
+    instead: T | None = None
+
+
+class LibraryRepository:
+    """Holds the newest state that was seen, and commits transactions decided on it.
+
+    Threads may share one: what is held is replaced as a whole, never changed. Nothing is locked
+    while a transaction is decided or committed; the store refuses one decided on the past.
+
+    Args:
+        store: Where the library and its events are kept.
+        code: Tools of this process, whose code is bound to the definitions of their names.
+        author: Who writes.
+        limits: Caps on runs of composites.
+        signer: Signs each event.
+        clock: The time, as ISO 8601 in UTC. The order of events is that of the chain, so a clock
+            that goes backwards does no harm.
+    """
+
+    def __init__(
+        self,
+        store: LibraryStore,
+        *,
+        code: Mapping[str, Tool],
+        author: Author,
+        limits: CompositeLimits,
+        signer: Signer | None = None,
+        clock: Callable[[], str] = now,
+    ) -> None:
+        self.store = store
+        self.author = author
+        self.limits = limits
+        self._code = dict(code)
+        self._signer = signer
+        self._clock = clock
+        self._library = bound_library(store.load(), self._code)
+        self._index = ToolIndex(self._library.definitions)
+        self._ledger: Ledger | None = None
+        self._linked: Library | None = None
+        self._served: tuple[object, Library] | None = None
+        self._is_code_new = False
+        self._lock = threading.RLock()  # guards what is held, never a run or a commit
+
+    @property
+    def library(self) -> Library:
+        """The newest library seen, its composites linked."""
+        with self._lock:
+            if self._linked is None:
+                self._linked = link(self._library, limits=self.limits)
+            return self._linked
+
+    @property
+    def served(self) -> Library:
+        """The library that runs are to use: the newest, except for what is pinned; linked."""
+        state = self.state
+        if not state.ledger.pins:
+            return self.library
+        key = (state.library.version, tuple(state.ledger.pins.items()))
+        held = self._served
+        if held is None or held[0] != key:
+            served = served_library(self.store, state.library, state.ledger)
+            held = self._served = (key, link(served, limits=self.limits))
+        return held[1]
+
+    @property
+    def state(self) -> LibraryState:
+        """What is known now; the events are read when they are first asked for."""
+        if self._ledger is None:
+            self._read_events()
+        with self._lock:
+            ledger = self._ledger or Ledger()
+            return LibraryState(library=self._library, index=self._index, ledger=ledger)
+
+    def bind(self, tools: Iterable[Tool]) -> None:
+        """Bind the code of further tools, from the next state on."""
+        bound = {tool.name: tool for tool in tools if tool.is_bound}
+        with self._lock:
+            self._code |= bound
+            self._is_code_new = self._is_code_new or bool(bound)
+
+    def reload(self) -> LibraryState:
+        """Pick up what other writers made."""
+        stored = self.store.load()
+        self._read_events()
+        with self._lock:
+            if self._is_code_new or stored.version != self._library.version:
+                self._library, self._linked = bound_library(stored, self._code), None
+                self._index = ToolIndex(stored.definitions)
+                self._is_code_new = False
+        return self.state
+
+    def write(
+        self, decide: Callable[[LibraryState], Transaction | T], *, attempts: int
+    ) -> Written[T]:
+        """As ``write_async``, for a decision that waits for nothing; also where a loop runs."""
+
+        async def decide_now(state: LibraryState) -> Transaction | T:
+            return decide(state)
+
+        return completed(self.write_async(decide_now, attempts=attempts))
+
+    async def write_async(
+        self, decide: Callable[[LibraryState], Awaitable[Transaction | T]], *, attempts: int
+    ) -> Written[T]:
+        """Decide on a transaction and commit it, again while other writers commit first.
+
+        Args:
+            decide: Gives the transaction, or anything else when there is nothing to write.
+            attempts: How often it is decided at most.
+
+        Raises:
+            StaleVersionError: Other writers committed first every time.
+            StoreError: The store failed. Nothing was written, unless only its answer was lost;
+                deciding again finds out.
+        """
+        state = self.state
+        while True:
+            decided = await decide(state)
+            if not isinstance(decided, Transaction):
+                return Written(state=state, version=state.library.version, instead=decided)
+            try:
+                return self._commit(decided, state)
+            except StaleVersionError:
+                attempts -= 1
+                if not attempts:
+                    raise
+                state = self.reload()
+
+    def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
+        """An earlier definition of a tool by its digest; None when it never had that one."""
+        for revision in reversed(self.store.history(tool_name)):
+            if revision.definition is not None and revision.definition.digest == digest:
+                return revision.definition
+        return None
+
+    def _commit(self, transaction: Transaction, state: LibraryState) -> Written[T]:
+        events = chained(
+            state.ledger.head, transaction.drafts, at=self._clock(), signer=self._signer
+        )
+        change = LibraryChange(
+            proposal_id=transaction.change_id or f"events-{uuid.uuid4().hex}",
+            upserts=transaction.upserts,
+            removals=transaction.removals,
+            author=(transaction.author or self.author).name,
+            reason=transaction.reason,
+            evidence=transaction.evidence,
+            events=events,
+        )
+        version = self.store.commit(change, expected_version=state.library.version)
+        is_new = not transaction.makes_version or self._holds(events[0])
+        if is_new:
+            self._follow(state.ledger.after(events))
+        if is_new and transaction.upserts and not transaction.removals and not self._is_code_new:
+            after = self._advance(transaction.upserts, state, version)
+        else:
+            after = self.reload() if transaction.makes_version else self.state
+        return Written(state=after, version=version, transaction=transaction, is_new=is_new)
+
+    def _advance(
+        self, changed: tuple[ToolDefinition, ...], state: LibraryState, version: int
+    ) -> LibraryState:
+        """The state once definitions have changed, without reading the store again."""
+        tools = [self._with_code(definition, state.library) for definition in changed]
+        library = state.library.with_tools(tools).at_version(version)
+        index = state.index.with_definitions(changed)
+        with self._lock:
+            before, linked = self._library.version, self._linked
+            ledger = self._ledger or Ledger()
+            if version > before:  # else another thread is ahead
+                self._library, self._index, self._linked = library, index, None
+                if linked is not None and before == version - 1:
+                    self._linked = self._linked_with(tools, linked).at_version(version)
+        return LibraryState(library=library, index=index, ledger=ledger)
+
+    def _linked_with(self, tools: Iterable[Tool], linked: Library) -> Library:
+        """A linked library with changed tools, children before parents."""
+        for tool in tools:
+            if tool.definition.is_composite:
+                tool = composite_tool(tool.definition, linked.tools, limits=self.limits)  # noqa: PLW2901
+            linked = linked.with_tools([tool])
+        return linked
+
+    def _with_code(self, definition: ToolDefinition, library: Library) -> Tool:
+        if definition.name in self._code:
+            return _bound(definition, self._code[definition.name])
+        known = library.get(definition.name)
+        return Tool(definition=definition) if known is None else known.with_definition(definition)
+
+    def _holds(self, event: LibraryEvent) -> bool:
+        """Whether the store took an event, rather than know its change from before."""
+        after = self.store.events(after=event.sequence - 1)
+        return bool(after) and after[0].hash == event.hash
+
+    def _read_events(self) -> None:
+        ledger = self._ledger or Ledger()
+        self._follow(ledger.after(self.store.events(after=ledger.sequence)))
+
+    def _follow(self, ledger: Ledger) -> None:
+        with self._lock:
+            if self._ledger is None or ledger.sequence > self._ledger.sequence:
+                self._ledger = ledger
+
+
+def bound_library(stored: Library, code: Mapping[str, Tool]) -> Library:
+    """A library from a store with the code of this process.
 
     Raises:
-        StoreError: There is no such version.
-        ToolNotFoundError: The library has no such tool, then or now.
+        UsageError: The parameters of a tool in code differ from those in the library.
     """
-    then = store.load(version)
-    if tool_name:
-        then[tool_name], on.library[tool_name]
-    if on.ledger.pins.get(tool_name) == version:
-        return None
-    digest = then[tool_name].definition.digest if tool_name else then.digest
-    pinned = EventDraft(
-        kind="pinned",
-        author=author,
-        reason=reason,
-        tool_name=tool_name,
-        library_version=on.library.version,
-        facts={"version": version, "digest": digest},
+    return stored.with_tools(
+        [_bound(stored[name].definition, tool) for name, tool in code.items() if name in stored]
     )
-    return Step(drafts=(pinned,))
 
 
-def unpin_step(on: Position, tool_name: str, author: Author, reason: str) -> Step | None:
-    """Take a pin away; None when there is none.
-
-    Raises:
-        UsageError: The tool is not pinned, but the whole library is.
-    """
-    if tool_name not in on.ledger.pins:
-        if tool_name and WHOLE_LIBRARY in on.ledger.pins:
-            raise UsageError(
-                f"{tool_name!r} has no pin of its own: the whole library is pinned to version "
-                f"{on.ledger.pins[WHOLE_LIBRARY]}; unpin that"
-            )
-        return None
-    unpinned = EventDraft(
-        kind="unpinned",
-        author=author,
-        reason=reason,
-        tool_name=tool_name,
-        library_version=on.library.version,
-    )
-    return Step(drafts=(unpinned,))
+def _bound(stored: ToolDefinition, tool: Tool) -> Tool:
+    if tool.definition.signature.parameters != stored.signature.parameters:
+        raise UsageError(
+            f"the parameters of {tool.name!r} in code differ from those in the library; add the "
+            "definition in code to the library first (agentkit tools add --on-conflict replace)"
+        )
+    return tool.with_definition(stored)
 
 
 def served_library(store: ToolStore, newest: Library, ledger: Ledger) -> Library:
-    """The library that runs use: the newest, but for what is pinned.
+    """The library that runs use: the newest, except for what is pinned.
 
     A pinned tool has the definition that it had in its version; composites above are pinned to
     that one. A tool that is gone since stays gone.
@@ -111,275 +403,3 @@ def served_library(store: ToolStore, newest: Library, ledger: Ledger) -> Library
         newest[definition.name].with_definition(definition)
         for definition in repinned(newest, changed)
     )
-
-
-# --- ``Position`` and ``Step``: where the library stands, and what is to be written next ---------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Position:
-    """What a step is decided on. A step decided on an older one is refused by the store.
-
-    Attributes:
-        snapshot: The newest library known, with the code of its primitives.
-        ledger: What its events come to.
-    """
-
-    snapshot: Snapshot
-    ledger: Ledger
-
-    @property
-    def library(self) -> Library:
-        """The newest library known."""
-        return self.snapshot.library
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """Events, and the definitions that change with them, to be written in one change.
-
-    Attributes:
-        drafts: What is to be remembered, in order.
-        upserts: Definitions that change, children before parents; none for events alone.
-        removals: Names of tools that go.
-        change_id: Recognises a retry of a change that makes a version; empty for one that nobody
-            else can have made.
-        author: Who makes the change, for the history; None for whoever writes.
-        reason: Why, for the history of the tools that change.
-        evidence: Ids of the episodes behind it, for the same.
-    """
-
-    drafts: tuple[EventDraft, ...]
-    upserts: tuple[ToolDefinition, ...] = ()
-    removals: tuple[str, ...] = ()
-    change_id: str = ""
-    author: Author | None = None
-    reason: str = ""
-    evidence: tuple[str, ...] = ()
-
-    @property
-    def makes_version(self) -> bool:
-        """Whether the library differs afterwards."""
-        return bool(self.upserts or self.removals)
-
-
-# --- ``Journal``: the newest state of one store, and the one way to write to it ------------------
-
-
-class LibraryStore(ToolStore, EventStore, Protocol):
-    """What the Tool Manager needs of a store: definitions and events, written together."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Committed:
-    """What a store answered.
-
-    Attributes:
-        version: The library version that the change made, now or earlier.
-        is_new: Whether it was written now; otherwise the store knew its id, and wrote nothing.
-    """
-
-    version: int
-    is_new: bool
-
-
-class Journal:
-    """Holds the newest snapshot and ledger that were seen, and commits steps made on them.
-
-    Threads may share one: what is held is replaced as a whole, never changed. Nothing is locked
-    while a step is decided or committed; the store refuses a step that was decided on the past.
-
-    Args:
-        store: Where the library and its events are kept.
-        code: Tools of this process, whose code is bound to the definitions of their names.
-        author: Who writes.
-        limits: Caps on runs of composites.
-        signer: Signs each event.
-        clock: The time, as ISO 8601 in UTC. The order of events is that of the chain, so a clock
-            that goes backwards does no harm.
-    """
-
-    def __init__(
-        self,
-        store: LibraryStore,
-        *,
-        code: Mapping[str, Tool],
-        author: Author,
-        limits: CompositeLimits,
-        signer: Signer | None = None,
-        clock: Callable[[], str] = now,
-    ) -> None:
-        self.store = store
-        self.author = author
-        self.limits = limits
-        self._code = dict(code)
-        self._signer = signer
-        self._clock = clock
-        self._snapshot = Snapshot.of(store.load(), self._code)
-        self._ledger: Ledger | None = None
-        self._linked: Library | None = None
-        self._served: tuple[object, Library] | None = None
-        self._is_code_new = False
-        self._lock = threading.RLock()  # guards what is held, never a run or a commit
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The newest snapshot seen."""
-        return self._snapshot
-
-    @property
-    def library(self) -> Library:
-        """The library of that snapshot, its composites linked."""
-        with self._lock:
-            if self._linked is None:
-                self._linked = link(self._snapshot.library, limits=self.limits)
-            return self._linked
-
-    @property
-    def served(self) -> Library:
-        """The library that runs are to use: the newest, but for what is pinned; linked."""
-        on = self.position
-        if not on.ledger.pins:
-            return self.library
-        key = (on.library.version, tuple(on.ledger.pins.items()))
-        held = self._served
-        if held is None or held[0] != key:
-            served = served_library(self.store, on.library, on.ledger)
-            held = self._served = (key, link(served, limits=self.limits))
-        return held[1]
-
-    @property
-    def position(self) -> Position:
-        """What is known now; the events are read when they are first asked for."""
-        if self._ledger is None:
-            self._read_events()
-        with self._lock:
-            return Position(snapshot=self._snapshot, ledger=self._ledger or Ledger())
-
-    def know(self, tools: Iterable[Tool]) -> None:
-        """Bind the code of further tools, from the next reload on."""
-        bound = {tool.name: tool for tool in tools if tool.is_bound}
-        with self._lock:
-            self._code |= bound
-            self._is_code_new = self._is_code_new or bool(bound)
-
-    def reload(self) -> Position:
-        """Take up what other writers made."""
-        stored = self.store.load()
-        self._read_events()
-        with self._lock:
-            if self._is_code_new or stored.version != self._snapshot.library.version:
-                self._snapshot, self._linked = Snapshot.of(stored, self._code), None
-                self._is_code_new = False
-        return self.position
-
-    def commit(self, step: Step, on: Position) -> Committed:
-        """Write a step that was decided on a position.
-
-        Raises:
-            StaleVersionError: Another writer was faster; reload, and decide again.
-            StoreError: The store failed. Nothing was written, unless only its answer was lost;
-                deciding again finds out.
-        """
-        events = chained(on.ledger.head, step.drafts, at=self._clock(), signer=self._signer)
-        change = LibraryChange(
-            proposal_id=step.change_id or f"events-{uuid.uuid4().hex}",
-            upserts=step.upserts,
-            removals=step.removals,
-            author=(step.author or self.author).name,
-            reason=step.reason,
-            evidence=step.evidence,
-            events=events,
-        )
-        version = self.store.commit(change, expected_version=on.library.version)
-        is_new = not step.makes_version or self._holds(events[0])
-        if is_new:
-            self._follow(on.ledger.after(events))
-        return Committed(version=version, is_new=is_new)
-
-    def write(self, decide: Callable[[Position], Step | None], *, attempts: int) -> Position:
-        """Decide on a step and commit it, again while other writers are faster.
-
-        Args:
-            decide: Gives the step, or None when there is nothing to do (any more).
-            attempts: How often it is decided at most.
-
-        Returns:
-            The position afterwards.
-
-        Raises:
-            StaleVersionError: Other writers were faster every time.
-            StoreError: The store failed.
-        """
-        position = self.position
-        while True:
-            step = decide(position)
-            if step is None:
-                return position
-            try:
-                return self._written(step, position)
-            except StaleVersionError:
-                attempts -= 1
-                if not attempts:
-                    raise
-                position = self.reload()
-
-    async def write_async(
-        self, decide: Callable[[Position], Awaitable[Step | None]], *, attempts: int
-    ) -> Position:
-        """As ``write``, for a decision that waits."""
-        position = self.position
-        while True:
-            step = await decide(position)
-            if step is None:
-                return position
-            try:
-                return self._written(step, position)
-            except StaleVersionError:
-                attempts -= 1
-                if not attempts:
-                    raise
-                position = self.reload()
-
-    def adopt(self, snapshot: Snapshot, changed: Iterable[ToolDefinition]) -> None:
-        """Go on with a snapshot that differs from the last one in ``changed`` only."""
-        with self._lock:
-            before = self._snapshot.library.version
-            if snapshot.library.version <= before:  # another thread is ahead
-                return
-            linked, self._snapshot, self._linked = self._linked, snapshot, None
-            if linked is None or before != snapshot.library.version - 1:
-                return
-            for definition in changed:  # children before parents
-                tool = snapshot.library[definition.name]
-                if definition.is_composite:
-                    tool = composite_tool(definition, linked.tools, limits=self.limits)
-                linked = linked.with_tools([tool])
-            self._linked = linked.at_version(snapshot.library.version)
-
-    def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
-        """An earlier definition of a tool by its digest; None when it never had that one."""
-        for revision in reversed(self.store.history(tool_name)):
-            if revision.definition is not None and revision.definition.digest == digest:
-                return revision.definition
-        return None
-
-    def _written(self, step: Step, on: Position) -> Position:
-        committed = self.commit(step, on)
-        if not committed.is_new or step.makes_version:
-            return self.reload()
-        return self.position
-
-    def _holds(self, event: LibraryEvent) -> bool:
-        """Whether the store took an event, rather than know its change from before."""
-        after = self.store.events(after=event.sequence - 1)
-        return bool(after) and after[0].hash == event.hash
-
-    def _read_events(self) -> None:
-        ledger = self._ledger or Ledger()
-        self._follow(ledger.after(self.store.events(after=ledger.sequence)))
-
-    def _follow(self, ledger: Ledger) -> None:
-        with self._lock:
-            if self._ledger is None or ledger.sequence > self._ledger.sequence:
-                self._ledger = ledger

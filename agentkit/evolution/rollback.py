@@ -6,23 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
-from agentkit.evolution.approvals import Scribe, record_of
+from agentkit.evolution.approvals import EventWriter
 from agentkit.evolution.insertion import Above, is_wording, marks
-from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord
-from agentkit.evolution.provenance import Provenance
-from agentkit.evolution.repository import Position, Step
-from agentkit.library.chain import EventDraft
+from agentkit.evolution.repository import LibraryState, Transaction
+from agentkit.library.event_chain import EventDraft, Operation, written
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned, with_current_pins
 from agentkit.library.store import LibraryChange, ToolRevision, ToolStore
-from agentkit.library.written import Operation, written
 from agentkit.tools.definition import ToolDefinition
-
-# --- Taking changes back, whoever made them, by giving tools the definitions that they had be ----
-# Taking changes back, whoever made them, by giving tools the definitions that they had before.
-
 
 History = Callable[[str], Sequence[ToolRevision]]
 
@@ -107,19 +101,19 @@ def _digest_in(library: Library, name: str) -> str:
     return "" if tool is None else tool.definition.digest
 
 
-def undo_step(
-    on: Position,
+def undo(
+    state: LibraryState,
     change: Undoable,
     author: Author,
     reason: str,
     *,
     history: History,
     change_id: str,
-) -> Step:
+) -> Transaction:
     """Give the tools of a change the definitions that they had before it; new ones are removed.
 
     Args:
-        on: The newest position.
+        state: The newest state.
         change: What is taken back.
         author: Who takes it back.
         reason: Why.
@@ -133,24 +127,24 @@ def undo_step(
     for name in change.names:
         revisions = history(name)
         after = [one for one in revisions if one.version <= change.version][-1].definition
-        _check_unchanged(on.library, name, after, revisions[-1].version)
+        _check_unchanged(state.library, name, after, revisions[-1].version)
         earlier = [one for one in revisions if one.version < change.version]
         before = earlier[-1].definition if earlier else None
         if before is not None:
-            restored.append(pinned_now(on.library, before))
+            restored.append(pinned_now(state.library, before))
         else:
             removals.append(name)
     for name in removals:
-        _check_not_called(on.library, name, gone=removals)
-    upserts = repinned(on.library, restored)
+        _check_not_called(state.library, name, gone=removals)
+    upserts = repinned(state.library, restored)
     why = reason or f"take back library version {change.version}"
-    draft = written("undo", change_id, upserts, before=on.library, author=author, reason=why)
+    draft = written("undo", change_id, upserts, before=state.library, author=author, reason=why)
     facts = {"undone": change.version, "tools_undone": list(change.names), "removed": removals}
     above = tuple(one for one in upserts if one.name not in change.names)
     unknown = dict.fromkeys((one.name for one in above), "it was not tried with what was restored")
     marked = Above(repinned=above, unknown=unknown)
-    version = on.library.version + 1
-    return Step(
+    version = state.library.version + 1
+    return Transaction(
         drafts=(
             replace(draft, facts={**draft.facts, **facts}),
             *(marks(author, upserts[0], marked, version=version) if above else ()),
@@ -185,9 +179,9 @@ def _check_not_called(library: Library, name: str, *, gone: Sequence[str]) -> No
         )
 
 
-def roll_back_step(
-    on: Position, which: str, author: Author, reason: str, *, history: History
-) -> Step | None:
+def roll_back(
+    state: LibraryState, which: str, author: Author, reason: str, *, history: History
+) -> Transaction | None:
     """Take a proposal back, and all that became active on the same tool after it.
 
     The tool gets the very definition that it had before, as a new revision; nothing is deleted.
@@ -195,7 +189,7 @@ def roll_back_step(
     and marked for re-validation. One in canary is taken out of it. None when it is done already.
 
     Args:
-        on: The newest position.
+        state: The newest state.
         which: A proposal's id, or the name of a tool, whose last promotion is taken back.
         author: Who takes it back.
         reason: Why.
@@ -204,13 +198,13 @@ def roll_back_step(
     Raises:
         UsageError: There is no such proposal or tool, or nothing of it to take back.
     """
-    record = _wanted(on, which)
+    record = _wanted(state, which)
     if record.state == "rolled_back":
         return None
-    scribe = Scribe.of(record, author, version=on.library.version)
+    writer = EventWriter.of(record, author, version=state.library.version)
     if record.state == "canary":
-        return Step(drafts=(scribe.draft("rolled_back", reason),))
-    stack = on.ledger.promoted.get(record.tool_name, ())
+        return Transaction(drafts=(writer.draft("rolled_back", reason),))
+    stack = state.ledger.promoted.get(record.tool_name, ())
     if record.proposal_id not in stack:
         raise UsageError(
             f"the proposal {record.proposal_id!r} is {record.state} ({record.last_word}); only "
@@ -218,14 +212,14 @@ def roll_back_step(
         )
     taken = stack[stack.index(record.proposal_id) :]
     before = _definition_before(record, history)
-    return _restored(on, before, scribe, taken, reason)
+    return _restored(state, before, writer, taken, reason)
 
 
-def _wanted(on: Position, which: str) -> ProposalRecord:
-    promoted = on.ledger.promoted.get(which, ())
-    if which in on.ledger.proposals or not (promoted or which in on.library):
-        return record_of(on.ledger, which)
-    trial = on.ledger.experiment(which)
+def _wanted(state: LibraryState, which: str) -> ProposalRecord:
+    promoted = state.ledger.promoted.get(which, ())
+    if which in state.ledger.proposals or not (promoted or which in state.library):
+        return state.ledger.find(which)
+    trial = state.ledger.experiment(which)
     if trial is not None and trial.state == "canary":
         return trial
     if not promoted:
@@ -233,7 +227,7 @@ def _wanted(on: Position, which: str) -> ProposalRecord:
             f"no proposal serves as {which!r}; 'agentkit rollback {which} --to VERSION' goes back "
             "to an earlier revision"
         )
-    return on.ledger.proposals[promoted[-1]]
+    return state.ledger.proposals[promoted[-1]]
 
 
 def _definition_before(record: ProposalRecord, history: History) -> ToolDefinition | None:
@@ -250,26 +244,26 @@ def _definition_before(record: ProposalRecord, history: History) -> ToolDefiniti
 
 
 def _restored(
-    on: Position,
+    state: LibraryState,
     before: ToolDefinition | None,
-    scribe: Scribe,
+    writer: EventWriter,
     taken: Sequence[str],
     reason: str,
-) -> Step:
-    current = on.library.get(scribe.tool_name)
+) -> Transaction:
+    current = state.library.get(writer.tool_name)
     upserts: tuple[ToolDefinition, ...] = ()
-    removals = () if before is not None or current is None else (scribe.tool_name,)
+    removals = () if before is not None or current is None else (writer.tool_name,)
     if removals:
-        _check_not_called(on.library, scribe.tool_name, gone=removals)
+        _check_not_called(state.library, writer.tool_name, gone=removals)
     if before is not None and current is not None:
-        restored = pinned_now(on.library, before)
+        restored = pinned_now(state.library, before)
         if restored != current.definition:
-            upserts = repinned(on.library, [restored])
-    version = on.library.version + bool(upserts or removals)
+            upserts = repinned(state.library, [restored])
+    version = state.library.version + bool(upserts or removals)
     now = upserts[0].digest if upserts else ""
     drafts = [
         replace(
-            replace(scribe, proposal_id=proposal_id, version=version).draft("rolled_back", reason),
+            replace(writer, proposal_id=proposal_id, version=version).draft("rolled_back", reason),
             digest_before=current.definition.digest if current and (upserts or removals) else "",
             digest_after=now,
         )
@@ -280,27 +274,27 @@ def _restored(
         drafts[0] = replace(drafts[0], facts={"repinned": repins})
     if upserts and current is not None:
         above = unknown_above(current.definition, upserts)
-        drafts += marks(scribe.author, upserts[0], above, version=version)
+        drafts += marks(writer.author, upserts[0], above, version=version)
     if removals:
-        drafts.append(_removed(scribe, version))
-    return Step(
+        drafts.append(_removed(writer, version))
+    return Transaction(
         drafts=tuple(drafts),
         upserts=upserts,
         removals=removals,
         change_id=f"rollback-{taken[0]}" if upserts or removals else "",
-        author=scribe.author,
+        author=writer.author,
         reason=reason or f"take back {', '.join(reversed(taken))}",
     )
 
 
-def _removed(scribe: Scribe, version: int) -> EventDraft:
+def _removed(writer: EventWriter, version: int) -> EventDraft:
     return EventDraft(
         kind="written",
-        author=scribe.author,
-        reason=f"{scribe.tool_name!r} was new, and was taken back",
-        tool_name=scribe.tool_name,
+        author=writer.author,
+        reason=f"{writer.tool_name!r} was new, and was taken back",
+        tool_name=writer.tool_name,
         library_version=version,
-        facts={"operation": "rollback", "removed": [scribe.tool_name]},
+        facts={"operation": "rollback", "removed": [writer.tool_name]},
     )
 
 
@@ -323,74 +317,81 @@ def unknown_above(before: ToolDefinition, upserts: Sequence[ToolDefinition]) -> 
 # What a person writes into the library directly, unexamined, and what that means for proposals.
 
 
-def edit_step(on: Position, change: LibraryChange, author: Author, operation: Operation) -> Step:
+def edit(
+    state: LibraryState, change: LibraryChange, author: Author, operation: Operation
+) -> Transaction:
     """A change made outside of proposals.
 
     Where it gives a tool other words than it had, or takes it away, the proposal that served as
     that tool is superseded: what it brought is gone.
 
     Args:
-        on: The newest position.
+        state: The newest state.
         change: What is to be written.
         author: Who writes.
         operation: What kind of change it is.
     """
-    replaced = [*_reworded(on, change), *change.removals]
-    version = on.library.version + 1
+    replaced = [*_reworded(state, change), *change.removals]
+    version = state.library.version + 1
     superseded = [
-        Scribe.of(active, author, version=version).draft(
+        EventWriter.of(active, author, version=version).draft(
             "superseded", f"{author.name} wrote another definition ({operation})"
         )
-        for active in map(on.ledger.active, replaced)
+        for active in map(state.ledger.active, replaced)
         if active is not None
     ]
-    return _written(on, change, author, operation, about=superseded, replaced=replaced)
+    return _recorded(operation, change, state, author, about=superseded, replaced=replaced)
 
 
-def restoring_step(on: Position, change: LibraryChange, author: Author, *, to_version: int) -> Step:
+def restore(
+    state: LibraryState, change: LibraryChange, author: Author, *, to_version: int
+) -> Transaction:
     """A change that gives tools the definitions of an earlier version, as ``rollback_change``.
 
     What became active on them since then is rolled back.
 
     Args:
-        on: The newest position.
+        state: The newest state.
         change: What is to be written.
         author: Who writes.
         to_version: That version.
     """
-    version = on.library.version + 1
+    version = state.library.version + 1
     rolled_back = [
-        Scribe.of(record, author, version=version).draft("rolled_back", change.reason)
+        EventWriter.of(record, author, version=version).draft("rolled_back", change.reason)
         for definition in change.upserts
-        for record in reversed(_promoted_since(on.ledger, definition.name, to_version))
+        for record in reversed(_promoted_since(state.ledger, definition.name, to_version))
     ]
-    return _written(on, change, author, "rollback", about=rolled_back)
+    return _recorded("rollback", change, state, author, about=rolled_back)
 
 
-def _written(
-    on: Position,
-    change: LibraryChange,
-    author: Author,
+def _recorded(
     operation: Operation,
+    change: LibraryChange,
+    state: LibraryState,
+    author: Author,
     *,
     about: Sequence[EventDraft],
     replaced: Sequence[str] = (),
-) -> Step:
-    provenance = Provenance(
-        identity=change.proposal_id,
-        is_new=False,
-        operation=operation,
+) -> Transaction:
+    return Transaction.outside_proposals(
+        operation,
+        change.upserts,
+        state,
+        author,
+        change_id=change.proposal_id,
         reason=change.reason,
         evidence=change.evidence,
+        removals=change.removals,
+        about=about,
+        replaced=replaced,
     )
-    step = provenance.step(change.upserts, on.library, author, about=about, replaced=replaced)
-    return replace(step, removals=change.removals)
 
 
-def _reworded(on: Position, change: LibraryChange) -> Iterable[str]:
+def _reworded(state: LibraryState, change: LibraryChange) -> Iterable[str]:
     """Tools that are there, and get another description or specification than they have."""
     for definition in change.upserts:
-        tool = on.library.get(definition.name)
+        tool = state.library.get(definition.name)
         if tool is None:
             continue
         before = tool.definition
@@ -406,3 +407,62 @@ def _promoted_since(ledger: Ledger, tool_name: str, version: int) -> list[Propos
         for record in records
         if record.activation is not None and record.activation.library_version > version
     ]
+
+
+# --- The kill switch ------------------------------------------------------------------------------
+
+
+def pin(
+    state: LibraryState, version: int, tool_name: str, author: Author, reason: str, *, then: Library
+) -> Transaction | None:
+    """Pin a tool, or with an empty name the whole library; None when it is pinned so already.
+
+    Args:
+        state: The newest state.
+        version: The library version that runs are to use.
+        tool_name: The tool; empty for all.
+        author: Who pins it.
+        reason: Why.
+        then: The library at that version.
+
+    Raises:
+        ToolNotFoundError: The library has no such tool, then or now.
+    """
+    digest = then.digest
+    if tool_name:
+        digest, _ = then[tool_name].definition.digest, state.library[tool_name]
+    if state.ledger.pins.get(tool_name) == version:
+        return None
+    pinned = EventDraft(
+        kind="pinned",
+        author=author,
+        reason=reason,
+        tool_name=tool_name,
+        library_version=state.library.version,
+        facts={"version": version, "digest": digest},
+    )
+    return Transaction(drafts=(pinned,))
+
+
+def unpin(state: LibraryState, tool_name: str, author: Author, reason: str) -> Transaction | None:
+    """Take a pin away; None when there is none.
+
+    Raises:
+        UsageError: The tool is not pinned, but the whole library is.
+    """
+    pins = state.ledger.pins
+    if tool_name not in pins:
+        if tool_name and WHOLE_LIBRARY in pins:
+            raise UsageError(
+                f"{tool_name!r} has no pin of its own: the whole library is pinned to version "
+                f"{pins[WHOLE_LIBRARY]}; unpin that"
+            )
+        return None
+    unpinned = EventDraft(
+        kind="unpinned",
+        author=author,
+        reason=reason,
+        tool_name=tool_name,
+        library_version=state.library.version,
+    )
+    return Transaction(drafts=(unpinned,))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any
 
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
@@ -15,21 +15,16 @@ from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.checker import decided_before
+from agentkit.evolution.compare import Compare, compare_held_out
 from agentkit.evolution.feedback import is_by_user
-from agentkit.evolution.gate_statistics import Elond
 from agentkit.evolution.gates import (
-    OFFLINE,
+    GateConfig,
     GateReport,
-    GateRules,
-    PairedScore,
-    offline_gate,
-    with_uses,
 )
-from agentkit.evolution.learning import LearningRules, LearnReport
-from agentkit.evolution.lifecycle import Advance
+from agentkit.evolution.learning import LearningConfig, LearnReport
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mined import submit_mined
-from agentkit.evolution.mining import MiningRules
+from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposalState, UnreadableProposal
 from agentkit.evolution.proposer import (
     Observations,
@@ -38,16 +33,12 @@ from agentkit.evolution.proposer import (
     ProposerInterruptedError,
     Suggestion,
 )
-from agentkit.evolution.proposers.observed import ObservedCall, refused_by_rules
-from agentkit.evolution.serving import overlaid
 from agentkit.evolution.usage import has_passed
 from agentkit.library.library import Library
-from agentkit.messages import JsonObject
-from agentkit.tools.definition import ToolDefinition
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Considered:
+class ProposalOutcome:
     """One proposal, and how far this round brought it.
 
     Attributes:
@@ -147,7 +138,7 @@ class LookedAt:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Round:
+class EvolutionReport:
     """What came of one round.
 
     Attributes:
@@ -163,7 +154,7 @@ class Round:
     before: int
     after: int
     looked_at: LookedAt = field(default_factory=LookedAt)
-    considered: tuple[Considered, ...] = ()
+    considered: tuple[ProposalOutcome, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
     learned: LearnReport | None = None
     silent: tuple[Silent, ...] = ()
@@ -174,12 +165,12 @@ class Round:
         return self.looked_at.episodes
 
     @property
-    def promoted(self) -> tuple[Considered, ...]:
+    def promoted(self) -> tuple[ProposalOutcome, ...]:
         """Those that became active."""
         return tuple(one for one in self.considered if one.record.state == "active")
 
     @property
-    def waiting(self) -> tuple[Considered, ...]:
+    def waiting(self) -> tuple[ProposalOutcome, ...]:
         """Those that are not decided yet."""
         return tuple(one for one in self.considered if one.record.is_open)
 
@@ -187,12 +178,6 @@ class Round:
     def has_learned(self) -> bool:
         """Whether anything came of it: a proposal, or an example."""
         return bool(self.considered or (self.learned is not None and self.learned.added))
-
-    @property
-    def most_earlier_uses(self) -> int:
-        """How often held-out tasks of this round have decided before, at most."""
-        reports = [one.report for one in self.considered if one.report is not None]
-        return max((int(one.statistics.get("earlier_uses", 0)) for one in reports), default=0)
 
     def to_json(self) -> dict[str, Any]:
         """The round as a JSON object."""
@@ -219,21 +204,6 @@ class Round:
 _MOST_FAILING = 20
 _MOST_NAMED = 5
 
-Compare: TypeAlias = Callable[[str, Library, Library], Awaitable[Sequence[PairedScore]]]
-"""Does held-out tasks with two libraries that differ in one tool, whose name comes first.
-
-``agentkit.evaluation.held_out.HeldOut`` asks an agent the tasks of a benchmark.
-"""
-
-
-@runtime_checkable
-class KnowsGold(Protocol):
-    """A ``Compare`` that knows calls which are right, such as ``HeldOut``."""
-
-    def gold_calls(self, tool_name: str) -> Sequence[tuple[str, JsonObject]]:
-        """The gold calls of a tool, each as the id of its task and the arguments."""
-        ...
-
 
 async def evolve(
     manager: ToolManager,
@@ -241,11 +211,11 @@ async def evolve(
     *,
     episodes: Iterable[Episode],
     compare: Compare | None = None,
-    rules: GateRules = GateRules(),  # noqa: B008 - frozen
+    rules: GateConfig = GateConfig(),  # noqa: B008 - frozen
     tools: Sequence[str] = (),
-    mining: MiningRules | None = None,
-    learning: LearningRules | None = None,
-) -> Round:
+    mining: MiningConfig | None = None,
+    learning: LearningConfig | None = None,
+) -> EvolutionReport:
     """Make one round.
 
     Proposals are looked at one after another, each against the library as it is by then: when one
@@ -302,7 +272,7 @@ async def evolve(
     decided = {name for name, one in known.items() if not one.is_open}
     moved = [one for name, one in now.items() if name not in decided]
     considered = [await _considered(manager, one, known, compare, rules) for one in moved]
-    return Round(
+    return EvolutionReport(
         before=before.version,
         after=manager.refresh().version,
         looked_at=_looked_at(seen, profile),
@@ -457,74 +427,21 @@ async def _considered(
     record: ProposalRecord,
     known: Mapping[str, ProposalRecord],
     compare: Compare | None,
-    rules: GateRules,
-) -> Considered:
+    rules: GateConfig,
+) -> ProposalOutcome:
     """Bring a proposal on by a stage, a new one or one that waited."""
     before = known.get(record.proposal_id)
     report, why = None, record.last_word
     if record.state == "validated" and compare is not None and record.base:
-        report = await _compared(manager, record, compare, rules)
+        report = await compare_held_out(record, manager.library, manager.ledger, compare, rules)
         manager.assess(record.proposal_id, [report])
     if record.is_open:
-        advanced: Sequence[Advance] = await manager.advance_async(record.proposal_id)
+        advanced = await manager.advance_async(record.proposal_id)
         why = advanced[0].why
-    return Considered(
+    return ProposalOutcome(
         record=manager.ledger.proposals[record.proposal_id],
         report=report,
         why=why,
         before="proposed" if before is None else before.state,
         commands=manager.standing(record.proposal_id).commands,
     )
-
-
-async def _compared(
-    manager: ToolManager, record: ProposalRecord, compare: Compare, rules: GateRules
-) -> GateReport:
-    control = manager.library
-    candidate = record.candidate
-    if candidate is None or record.tool_name not in control:
-        reason = f"{record.tool_name!r} is not in the library any more"
-        return GateReport(gate=OFFLINE, decision="wait", reason=reason)
-    reason = _refused_gold(record, control, candidate, compare)
-    if reason:
-        return GateReport(gate=OFFLINE, decision="fail", reason=reason)
-    changed = overlaid(control, {record.tool_name: candidate})
-    pairs = await compare(record.tool_name, control, changed)
-    place = manager.ledger.place_of(record.proposal_id)
-    elond = Elond(opened=place.number - 1, promoted=place.discoveries)
-    report = offline_gate(pairs, rules=replace(rules, alpha=elond.level(rules.alpha)))
-    if not pairs:
-        return report
-    records = manager.ledger.proposals.values()
-    others = (_asked(one) for one in records if one.proposal_id != record.proposal_id)
-    earlier = [marks for marks in others if marks]
-    tasks = [pair.task for pair in pairs]
-    return with_uses(report, tasks=tasks, earlier=earlier, rules=rules)
-
-
-def _refused_gold(
-    record: ProposalRecord, control: Library, candidate: ToolDefinition, compare: object
-) -> str:
-    """That new rules refuse calls which held-out tasks expect; empty where they do not.
-
-    Such a rule is wrong however much is gained elsewhere, unless a person says so.
-    """
-    if not isinstance(compare, KnowsGold) or record.author.kind == "person":
-        return ""
-    base = control[record.tool_name].definition
-    had = base.specification.rules
-    rules = tuple(rule for rule in candidate.specification.rules if rule not in had)
-    gold = [
-        ObservedCall(episode_id=task, arguments=arguments, is_accepted=True)
-        for task, arguments in compare.gold_calls(record.tool_name)
-    ]
-    refused = [call.episode_id for _, call in refused_by_rules(rules, base, gold)]
-    named = ", ".join(dict.fromkeys(refused[:_MOST_NAMED]))
-    return f"its rules refuse {len(refused):,} gold calls, of {named}" if refused else ""
-
-
-def _asked(record: ProposalRecord) -> str:
-    """What stands for the held-out tasks that decided about a proposal; empty for none."""
-    facts = [one.facts for one in record.assessments if one.facts.get("gate") == OFFLINE]
-    decided = [one for one in facts if one.get("decision") != "wait"]
-    return str(decided[-1].get("tasks", "")) if decided else ""

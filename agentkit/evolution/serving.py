@@ -186,7 +186,7 @@ def experiment_for(key: str, experiments: Sequence[T]) -> T | None:
 # --- A library with a tool defined otherwise, and everything made of that tool moved along -------
 
 
-def overlaid(library: Library, definitions: Mapping[str, ToolDefinition]) -> Library:
+def with_overrides(library: Library, definitions: Mapping[str, ToolDefinition]) -> Library:
     """The library with these definitions in place of those of the same name.
 
     Code stays where it was. Composites above are pinned to the new definitions, and linked anew;
@@ -228,12 +228,12 @@ class Overlays:
         self._made = WeakKeyDictionary()
 
     def of(self, library: Library, *definitions: ToolDefinition) -> Library:
-        """As ``overlaid``; the same object for the same library and definitions."""
+        """As ``with_overrides``; the same object for the same library and definitions."""
         made = self._made.setdefault(library, {})
         key = tuple(sorted(f"{one.digest} {one.name}" for one in definitions))
         known = made.get(key)
         if known is None:
-            known = overlaid(library, {one.name: one for one in definitions})
+            known = with_overrides(library, {one.name: one for one in definitions})
             if known is not library:  # which would keep itself alive
                 made[key] = known
         return known

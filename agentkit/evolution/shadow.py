@@ -49,7 +49,7 @@ from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.models.base import ModelRequest
 from agentkit.retrieval.tokens import estimate_tokens
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.problem import ArgumentProblem
+from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.validation import ArgumentValidator
 
 # --- ``TokenBudget``: how many tokens may be spent in any hour -----------------------------------
@@ -213,11 +213,7 @@ def view(
         started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         seconds=sum(turn.seconds for turn in turns),
         error=error,
-        metadata={
-            **unrouted(original.metadata),
-            EXPERIMENT: experiment.proposal_id,
-            **labels,
-        },
+        metadata={**unrouted(original.metadata), EXPERIMENT: experiment.proposal_id, **labels},
     )
 
 
@@ -393,7 +389,7 @@ class ShadowLimits:
 
     Attributes:
         share: Share of the sessions whose runs are repeated, from 0 to 1.
-        most_requests: How many of a run's first requests are looked at; those that offered the tool
+        max_requests: How many of a run's first requests are looked at; those that offered the tool
             under trial are repeated. More than one finds tools that are called later in a run.
         queue: Most runs that wait to be repeated; further ones are dropped.
         tokens_per_hour: Most tokens that this process spends on repeats in any hour, exceeded by
@@ -406,7 +402,7 @@ class ShadowLimits:
     """
 
     share: float = 1.0
-    most_requests: int = 1
+    max_requests: int = 1
     queue: int = 100
     tokens_per_hour: int | None = 200_000
     timeout_seconds: float = 60.0
@@ -414,7 +410,7 @@ class ShadowLimits:
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
             raise UsageError(f"ShadowLimits.share is a number from 0 to 1, got {self.share}")
-        for name, least in (("most_requests", 1), ("queue", 0), ("timeout_seconds", 0)):
+        for name, least in (("max_requests", 1), ("queue", 0), ("timeout_seconds", 0)):
             if not getattr(self, name) >= least:
                 raise UsageError(
                     f"ShadowLimits.{name} is {least} or more, got {getattr(self, name)}"
@@ -565,7 +561,7 @@ class ShadowRunner:
     def _asked(self, run: FinishedRun, experiment: Experiment) -> tuple[Repeat, ...]:
         if not experiment.fits(run.library):
             return ()
-        return repeats(run, experiment.tool_name, most=self.limits.most_requests)
+        return repeats(run, experiment.tool_name, most=self.limits.max_requests)
 
     async def _ask(self, run: FinishedRun, request: ModelRequest) -> Turn:
         """What the model proposes, its calls checked and not run."""

@@ -47,7 +47,7 @@ class Flow:
     """An argument that is part of an earlier result.
 
     Attributes:
-        step: Position of the earlier call.
+        step: LibraryState of the earlier call.
         path: Where in its result.
         cast: The function of the composite language that turns what is there into the argument:
             ``str`` for a number that is passed on as text, ``int`` or ``float`` for the reverse;
@@ -250,7 +250,7 @@ class RouteEvidence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FlowRules:
+class FlowConfig:
     """When equal values count as a flow of data.
 
     Attributes:
@@ -277,10 +277,7 @@ class Dataflow:
     routes: tuple[RouteEvidence, ...]
 
 
-def find_flows(
-    trajectories: Sequence[Trajectory],
-    rules: FlowRules = FlowRules(),
-) -> Dataflow:
+def find_flows(trajectories: Sequence[Trajectory], rules: FlowConfig = FlowConfig()) -> Dataflow:
     """Find out which arguments are parts of earlier results.
 
     Flows that are known already are kept. A value that an earlier result holds and that nothing
@@ -317,7 +314,7 @@ class _Votes:
     places: list[int] = field(default_factory=list)
 
 
-def _votes(views: Sequence[_View], rules: FlowRules) -> dict[Route, _Votes]:
+def _votes(views: Sequence[_View], rules: FlowConfig) -> dict[Route, _Votes]:
     votes: dict[Route, _Votes] = {}
     for index, view in enumerate(views):
         for position, name, value in view.given_arguments():
@@ -334,7 +331,7 @@ def _votes(views: Sequence[_View], rules: FlowRules) -> dict[Route, _Votes]:
 
 
 def _accepted(
-    views: Sequence[_View], votes: Mapping[Route, _Votes], rules: FlowRules
+    views: Sequence[_View], votes: Mapping[Route, _Votes], rules: FlowConfig
 ) -> Iterator[RouteEvidence]:
     by_argument = _by_argument(votes)
     hits, chances = dict.fromkeys(votes, 0), dict.fromkeys(votes, 0)
@@ -519,10 +516,7 @@ def is_success(episode: Episode) -> bool:
 
 
 def trajectories_of(
-    episodes: Iterable[Episode],
-    *,
-    flows: FlowRules = FlowRules(),
-    failed_too: bool = False,
+    episodes: Iterable[Episode], *, flows: FlowConfig = FlowConfig(), failed_too: bool = False
 ) -> Dataflow:
     """The calls of successful episodes, with the flows of data between them.
 

@@ -235,7 +235,7 @@ def uses_of(episodes: Iterable[Episode], *, passed: Passed = has_passed) -> tupl
     A call served the sub-goal for which its tool was ranked best, when a planner had split the
     request, and else the whole request; and the words of the search with which the model itself
     found the tool, which makes a second use. A request is not cut into sentences for the calls
-    that it led to: that was measured, and finds tools less well (``docs/learning.md``).
+    that it led to: that was measured, and finds tools less well (``docs/proposers.md``).
 
     Args:
         episodes: What happened. One that answers the waiting calls of another takes over its

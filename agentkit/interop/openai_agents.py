@@ -27,8 +27,7 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
-from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.response import decode_call
+from agentkit.models.wire import WireNames, decode_call
 from agentkit.tools.schema import copied
 from agentkit.tools.tool import Tool
 

@@ -21,7 +21,7 @@ from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, Store
 from agentkit.messages import Message, ToolCall, ToolResult
-from agentkit.models.wire.names import WireNames
+from agentkit.models.wire import WireNames
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool

@@ -31,11 +31,9 @@ from agentkit.messages import (
     ToolResult,
     Usage,
 )
-from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.response import decode_call
+from agentkit.models.wire import WireNames, decode_call
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.encoding import UnserialisableError, encode_result
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import UnserialisableError, encode_result, run_in_daemon_thread
 from agentkit.tools.tool import Tool
 
 NOBODY_TO_ASK = (

@@ -1,4 +1,4 @@
-from .code_writing import bind_code as bind_code
+from .code_registration import bind_code as bind_code
 from .events import (
     Author as Author,
     LibraryEvent as LibraryEvent,

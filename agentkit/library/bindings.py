@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from agentkit import composites
 from agentkit.errors import CompositeError, SourceProblem
-from agentkit.library.graph import Dag, in_order, reachable
+from agentkit.library.dag import Dag, in_order, reachable
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agentkit.composites.limits import CompositeLimits
-    from agentkit.composites.problems import ContractMode
+    from agentkit.composites.problems import CompositeLimits, ContractMode
 
 Refusals = dict[str, tuple[SourceProblem, ...]]
 

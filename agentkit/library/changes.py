@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from agentkit.episodes import Episode
-from agentkit.errors import StaleChainError, StoreError, StoreLookupError, UsageError
+from agentkit.errors import (
+    StaleChainError,
+    StaleVersionError,
+    StoreError,
+    StoreLookupError,
+    UsageError,
+)
 from agentkit.library.events import LibraryEvent, check_types
 from agentkit.library.store import EpisodeFilter, LibraryChange
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
+
+T = TypeVar("T")
 
 
 def check_change(change: LibraryChange) -> None:
@@ -97,6 +106,35 @@ def matches(episode: Episode, matching: EpisodeFilter) -> bool:
     return matching.tool_name is None or matching.tool_name in called
 
 
+def commit_with_retry(
+    attempt: Callable[[], T],
+    *,
+    attempts: int = 100,
+    reload: Callable[[], object] | None = None,
+) -> T:
+    """Read, decide and commit, again whenever another writer committed first.
+
+    Args:
+        attempt: Reads the newest library, decides on it, and commits.
+        attempts: How often at most.
+        reload: Called between two attempts, for whoever keeps what they read.
+
+    Raises:
+        StaleVersionError: Other writers committed first every time.
+
+    Example:
+        >>> commit_with_retry(lambda: 7)
+        7
+    """
+    for _ in range(attempts - 1):
+        try:
+            return attempt()
+        except StaleVersionError:
+            if reload is not None:
+                reload()
+    return attempt()
+
+
 def no_such_version(version: int, known: Sequence[int]) -> StoreLookupError:
     """The error for a version that was never made."""
     held = f"versions 1 to {known[-1]}" if known else "no version yet"
@@ -158,12 +196,45 @@ def _hash(event: LibraryEvent, change: LibraryChange) -> str:
 def _no_event(change: LibraryChange, event: LibraryEvent, why: str) -> StoreError:
     return StoreError(
         f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {why}; "
-        "make events with agentkit.library.chain.chained"
+        "make events with agentkit.library.event_chain.chained"
     )
 
 
 def _no_chain(change: LibraryChange, event: LibraryEvent, what: str) -> StoreError:
     return StoreError(
         f"the events of change {change.proposal_id!r} are no chain: event {event.sequence} {what}; "
-        "make them with agentkit.library.chain.chained"
+        "make them with agentkit.library.event_chain.chained"
     )
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def begun_at(episode: Episode, *, kept: datetime) -> datetime:
+    """``Episode.started_at`` as a time; where it says none, the time at which it was kept.
+
+    A time without a zone is UTC, as the field promises. What began after it was kept was told by a
+    clock that is ahead, and counts as kept: else it would outlast all others, for years.
+
+    Example:
+        >>> episode = Episode(episode_id="e1", request="Hi", started_at="2026-03-02T10:00:00Z")
+        >>> begun_at(episode, kept=datetime.now(UTC)).isoformat()
+        '2026-03-02T10:00:00+00:00'
+    """
+    try:
+        told = datetime.fromisoformat(episode.started_at)
+        begun = told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
+        return min(begun, kept)
+    except (ValueError, TypeError, OverflowError):  # empty, or no time at all
+        return kept
+
+
+def microseconds(time: datetime) -> int:
+    """A time as whole microseconds since 1970, for a column that is compared and sorted.
+
+    Example:
+        >>> microseconds(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+        1000000
+    """
+    return (time - _EPOCH) // _MICROSECOND

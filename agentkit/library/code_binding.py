@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
-from agentkit.errors import CodeDriftError, DuplicateToolError
-from agentkit.library.library import Library
+from agentkit.errors import (
+    CodeDriftError,
+    DuplicateToolError,
+)
+from agentkit.library.library import Library, RecordedNames
 from agentkit.library.linking import link
-from agentkit.library.recorded_names import RecordedNames
 from agentkit.library.store import EventStore, ToolStore
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
 from agentkit.tools.tool import Tool

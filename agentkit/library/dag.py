@@ -1,44 +1,398 @@
-"""Questions about the compositional DAG of a library, as plain functions in the manner of networkx.
+"""The compositional DAG of a library: what calls what, and the questions about it.
 
 Terms and recurrences are those of CoCoDA, section 3.1: a *primitive* is code of its own, a
 *composite* is a program over other tools; an edge runs from a composite to each tool that its
-program calls. What the answers rest on is worked out once per library, see ``library.dag``.
+program calls. What the answers rest on is computed once per library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
+from agentkit import composites
 from agentkit.errors import LibraryError
-from agentkit.library.graph import Dag, cycle_among, in_order, reachable, shown
-from agentkit.library.library import Library
+from agentkit.library.derived import Snapshot
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
-    import networkx as nx
+    from agentkit.messages import JsonObject
 
-__all__ = [
-    "Dag",
-    "PrimitiveCall",
-    "ancestors",
-    "children_of",
-    "depth",
-    "descendants",
-    "expand",
-    "find_cycle",
-    "flat_size",
-    "parents_of",
-    "saved_calls",
-    "to_networkx",
-    "topological_order",
-]
+_SHOWN = 4
+"""Names at each end of a long path in an error message."""
+
+
+class HasDag(Protocol):
+    """What the questions need of a library."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name."""
+        ...
+
+    @property
+    def dag(self) -> Dag:
+        """What calls what."""
+        ...
+
+    def __getitem__(self, name: str) -> Tool: ...
+
+
+class Dag:
+    """What calls what in one library, worked out once: edges and depths are dict look-ups.
+
+    Nothing changes it; ``with_tools`` and ``without`` give the DAG of a changed library by looking
+    at the changed tools and those above them, not at the rest. Any library has one, also a broken
+    library: a composite in or above a cycle, or above a tool that is missing, has no entry in
+    ``depths``.
+
+    Flat sizes need the programs themselves, which cost about half a millisecond each to read, so
+    they are worked out when one is first asked for.
+
+    Example:
+        >>> from agentkit import Library, tool
+        >>> @tool
+        ... def add(a: int, b: int) -> int:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+        >>> dag = Library([add]).dag
+        >>> dag.children["add"], dag.parents["add"], dag.depths["add"], dag.flat_size("add")
+        ((), (), 0, 1)
+    """
+
+    __slots__ = ("_bodies", "_children", "_depths", "_parents", "_ways")
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, JsonObject] = {}
+        self._children: dict[str, tuple[str, ...]] = {}
+        self._parents: dict[str, tuple[str, ...]] = {}
+        self._depths: dict[str, int] = {}
+        self._ways: dict[str, tuple[int, tuple[str, ...]]] = {}  # filled when asked for
+
+    @classmethod
+    def of(cls, tools: Iterable[Tool | ToolDefinition]) -> Dag:
+        """The DAG of a library, or of any tools with distinct names.
+
+        Cost: for a primitive a few entries in dicts, for a composite one look over its body.
+        """
+        return cls().with_tools(tools)
+
+    @property
+    def children(self) -> Mapping[str, tuple[str, ...]]:
+        """For each tool the names that its program calls, each once.
+
+        In the order of the pins, which is that of the text; calls that are not pinned come last.
+        Empty for a primitive.
+        """
+        return MappingProxyType(self._children)
+
+    @property
+    def parents(self) -> Mapping[str, tuple[str, ...]]:
+        """For each tool, and each missing one that is called, the composites that call it."""
+        return MappingProxyType(self._parents)
+
+    @property
+    def depths(self) -> Mapping[str, int]:
+        """0 for a primitive, 1 + the deepest child for a composite."""
+        return MappingProxyType(self._depths)
+
+    @property
+    def composites(self) -> Collection[str]:
+        """The tools that are composites."""
+        return self._bodies.keys()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dag):
+            return NotImplemented
+        return (
+            self._bodies == other._bodies
+            and self._children == other._children
+            and self._parents == other._parents
+            and self._depths == other._depths
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content, too large to hash
+
+    def __repr__(self) -> str:
+        return f"Dag({len(self._children)} tools, {len(self._bodies)} composites)"
+
+    # --- changing ---------------------------------------------------------------------------------
+
+    def with_tools(self, tools: Iterable[Tool | ToolDefinition]) -> Dag:
+        """The DAG of a library that also holds ``tools``; one of the same name is replaced.
+
+        Cost: five copies of a dict, one look over the bodies that are new, and the ancestors of
+        what was replaced.
+        """
+        given = (entry.definition if isinstance(entry, Tool) else entry for entry in tools)
+        changed = {
+            definition.name: definition
+            for definition in {one.name: one for one in given}.values()
+            if definition.name not in self._children
+            or definition.body != self._bodies.get(definition.name)
+        }
+        return self._changed(changed, ()) if changed else self
+
+    def without(self, names: Iterable[str]) -> Dag:
+        """The DAG of a library that lacks ``names``; unknown names are ignored."""
+        gone = [name for name in dict.fromkeys(names) if name in self._children]
+        return self._changed({}, gone) if gone else self
+
+    def _changed(self, new: Mapping[str, ToolDefinition], gone: Collection[str]) -> Dag:
+        dag = self._copy()
+        dag._apply(new, gone)  # noqa: SLF001 - the copy is ours alone until it is returned
+        return dag
+
+    def _apply(self, new: Mapping[str, ToolDefinition], gone: Collection[str]) -> None:
+        before = [(child, name) for name in (*new, *gone) for child in self._children.get(name, ())]
+        for name in gone:
+            del self._children[name]
+            self._bodies.pop(name, None)
+        for definition in new.values():
+            self._take_up(definition)
+        after = [(child, name) for name in new for child in self._children[name]]
+        self._tie(before, after, gone)
+        self._settle(reachable((*new, *gone), self._parents))
+
+    def _copy(self) -> Dag:
+        dag = Dag()
+        dag._bodies = self._bodies.copy()
+        dag._children = self._children.copy()
+        dag._parents = self._parents.copy()
+        dag._depths = self._depths.copy()
+        dag._ways = self._ways.copy()
+        return dag
+
+    def _take_up(self, definition: ToolDefinition) -> None:
+        name, body = definition.name, definition.body
+        self._parents.setdefault(name, ())
+        self._children[name] = ()
+        self._bodies.pop(name, None)
+        if body is not None:
+            self._bodies[name] = body
+            called = set(called_in(body))
+            pinned = [pin.name for pin in definition.signature.children]
+            in_turn = (*(pin for pin in pinned if pin in called), *sorted(called))
+            self._children[name] = tuple(dict.fromkeys(in_turn))
+
+    def _tie(
+        self,
+        before: Iterable[tuple[str, str]],
+        after: Iterable[tuple[str, str]],
+        gone: Iterable[str],
+    ) -> None:
+        """Bring ``parents`` in line with edges, as (child, parent), that went and that came."""
+        wanted = {name: list(self._parents[name]) for name in gone}
+        for child, parent in before:
+            parents = wanted.setdefault(child, list(self._parents.get(child, ())))
+            _take_out(parents, parent)
+        for child, parent in after:
+            parents = wanted.setdefault(child, list(self._parents.get(child, ())))
+            _put_in(parents, parent)
+        for child, parents in wanted.items():
+            if parents or child in self._children:
+                self._parents[child] = tuple(parents)
+            else:
+                del self._parents[child]
+
+    def _settle(self, names: Collection[str]) -> None:
+        """Work out the depths of ``names`` again, children before parents."""
+        for name in names:
+            self._depths.pop(name, None)
+            self._ways.pop(name, None)
+        layered = []
+        for name in names:
+            if name in self._bodies:
+                layered.append(name)
+            elif name in self._children:
+                self._depths[name] = 0
+        for name in in_order(layered, self._children):
+            below = [self._depths.get(child) for child in self._children[name]]
+            known = [depth for depth in below if depth is not None]
+            if len(known) == len(below):
+                self._depths[name] = 1 + max(known, default=0)
+
+    # --- flat sizes -------------------------------------------------------------------------------
+
+    def flat_size(self, name: str) -> int:
+        """Primitive calls on the lightest way through a tool, at least 1.
+
+        Raises:
+            LibraryError: It is unknown; the message says why.
+        """
+        return self._way(name)[0]
+
+    def shortest_path(self, name: str) -> tuple[str, ...]:
+        """The children on the lightest way through a tool, in order of evaluation.
+
+        Raises:
+            LibraryError: It is unknown; the message says why.
+        """
+        return self._way(name)[1]
+
+    def _way(self, name: str) -> tuple[int, tuple[str, ...]]:
+        """Flat size and shortest path; those of the tools below are worked out first, in a loop."""
+        known = self._ways.get(name)
+        if known is not None:
+            return known
+        if name not in self._depths:
+            raise LibraryError(self.why_unknown(name))
+        below = [one for one in reachable([name], self._children) if one not in self._ways]
+        for one in sorted(below, key=self._depths.__getitem__):
+            self._ways[one] = self._measure(one) if one in self._bodies else (1, ())
+        return self._ways[name]
+
+    def _measure(self, name: str) -> tuple[int, tuple[str, ...]]:
+        program = composites.program_from_json(
+            self._bodies[name], name=name, limits=composites.READING_LIMITS
+        )
+        path = composites.shortest_path(program, lambda child: self._ways[child][0])
+        children = tuple(call.child for call in path)
+        return max(1, sum(self._ways[child][0] for child in children)), children
+
+    def why_unknown(self, name: str) -> str:
+        """Why a tool has no depth, with the path from it to the fault."""
+        path = {name: None}
+        here = name
+        while here in self._children:
+            # a tool has no depth because one of its children has none
+            here = next(child for child in self._children[here] if child not in self._depths)
+            if here in path:
+                loop = [*path][[*path].index(here) :]
+                return (
+                    f"{name!r} has no depth: its calls run in the cycle {shown([*loop, here])}; "
+                    "rewrite one of these composites so that it does not call the next"
+                )
+            path[here] = None
+        return (
+            f"{name!r} has no depth: in {shown([*path])} the tool {here!r} is not in the library; "
+            "put it back, or take out what calls it"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DagOfLibrary:
+    """The DAG as a derived value, see ``Library.derived``; ``Library.dag`` asks for it."""
+
+    def build(self, library: Snapshot) -> Dag:
+        """The DAG of all tools."""
+        return Dag.of(library.tools.values())
+
+    def update(
+        self, value: Dag, library: Snapshot, added: Sequence[Tool], removed: Collection[str]
+    ) -> Dag:
+        """The DAG after a change."""
+        return value.without(removed).with_tools(added)
+
+
+DAG = DagOfLibrary()
+"""The kind to ask for: ``library.derived(DAG)``."""
+
+
+def called_in(body: JsonObject) -> Iterator[str]:
+    """The names that the program in ``body`` calls, as often as they are called, in no order.
+
+    The JSON is looked over as it stands, at a fortieth of the cost of reading it as a program;
+    whether it is one is found out by those who need to know.
+    """
+    waiting: list[Any] = [body]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            if value.get("kind") == "Call" and isinstance(child := value.get("child"), str):
+                yield child
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+
+
+def shown(path: Sequence[str]) -> str:
+    """``a -> b -> c``, with the middle of a long path left out."""
+    if len(path) > 2 * _SHOWN + 1:
+        left_out = f"... {len(path) - 2 * _SHOWN} more ..."
+        path = [*path[:_SHOWN], left_out, *path[-_SHOWN:]]
+    return " -> ".join(path)
+
+
+def reachable(start: Iterable[str], following: Mapping[str, Sequence[str]]) -> dict[str, None]:
+    """``start`` and every name that ``following`` leads to from there."""
+    found = dict.fromkeys(start)
+    waiting = list(found)
+    while waiting:
+        fresh = [name for name in following.get(waiting.pop(), ()) if name not in found]
+        found.update(dict.fromkeys(fresh))
+        waiting += fresh
+    return found
+
+
+def _put_in(names: list[str], name: str) -> None:
+    """Add to names that are in alphabetical order; much called tools have thousands of parents."""
+    at = bisect_left(names, name)
+    if at == len(names) or names[at] != name:
+        names.insert(at, name)
+
+
+def _take_out(names: list[str], name: str) -> None:
+    """Remove from names that are in alphabetical order."""
+    at = bisect_left(names, name)
+    if at < len(names) and names[at] == name:
+        del names[at]
+
+
+def in_order(names: Collection[str], children: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """``names`` so that children come before parents; those in or above a cycle are left out.
+
+    Kahn's algorithm on the part of the graph that ``names`` span; ties keep the order given.
+    """
+    inside = dict.fromkeys(names)
+    waiting = {name: sum(child in inside for child in children.get(name, ())) for name in inside}
+    above: dict[str, list[str]] = {}
+    for name in inside:
+        for child in children.get(name, ()):
+            if child in inside:
+                above.setdefault(child, []).append(name)
+    ready = deque(name for name, count in waiting.items() if not count)
+    while ready:
+        name = ready.popleft()
+        yield name
+        for parent in above.get(name, ()):
+            waiting[parent] -= 1
+            if not waiting[parent]:
+                ready.append(parent)
+
+
+def cycle_among(
+    names: Iterable[str], children: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...] | None:
+    """The first circle met in a walk over ``names`` and their children; its last is its first."""
+    done: set[str] = set()
+    for start in names:
+        on_path = {start: None}
+        walk = [(start, iter(children.get(start, ())))] if start not in done else []
+        while walk:
+            child = next((name for name in walk[-1][1] if name not in done), None)
+            if child is None:
+                on_path.pop(walk[-1][0])
+                done.add(walk.pop()[0])
+            elif child in on_path:
+                path = list(on_path)
+                return (*path[path.index(child) :], child)
+            else:
+                on_path[child] = None
+                walk.append((child, iter(children.get(child, ()))))
+    return None
+
 
 EXPANSION_LIMIT = 10_000
 """Longest trace that ``expand`` writes down unless it is told otherwise."""
 
 
-def children_of(library: Library, name: str) -> tuple[str, ...]:
+def children_of(library: HasDag, name: str) -> tuple[str, ...]:
     """The tools that a tool calls: the edges that leave it.
 
     Args:
@@ -56,7 +410,7 @@ def children_of(library: Library, name: str) -> tuple[str, ...]:
     return library.dag.children[_known(library, name)]
 
 
-def parents_of(library: Library, name: str) -> tuple[str, ...]:
+def parents_of(library: HasDag, name: str) -> tuple[str, ...]:
     """The composites that call a tool: the edges that enter it.
 
     Args:
@@ -75,7 +429,7 @@ def parents_of(library: Library, name: str) -> tuple[str, ...]:
     return library.dag.parents[_known(library, name)] if found is None else found
 
 
-def depth(library: Library, name: str) -> int:
+def depth(library: HasDag, name: str) -> int:
     r"""How many layers of composites a tool is made of.
 
     0 for a primitive, 1 + the deepest child for a composite; a composite that calls nothing has
@@ -106,7 +460,7 @@ def depth(library: Library, name: str) -> int:
     return found
 
 
-def flat_size(library: Library, name: str) -> int:
+def flat_size(library: HasDag, name: str) -> int:
     """How many primitive calls one call of a tool stands for, at the least.
 
     1 for a primitive. For a composite the sum over the calls on the lightest way through its
@@ -128,7 +482,7 @@ def flat_size(library: Library, name: str) -> int:
     return library.dag.flat_size(_known(library, name))
 
 
-def saved_calls(library: Library, name: str) -> int:
+def saved_calls(library: HasDag, name: str) -> int:
     """How many calls a planner saves by calling a tool instead of what it is made of.
 
     CoCoDA's Phi, flat size - 1: 0 for a primitive, at least 1 for a composite that can not avoid
@@ -148,7 +502,7 @@ def saved_calls(library: Library, name: str) -> int:
     return flat_size(library, name) - 1
 
 
-def ancestors(library: Library, name: str) -> tuple[str, ...]:
+def ancestors(library: HasDag, name: str) -> tuple[str, ...]:
     """Everything that is made of a tool: what has to be validated again when it changes.
 
     Args:
@@ -170,7 +524,7 @@ def ancestors(library: Library, name: str) -> tuple[str, ...]:
     return _ordered(above, dag)
 
 
-def descendants(library: Library, name: str) -> tuple[str, ...]:
+def descendants(library: HasDag, name: str) -> tuple[str, ...]:
     """Everything that a tool is made of, through all layers, missing tools included.
 
     Args:
@@ -191,7 +545,7 @@ def descendants(library: Library, name: str) -> tuple[str, ...]:
     return _ordered(below, dag)
 
 
-def topological_order(library: Library) -> tuple[str, ...]:
+def topological_order(library: HasDag) -> tuple[str, ...]:
     """All tools of a library, children before parents.
 
     Args:
@@ -213,7 +567,7 @@ def topological_order(library: Library) -> tuple[str, ...]:
     return order
 
 
-def find_cycle(library: Library) -> tuple[str, ...] | None:
+def find_cycle(library: HasDag) -> tuple[str, ...] | None:
     """Composites that call each other in a circle, or None.
 
     A library that grows through the Tool Manager has none, because children are there before
@@ -248,7 +602,7 @@ class PrimitiveCall:
 
 
 def expand(
-    library: Library, name: str, *, limit: int = EXPANSION_LIMIT
+    library: HasDag, name: str, *, limit: int = EXPANSION_LIMIT
 ) -> tuple[PrimitiveCall, ...]:
     r"""The primitive calls that one call of a tool stands for, in program order.
 
@@ -303,44 +657,7 @@ def _leaves(dag: Dag, name: str) -> Iterator[PrimitiveCall]:
             yield PrimitiveCall(name=here, path=path)
 
 
-def to_networkx(library: Library) -> nx.DiGraph[str]:
-    """The DAG as a networkx graph, for its algorithms.
-
-    Args:
-        library: The library.
-
-    Returns:
-        A ``DiGraph`` with an edge from each composite to each tool that it calls. Nodes carry
-        ``kind`` (``primitive``, ``composite``, or ``missing`` for a tool that is called but is not
-        in the library) and ``depth`` where it is known.
-
-    Example:
-        >>> import networkx as nx
-        >>> from agentkit.testing import primitive_library
-        >>> nx.is_directed_acyclic_graph(to_networkx(primitive_library()))
-        True
-
-    Cost: one node a tool, one edge a pair of composite and child.
-    """
-    import networkx as nx
-
-    dag = library.dag
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    for name in (*dag.children, *(dag.parents.keys() - dag.children.keys())):
-        known = {"depth": dag.depths[name]} if name in dag.depths else {}
-        graph.add_node(name, kind=_kind(library, name), **known)
-    graph.add_edges_from((name, child) for name in dag.children for child in dag.children[name])
-    return graph
-
-
-def _kind(library: Library, name: str) -> str:
-    tool = library.get(name)
-    if tool is None:
-        return "missing"
-    return "composite" if tool.definition.is_composite else "primitive"
-
-
-def _known(library: Library, name: str) -> str:
+def _known(library: HasDag, name: str) -> str:
     return library[name].name  # raises with the nearest names
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from agentkit.errors import DuplicateToolError, ToolNotFoundError, UsageError
 from agentkit.library.bindings import bind_composites, has_composites
-from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
-from agentkit.library.digest_lines import DIGEST_LINES, lines_digest
-from agentkit.library.graph import DAG, Dag
-from agentkit.library.recorded_names import RecordedNames
+from agentkit.library.dag import DAG, Dag
+from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues, Snapshot
+from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -108,7 +109,7 @@ class Library:
         bring it up to date by what changed, when they are asked for it.
 
         Example:
-            >>> from agentkit.library.graph import DAG
+            >>> from agentkit.library.dag import DAG
             >>> library = Library()
             >>> library.derived(DAG) is library.dag
             True
@@ -267,3 +268,152 @@ def _bound(definition: ToolDefinition, function: Tool | Callable[..., Any]) -> T
         return function.with_definition(definition)
     is_async = inspect.iscoroutinefunction(function)
     return Tool(definition=definition, function=function, is_async=is_async)
+
+
+DigestLines = Mapping[bytes, bytes]
+"""The line of each tool by its place, in the order of the places."""
+
+
+@dataclass(frozen=True, slots=True)
+class DigestLinesOfLibrary:
+    """The lines as a derived value, see ``Library.derived``; ``Library.digest`` asks for it.
+
+    A change of a few tools costs a copy of a dict and their lines; what did not change is neither
+    written nor sorted again.
+
+    Example:
+        >>> from agentkit import Library, ToolDefinition
+        >>> from agentkit.tools.canonical import digest
+        >>> library = Library([ToolDefinition(name="b"), ToolDefinition(name="a")])
+        >>> lines_digest(library.derived(DIGEST_LINES)) == digest(
+        ...     {one.name: one.digest for one in library.definitions}
+        ... )
+        True
+    """
+
+    def build(self, library: Snapshot) -> DigestLines:
+        """The lines of all tools."""
+        return _in_order(_lines(library.tools.values()))
+
+    def update(
+        self,
+        value: DigestLines,
+        library: Snapshot,
+        added: Sequence[Tool],
+        removed: Collection[str],
+    ) -> DigestLines:
+        """The lines after a change."""
+        lines = {**value, **_lines(added)}
+        has_grown = len(lines) > len(value)  # else each new line stands in the place of an old one
+        for name in removed:
+            lines.pop(_place(name), None)
+        return _in_order(lines) if has_grown else lines
+
+
+DIGEST_LINES = DigestLinesOfLibrary()
+"""The kind to ask for: ``library.derived(DIGEST_LINES)``."""
+
+
+def lines_digest(lines: DigestLines) -> str:
+    """SHA-256 over the JSON object that the lines are the members of, as RFC 8785 writes it."""
+    return hashlib.sha256(b"{" + b",".join(lines.values()) + b"}").hexdigest()
+
+
+def _lines(tools: Iterable[Tool]) -> dict[bytes, bytes]:
+    return {_place(tool.name): _line(tool) for tool in tools}
+
+
+def _line(tool: Tool) -> bytes:
+    return canonical_json(tool.name) + b":" + canonical_json(tool.definition.digest)
+
+
+def _place(name: str) -> bytes:
+    """RFC 8785 orders names by their UTF-16 units, which is not the order of code points.
+
+    Half of a surrogate pair passes here and is refused with its line.
+    """
+    return name.encode("utf-16-be", "surrogatepass")
+
+
+def _in_order(lines: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    return dict(sorted(lines.items()))
+
+
+_Source = tuple[str, str, str]
+
+
+class RecordedNames:
+    """The names that a library gave to definitions from elsewhere.
+
+    Args:
+        tools: What the library holds, by name.
+    """
+
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
+        self._tools = tools
+        self._renamed: dict[_Source, str] = {}
+        for name, tool in tools.items():
+            if tool.definition.origin.original_name and (source := _source(tool.definition)):
+                self._renamed.setdefault(source, name)
+
+    def of(self, definition: ToolDefinition) -> str:
+        """The name of a definition here; its own when nothing else is recorded."""
+        source = _source(definition)
+        namesake = self._tools.get(definition.name)
+        if source is None or (namesake and _source(namesake.definition) == source):
+            return definition.name
+        return self._renamed.get(source, definition.name)
+
+
+def _source(definition: ToolDefinition) -> _Source | None:
+    """Kind, place and name at the source; None when the place is not known."""
+    origin = definition.origin
+    if not origin.reference:
+        return None
+    return origin.kind, origin.reference, origin.original_name or definition.name
+
+
+MOST_VERSIONS = 16
+"""How many older versions are held. Any other is read from the store again when it is needed."""
+
+
+class RecentVersions:
+    """The older snapshots that were used last; the one unused for longest goes first.
+
+    Threads may share one. There is no lock, which a fork could find held for ever: each step on
+    the dict is whole, and a snapshot that two steps lose is read from the store again.
+
+    Args:
+        most: How many are held.
+
+    Example:
+        >>> held = RecentVersions(most=2)
+        >>> for version in (1, 2, 1, 3):
+        ...     held.put(Library(version=version))
+        >>> held.versions, held.get(2)
+        ((1, 3), None)
+    """
+
+    def __init__(self, *, most: int = MOST_VERSIONS) -> None:
+        self._most = most
+        self._held: dict[int, Library] = {}  # the one used last stands last
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Which versions are held, ascending."""
+        return tuple(sorted(self._held))
+
+    def get(self, version: int) -> Library | None:
+        """The snapshot of that version if it is held; it then counts as used."""
+        library = self._held.pop(version, None)
+        if library is not None:
+            self._held[version] = library
+        return library
+
+    def put(self, library: Library) -> None:
+        """Hold a snapshot."""
+        self._held.pop(library.version, None)
+        self._held[library.version] = library
+        held = list(self._held)
+        for unused in held[: max(0, len(held) - self._most)]:
+            self._held.pop(unused, None)

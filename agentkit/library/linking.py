@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from agentkit.errors import SourceProblem
 from agentkit.library.bindings import bind_composites, has_composites
-from agentkit.library.graph import reachable
+from agentkit.library.dag import reachable
 from agentkit.library.library import Library
 
 if TYPE_CHECKING:
-    from agentkit.composites.limits import CompositeLimits
-    from agentkit.composites.problems import ContractMode
+    from agentkit.composites.problems import CompositeLimits, ContractMode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,16 +1,18 @@
-"""``MemoryStore``: keeps everything in this process, for tests and short-lived programs."""
+"""Episodes in memory, with what retention asks of them."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 
 from agentkit.episodes import Episode
-from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.abilities import (
+from agentkit.episodes.jsonl import encode_episode
+from agentkit.errors import EpisodeFormatError, StaleVersionError, StoreError, ToolNotFoundError
+from agentkit.library.capabilities import (
     AppliedChange,
     Compacted,
     EpisodeVolume,
@@ -19,6 +21,7 @@ from agentkit.library.abilities import (
 )
 from agentkit.library.changes import (
     are_held,
+    begun_at,
     check_change,
     check_filter,
     check_follows,
@@ -26,12 +29,130 @@ from agentkit.library.changes import (
     no_such_version,
     now,
 )
-from agentkit.library.commit_signal import CommitSignal, SignalWatch
 from agentkit.library.events import LibraryEvent
-from agentkit.library.kept_episodes import KeptEpisode, breaking, volume_of
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptEpisode:
+    """An episode, and when it was kept.
+
+    Attributes:
+        episode: The episode.
+        at: When the store got it.
+    """
+
+    episode: Episode
+    at: datetime
+
+    @cached_property
+    def begun(self) -> datetime:
+        """When it began, as far as that is known."""
+        return begun_at(self.episode, kept=self.at)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Its size as JSON; of one that is no JSON, which only this store takes, as Python."""
+        try:
+            return len(encode_episode(self.episode))
+        except EpisodeFormatError:
+            return len(repr(self.episode))
+
+
+def volume_of(kept: Sequence[KeptEpisode]) -> EpisodeVolume:
+    """How much some episodes are together."""
+    return EpisodeVolume(count=len(kept), bytes=sum(one.bytes for one in kept))
+
+
+def breaking(kept: Iterable[KeptEpisode], retention: Retention) -> Sequence[KeptEpisode]:
+    """The episodes that break ``retention``, the oldest first."""
+    by_age = sorted(kept, key=lambda one: one.begun)  # stable: of one time as they were kept
+    oldest = _oldest_to_stay(retention)
+    count, size = len(by_age), sum(one.bytes for one in by_age)
+    going: list[KeptEpisode] = []
+    for one in by_age:
+        too_many = retention.max_count is not None and count > retention.max_count
+        too_much = retention.max_bytes is not None and size > retention.max_bytes
+        if not (too_many or too_much or one.begun < oldest):
+            break
+        going.append(one)
+        count, size = count - 1, size - one.bytes
+    return going
+
+
+def _oldest_to_stay(retention: Retention) -> datetime:
+    first, now = datetime.min.replace(tzinfo=UTC), datetime.now(UTC)
+    if retention.max_age is None or retention.max_age > now - first:
+        return first
+    return now - retention.max_age
+
+
+class CommitSignal:
+    """A store tells it of each commit, and every watch on it hears that.
+
+    Args:
+        store: What the store is called, for messages.
+
+    Example:
+        >>> signal = CommitSignal("this store")
+        >>> watch = signal.watch()
+        >>> signal.tell()
+        >>> watch.wait(10), watch.wait(0)
+        (True, False)
+    """
+
+    def __init__(self, store: str) -> None:
+        self.store = store
+        self.condition = threading.Condition()
+        self.commits = 0
+        self.ended = False
+
+    def tell(self) -> None:
+        """Something was committed."""
+        with self.condition:
+            self.commits += 1
+            self.condition.notify_all()
+
+    def end(self) -> None:
+        """The store is closed; nothing more will be heard."""
+        with self.condition:
+            self.ended = True
+            self.condition.notify_all()
+
+    def watch(self) -> SignalWatch:
+        """Begin to listen; see ``Watchable.watch``."""
+        return SignalWatch(self)
+
+
+class SignalWatch:
+    """A ``Watch`` of a ``CommitSignal``. Any thread may close it, which ends a wait."""
+
+    def __init__(self, signal: CommitSignal) -> None:
+        self._signal = signal
+        self._heard = signal.commits
+        self._closed = False
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait for a commit; see ``Watch.wait``."""
+        signal = self._signal
+        with signal.condition:
+            signal.condition.wait_for(self._is_over, timeout_seconds)
+            if signal.ended or self._closed:
+                raise StoreError(f"{signal.store} is closed, or this watch on it is")
+            news = signal.commits != self._heard
+            self._heard = signal.commits
+            return news
+
+    def close(self) -> None:
+        """Hear nothing more. A second call does nothing."""
+        with self._signal.condition:
+            self._closed = True
+            self._signal.condition.notify_all()
+
+    def _is_over(self) -> bool:
+        return self._signal.ended or self._closed or self._signal.commits != self._heard
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,7 +33,7 @@ class LibraryChange:
         reason: Why, in words.
         evidence: Ids of the episodes behind it.
         events: What is to be remembered of it, chained to the last event that the store holds;
-            see ``agentkit.library.chain.chained``.
+            see ``agentkit.library.event_chain.chained``.
         created_at: When it was made, as ISO 8601 in UTC, for a change that is copied from another
             store; empty for a new one, of which the store notes its own time.
     """
@@ -135,7 +135,7 @@ class ToolStore(Protocol):
 class EventStore(Protocol):
     """Keeps what was done to the library, by whom and why. ``ToolStore.commit`` appends to it.
 
-    ``agentkit.library.chain_faults.verify_chain`` tells whether anybody changed it since.
+    ``agentkit.library.chain_check.verify_chain`` tells whether anybody changed it since.
     """
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:

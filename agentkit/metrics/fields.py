@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from agentkit.messages import JsonObject
-from agentkit.tools.signature import type_of, type_of_value
+from agentkit.tools.types.inference import type_of, type_of_value
 
 FieldKind = Literal[
     "exact",  # right or wrong

@@ -1,48 +1,44 @@
 """``OpenAICompatibleModel``: any server that speaks OpenAI's chat completions.
 
-OpenAI itself, llama.cpp, vLLM, Ollama, LM Studio, and the compatible endpoints of most providers.
-No SDK: the request is spliced from bytes that are serialised once (``wire.request``), sent over
-pooled connections (``transport``) and the answer is checked while it is read (``wire.response``).
+OpenAI itself, llama.cpp, vLLM, Ollama, LM Studio, and the compatible endpoints of most providers,
+without an SDK.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from agentkit._version import __version__
-from agentkit.errors import ModelConnectionError, ModelTimeoutError, UsageError
-from agentkit.messages import JsonObject, Usage
-from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
-from agentkit.models.patience import Patience
-from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy, stream_with_retries, with_retries
-from agentkit.models.status import Endpoint, embedded_error, status_error
-from agentkit.models.transport.base import HttpStream, Transport, cut_short, place
-from agentkit.models.transport.opening import TransportName, open_transport
-from agentkit.models.wire.events import EventParser
-from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.reading import check_size, parse_object
-from agentkit.models.wire.request import MaxTokensField, RequestEncoder
-from agentkit.models.wire.response import decode_completion
-from agentkit.models.wire.stream import CompletionAssembler
+from agentkit.errors import UsageError
+from agentkit.messages import JsonObject
+from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.models.chat_completions import (
+    CompletionAssembler,
+    MaxTokensField,
+    RequestEncoder,
+    decode_completion,
+)
+from agentkit.models.http_model import HttpModel, Prices
+from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
+from agentkit.models.status import Endpoint
+from agentkit.models.transport import Transport, TransportName, open_transport, place
 
 if TYPE_CHECKING:
     import aiohttp
     import httpx
 
-
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_HOST = "api.openai.com"
 """Where OpenAI itself is; some rules hold for it alone."""
-_DRAIN_SECONDS = 0.2
+_BARE_HOST = re.compile(r".+@((localhost|[\w.-]+:\d+)(/.*)?)")
+_NAME_AT_URL = re.compile(r"(?P<model>.+?)@(?P<url>https?://.+)", re.DOTALL)
 
 
-class OpenAICompatibleModel:
+class OpenAICompatibleModel(HttpModel):
     """A model behind a chat-completions endpoint.
 
     Connections are kept and reused, one pool for each event loop; a pool is closed with its loop,
@@ -94,174 +90,74 @@ class OpenAICompatibleModel:
         max_tokens_field: MaxTokensField | None = None,
     ) -> None:
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        self._model = model
-        self._url, is_openai = _endpoint_url(base_url)
-        self._endpoint = _endpoint(model, self._url, api_key, is_openai=is_openai)
-        self._headers = _headers(self._endpoint.api_key, headers or {})
-        self._retry = retry
-        self._timeout = timeout_seconds
-        self._prices = prices
-        self._encoder = RequestEncoder(
+        url, is_openai = _endpoint_url(base_url)
+        endpoint = _endpoint(model, url, api_key, is_openai=is_openai)
+        encoder = RequestEncoder(
             model,
-            max_tokens_field=max_tokens_field
-            or ("max_completion_tokens" if is_openai else "max_tokens"),
+            max_tokens_field=max_tokens_field or max_tokens_field_at(base_url),
             fields=fields,
         )
-        self._transport = open_transport(transport, client, url=self._url)
+        super().__init__(
+            model,
+            provider_name="openai",
+            begin=lambda request, stream: ChatExchange(encoder, request, stream=stream),
+            url=url,
+            endpoint=endpoint,
+            headers=api_headers(endpoint.api_key, headers or {}),
+            transport=open_transport(transport, client, url=url),
+            prices=prices,
+            retry=retry,
+            timeout_seconds=timeout_seconds,
+        )
 
     def __repr__(self) -> str:
         base = self._endpoint.place.removesuffix("/chat/completions")
-        return f"{type(self).__name__}({self._model!r}, base_url={base!r})"
+        return f"{type(self).__name__}({self._name!r}, base_url={base!r})"
+
+
+class ChatExchange:
+    """One chat completion; an ``Exchange``.
+
+    Args:
+        encoder: Writes the request.
+        request: What is asked.
+        stream: Whether the answer is to be streamed.
+    """
+
+    def __init__(self, encoder: RequestEncoder, request: ModelRequest, *, stream: bool) -> None:
+        self._body, self._names = encoder.encode(request, stream=stream)
+        self._assembler = CompletionAssembler(self._names) if stream else None
+        self._whole: JsonObject | None = None
 
     @property
-    def name(self) -> str:
-        """The model's name at the server."""
-        return self._model
+    def is_complete(self) -> bool:
+        """See ``Exchange``."""
+        return self._assembler is not None and self._assembler.is_finished
 
-    async def __aenter__(self) -> Self:
-        return self
+    def body(self) -> bytes:
+        """See ``Exchange``."""
+        return self._body
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    def take(self, answer: JsonObject) -> None:
+        """See ``Exchange``."""
+        self._whole = answer
 
-    async def close(self) -> None:
-        """Close the connections of the running event loop; a later request opens new ones."""
-        await self._transport.close()
+    def add(self, event: JsonObject) -> str:
+        """See ``Exchange``."""
+        assert self._assembler is not None  # only a streamed answer has events
+        return self._assembler.add(event)
 
-    async def complete(self, request: ModelRequest) -> ModelResponse:
-        """Answer one request, trying again as ``retry`` says.
+    def finish(self) -> ModelResponse:
+        """See ``Exchange``."""
+        if self._whole is not None or self._assembler is None:
+            return decode_completion(self._whole or {}, self._names)
+        return self._assembler.finish()
 
-        Raises:
-            ModelError: The model could not answer; a subclass says why.
-            UsageError: Something in the request is not JSON data.
-        """
-        body, names = self._encoder.encode(request, stream=False)
-        seconds = self._seconds(request)
-        return await with_retries(self._retry, lambda: self._complete_once(body, names, seconds))
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Yield text as it arrives, then the whole response exactly once.
-
-        A request is sent again only as long as nothing was yielded.
-
-        Raises:
-            ModelError: As ``complete``; half a stream is a ``ModelConnectionError``.
-            UsageError: Something in the request is not JSON data.
-        """
-        body, names = self._encoder.encode(request, stream=True)
-        seconds = self._seconds(request)
-        attempts = stream_with_retries(self._retry, lambda: self._stream_once(body, names, seconds))
-        async with aclosing(attempts) as events:
-            async for event in events:
-                yield event
-
-    async def _complete_once(self, body: bytes, names: WireNames, seconds: float) -> ModelResponse:
-        with self._patience(seconds) as patience:
-            response = await patience.wait(self._transport.post(self._url, self._headers, body))
-        if response.status != 200:
-            raise status_error(
-                self._endpoint,
-                status=response.status,
-                headers=response.headers,
-                body=response.body,
-            )
-        return self._decoded(response.body, response.headers, names)
-
-    def _decoded(self, body: bytes, headers: Mapping[str, str], names: WireNames) -> ModelResponse:
-        answer = parse_object(body, f"the answer of {self._endpoint.place}")
-        error = embedded_error(self._endpoint, answer, headers)
-        if error is not None:
-            raise error
-        return self._priced(decode_completion(answer, names))
-
-    async def _stream_once(
-        self, body: bytes, names: WireNames, seconds: float
-    ) -> AsyncGenerator[ModelEvent, None]:
-        async with AsyncExitStack() as stack:
-            patience = stack.enter_context(self._patience(seconds))
-            opening = self._transport.stream(self._url, self._headers, body)
-            answer = await patience.wait(stack.enter_async_context(opening))
-            if answer.status != 200 or _is_json(answer.headers):  # an error, or it does not stream
-                response = await self._whole(answer, names, patience)
-                if response.message.text:
-                    yield TextDelta(text=response.message.text)
-            else:
-                assembler = CompletionAssembler(names)
-                async with aclosing(self._texts(answer, assembler, patience)) as texts:
-                    async for text in texts:
-                        yield TextDelta(text=text)
-                response = self._priced(assembler.finish())
-            yield response
-
-    async def _texts(
-        self, answer: HttpStream, assembler: CompletionAssembler, patience: Patience
-    ) -> AsyncGenerator[str, None]:
-        """The text of a stream, piece by piece; its end is checked."""
-        parser = EventParser()
-        while chunk := await patience.wait(answer.read()):
-            for event in parser.feed(chunk):
-                if event.data == "[DONE]":
-                    await self._drain(answer)
-                    return
-                text = self._add(event.data, answer, assembler)
-                if text:
-                    yield text
-        if not assembler.is_finished:
-            raise cut_short(self._endpoint.place)
-
-    def _add(self, data: str, answer: HttpStream, assembler: CompletionAssembler) -> str:
-        chunk = parse_object(data, f"an event in the stream of {self._endpoint.place}")
-        error = embedded_error(self._endpoint, chunk, answer.headers)
-        if error is not None:
-            raise error
-        return assembler.add(chunk)
-
-    async def _drain(self, answer: HttpStream) -> None:
-        """Read to the end, so that the connection can be used again.
-
-        The answer is complete by then: a server that does not end its body costs a connection,
-        and nothing that the caller needs to know.
-        """
-        with suppress(ModelConnectionError, TimeoutError):
-            async with asyncio.timeout(_DRAIN_SECONDS):
-                while await answer.read():
-                    pass
-
-    async def _whole(
-        self, answer: HttpStream, names: WireNames, patience: Patience
-    ) -> ModelResponse:
-        parts, size = [], 0
-        while chunk := await patience.wait(answer.read()):
-            size += len(chunk)
-            check_size(size)
-            parts.append(chunk)
-        body = b"".join(parts)
-        if answer.status != 200:
-            raise status_error(
-                self._endpoint, status=answer.status, headers=answer.headers, body=body
-            )
-        return self._decoded(body, answer.headers, names)
-
-    def _seconds(self, request: ModelRequest) -> float:
-        return request.settings.timeout_seconds or self._timeout
-
-    @contextmanager
-    def _patience(self, seconds: float) -> Iterator[Patience]:
-        """Patience for one attempt, whose end is raised in our words."""
-        try:
-            with Patience(seconds) as patience:
-                yield patience
-        except TimeoutError as error:
-            raise ModelTimeoutError(
-                f"{self._endpoint.place} sent nothing usable for {seconds:g} s (model "
-                f"{self._model!r}). Allow more with timeout_seconds, or look into the server's load"
-            ) from error
-
-    def _priced(self, response: ModelResponse) -> ModelResponse:
-        if self._prices is None:
-            return response
-        usage = priced(response.usage, self._prices, self._model, response.model)
-        return replace(response, usage=usage)
+def max_tokens_field_at(base_url: str) -> MaxTokensField:
+    """What the server at a URL calls ``ModelSettings.max_tokens``."""
+    is_openai = urlsplit(base_url).hostname == OPENAI_HOST
+    return "max_completion_tokens" if is_openai else "max_tokens"
 
 
 def _endpoint_url(base_url: str) -> tuple[str, bool]:
@@ -290,7 +186,8 @@ def _endpoint(model: str, url: str, api_key: str | None, *, is_openai: bool) -> 
     return Endpoint(place=place(url), model=model, key_source=source, api_key=api_key or None)
 
 
-def _headers(api_key: str | None, further: Mapping[str, str]) -> dict[str, str]:
+def api_headers(api_key: str | None, further: Mapping[str, str]) -> dict[str, str]:
+    """The headers of every request; the further ones win."""
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
@@ -302,52 +199,18 @@ def _headers(api_key: str | None, further: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in headers.items() if k.lower() not in names} | dict(further)
 
 
-def _is_json(headers: Mapping[str, str]) -> bool:
-    kind = next((v for name, v in headers.items() if name.lower() == "content-type"), "")
-    return kind.partition(";")[0].strip().lower() == "application/json"
+def own_server_model(rest: str) -> OpenAICompatibleModel:
+    """The model of a name such as ``qwen3@http://localhost:8080/v1``.
 
+    Without ``@URL`` the URL is that of ``OPENAI_BASE_URL``, or OpenAI's own; the key is that of
+    ``OPENAI_API_KEY``. A model's name may hold ``@`` itself.
 
-_MILLION = 1_000_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Price:
-    """US dollars per million tokens, as providers print them.
-
-    Attributes:
-        prompt: Tokens read.
-        completion: Tokens written.
-        cached: Tokens read from the provider's prompt cache; None charges them as any other.
-
-    Example:
-        >>> usage = Usage(prompt_tokens=1_000_000, cached_tokens=500_000, completion_tokens=100_000)
-        >>> Price(prompt=0.15, cached=0.075, completion=0.60).cost_of(usage)
-        0.1725
+    Raises:
+        UsageError: The URL is not one, or OpenAI itself is meant and there is no key.
     """
-
-    prompt: float
-    completion: float
-    cached: float | None = None
-
-    def cost_of(self, usage: Usage) -> float:
-        """The price of a usage in US dollars."""
-        cached_price = self.prompt if self.cached is None else self.cached
-        return (
-            (usage.prompt_tokens - usage.cached_tokens) * self.prompt
-            + usage.cached_tokens * cached_price
-            + usage.completion_tokens * self.completion
-        ) / _MILLION
-
-
-Prices: TypeAlias = Price | Mapping[str, Price]
-"""One price, or prices by model name."""
-
-
-def priced(usage: Usage, prices: Prices | None, *models: str) -> Usage:
-    """The usage with its cost, when a price is known for one of the names (the first that is)."""
-    if prices is None:
-        return usage
-    if isinstance(prices, Price):
-        return replace(usage, cost_usd=prices.cost_of(usage))
-    price = next((prices[model] for model in models if model in prices), None)
-    return usage if price is None else replace(usage, cost_usd=price.cost_of(usage))
+    match = _NAME_AT_URL.fullmatch(rest)
+    if match is None and (bare := _BARE_HOST.fullmatch(rest)):
+        raise UsageError(f"the model's address needs a scheme: write @http://{bare[1]}")
+    if match is None:
+        return OpenAICompatibleModel(rest)
+    return OpenAICompatibleModel(match["model"], base_url=match["url"])

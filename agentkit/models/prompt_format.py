@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit.messages import JsonObject, ToolCall, ToolMessage
 from agentkit.models.call_parser import ParsedCalls, parse_calls
-from agentkit.models.call_schema import ANSWER, CALLS
+from agentkit.models.grammar import ANSWER, CALLS
 from agentkit.models.literals import LiteralReader, UnreadableError
 from agentkit.tools.definition import ToolDefinition
 

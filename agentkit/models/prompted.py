@@ -30,7 +30,7 @@ from agentkit.models.base import (
     StreamingChatModel,
     TextDelta,
 )
-from agentkit.models.call_schema import ANSWER, answer_schema, call_schema
+from agentkit.models.grammar import ANSWER, answer_schema, call_schema
 from agentkit.models.prompt_format import (
     PromptFormat,
     parse_answer,

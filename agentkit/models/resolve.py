@@ -12,11 +12,11 @@ ENTRY_POINT_GROUP = __name__.rpartition(".")[0]  # "agentkit.models", as this pa
 """Plugins name a callable here that takes the rest of the name and gives a ``ChatModel``."""
 
 _BUILT_IN = {
-    "anthropic": "agentkit.models.hosted.anthropic:anthropic_model",
-    "litellm": "agentkit.models.hosted.litellm:litellm_model",
-    "openai": "agentkit.models.hosted.openai:openai_model",
-    "openai-responses": "agentkit.models.hosted.openai_responses:openai_responses_model",
-    "openai-compatible": "agentkit.models.hosted.own_server:own_server_model",
+    "anthropic": "agentkit.models.anthropic:anthropic_model",
+    "litellm": "agentkit.models.litellm:litellm_model",
+    "openai": "agentkit.models.openai:openai_model",
+    "openai-responses": "agentkit.models.openai:openai_responses_model",
+    "openai-compatible": "agentkit.models.openai_compatible:own_server_model",
 }
 
 _KNOWN_PLUGINS = {"local": "agentkit-local"}

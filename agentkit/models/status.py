@@ -10,7 +10,7 @@ from typing import Any
 
 from agentkit.errors import ModelStatusError, UsageError
 from agentkit.messages import JsonObject
-from agentkit.models.wire.reading import parse_json, shown
+from agentkit.models.wire import parse_json, shown
 
 _KEPT_BODY = 2000
 _REFUSED = (
@@ -114,11 +114,15 @@ def embedded_error(
     and 500 otherwise.
     """
     error = answer.get("error")
+    if not error and answer.get("type") == "error":  # OpenAI's responses
+        error = answer
+    if not error and isinstance(answer.get("response"), dict):
+        error = answer["response"].get("error")
     if not error:
         return None
     said = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()
     status = next((found for one in said if (found := _status_of(one)) is not None), 500)
-    body = json.dumps(answer).encode()
+    body = json.dumps({"error": error}).encode()
     return status_error(endpoint, status=status, headers=headers, body=body)
 
 

@@ -29,8 +29,6 @@ from .index.signatures import SignatureChannel as SignatureChannel
 from .index.tool_index import ToolIndex as ToolIndex
 from .index.vectors import VectorChannel as VectorChannel
 from .mentions import NameIndex as NameIndex
-from .paper.conditions import ConditionJudge as ConditionJudge
-from .paper.judge import ModelJudge as ModelJudge
 from .planner import (
     ModelPlanner as ModelPlanner,
     Plan as Plan,
@@ -70,15 +68,5 @@ from .survivors import (
 from .tokens import (
     TokenCounter as TokenCounter,
     estimate_tokens as estimate_tokens,
-)
-from .typed_dag import (
-    Cascade as Cascade,
-    Level as Level,
-    TypedDagRetriever as TypedDagRetriever,
-    paper_stages as paper_stages,
-)
-from .variants.registry import (
-    VARIANTS as VARIANTS,
-    variant as variant,
 )
 from .word_vectors import StaticEmbedder as StaticEmbedder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentkit.library.graph import reachable
+from agentkit.library.dag import reachable
 from agentkit.library.library import Library
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentkit.tools.types.unify import TypedSlot
+    from agentkit.tools.types.fit import TypedSlot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
-from agentkit.library.delivery import append_all
-from agentkit.library.keeping import writer_of
+from agentkit.library.capabilities import append_all
+from agentkit.library.episode_writer import writer_of
 from agentkit.library.replicas import replica_of
 from agentkit.library.store import Store
 from agentkit.server.asked import Reader
@@ -29,7 +29,7 @@ from agentkit.server.prometheus import CONTENT_TYPE
 from agentkit.server.runs import Runs
 from agentkit.server.slots import Bodies
 from agentkit.server.store_health import MinuteLog, Probe
-from agentkit.tools.threads import run_in_daemon_thread
+from agentkit.tools.invocation import run_in_daemon_thread
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentkit.messages import JsonObject, UserMessage
 from agentkit.models.base import ModelSettings
-from agentkit.models.wire.reading import parse_json
+from agentkit.models.wire import parse_json
 from agentkit.server.conversation import Conversation, is_whole, read_messages
 from agentkit.server.problem import Problem, invalid
 from agentkit.server.wanted import not_honoured, wanted_settings

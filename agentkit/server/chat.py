@@ -13,7 +13,7 @@ from agentkit.agent.types import RunFinished, RunResult, RunStarted, TurnFinishe
 from agentkit.errors import AgentKitError
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta
-from agentkit.models.wire.names import WireNames
+from agentkit.models.wire import WireNames
 from agentkit.server.asked import Asked, Reader
 from agentkit.server.completion import Completion, answer_text, answered_by
 from agentkit.server.exchange import SCOPE_KEY, Exchange, Scope, Send

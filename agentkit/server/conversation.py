@@ -15,7 +15,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models.wire.reading import parse_json
+from agentkit.models.wire import parse_json
 from agentkit.server.problem import Problem, invalid
 
 

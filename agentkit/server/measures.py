@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
-from agentkit.library.keeping import EpisodeWriter
+from agentkit.library.episode_writer import EpisodeWriter
 from agentkit.library.replicas import Replica
 from agentkit.server.prometheus import Counter, Gauge, Histogram
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agentkit.errors import StoreUnavailableError
-from agentkit.library.delivery import error_text
+from agentkit.library.capabilities import error_text
 
 PROBE_SECONDS = 0.75
 _LOG_EVERY_SECONDS = 60.0

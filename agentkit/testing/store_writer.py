@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
-from agentkit.library.abilities import BatchAppending
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.capabilities import BatchAppending
 from agentkit.library.changes import now
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store

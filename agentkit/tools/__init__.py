@@ -1,33 +1,11 @@
 """1. What a tool is: a definition in four levels, and a binding that says how it runs.
 
 ``definition`` holds the records and ``tool`` the binding; ``decorator`` and ``sources`` make them
-from functions, pydantic models and JSON; ``validation`` and ``coercion`` hold calls against them.
-Only the records are imported here, so that this package costs little; ``from agentkit import
-tool`` brings the decorator.
+from functions, pydantic models and JSON. ``validation`` and ``coercion`` hold calls against them,
+``rules`` are what was learned about a tool, ``types`` what its parameters and results are about.
+``from agentkit import tool`` brings the decorator.
 """
 
-from agentkit.tools.definition import (
-    ChildReference,
-    Description,
-    EffectName,
-    Effects,
-    Example,
-    Origin,
-    Signature,
-    Specification,
-    ToolDefinition,
-)
-from agentkit.tools.tool import Tool
+import lazy_loader
 
-__all__ = [
-    "ChildReference",
-    "Description",
-    "EffectName",
-    "Effects",
-    "Example",
-    "Origin",
-    "Signature",
-    "Specification",
-    "Tool",
-    "ToolDefinition",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

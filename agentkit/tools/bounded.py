@@ -1,9 +1,10 @@
-"""jsonschema within a bound of steps, for schemas and values that come from strangers.
+"""What is wrong with a value, by jsonschema within a bound of steps.
 
-References may double at every level, alternatives may nest, and an error quotes the value it is
-about: a schema of a kilobyte can ask for years and gigabytes. So each keyword that is evaluated
-counts, weighted by the size of what it looks at, and the walk ends with ``UncheckableError`` when
-the count is used up. Patterns are matched by ``agentkit.tools.patterns``; nothing is ever fetched.
+Schemas and values come from strangers: references may double at every level, alternatives may
+nest, and an error quotes the value it is about, so a schema of a kilobyte can ask for years and
+gigabytes. Each keyword that is evaluated therefore counts, weighted by the size of what it looks
+at, and the walk ends with ``UncheckableError`` when the count is used up. Patterns are matched by
+``agentkit.tools.patterns``; nothing is ever fetched.
 """
 
 from __future__ import annotations
@@ -15,44 +16,32 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
-from agentkit.tools.encoding import described
 from agentkit.tools.fit import Steps, fits, has_duplicates
 from agentkit.tools.formats import FORMATS
+from agentkit.tools.invocation import described
 from agentkit.tools.patterns import pattern_holds, pattern_steps
-from agentkit.tools.references import resolve_local
+from agentkit.tools.schema import resolve_local
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.exceptions import ValidationError
 
+_CHARACTERS_A_STEP = 256
 _BASE_STEPS = 5_000
 _STEPS_A_CHARACTER = 2
 _STEPS_A_CHARACTER_OF_SCHEMA = 20
 _MAX_STEPS = 300_000
 """A step takes some ten microseconds."""
 
-_TOO_DEEP = "a value is nested too deeply"
-_CHARACTERS_A_STEP = 256
 _PARTS_A_STEP = 4
 _STEPS_A_REFERENCE = 2
+_TOO_DEEP = "a value is nested too deeply"
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], "Iterator[ValidationError] | None"]
 
 
 class UncheckableError(ValueError):
     """A value can not be held against a schema; the message says why."""
-
-
-class UnresolvedReferenceError(UncheckableError):
-    """A schema refers to what is not part of it.
-
-    Attributes:
-        reference: The value of ``$ref``.
-    """
-
-    def __init__(self, reference: str) -> None:
-        super().__init__(f"the schema refers to {reference!r}, which is not part of it")
-        self.reference = reference
 
 
 class BoundedValidator:
@@ -66,7 +55,7 @@ class BoundedValidator:
 
     def __init__(self, schema: JsonObject) -> None:
         self._schema = schema
-        self._sizes: dict[int, int] | None = None
+        self._sizes: dict[int, int] = {}
         self._validator: Any = None
 
     def errors(self, value: Any, *, limit: int = 20) -> list[ValidationError]:
@@ -75,18 +64,14 @@ class BoundedValidator:
         Raises:
             UncheckableError: It takes too many steps to say, or the schema or value is unreadable.
         """
+        from jsonschema import Draft202012Validator
         from referencing.jsonschema import EMPTY_REGISTRY
 
         if self._validator is None:
-            from jsonschema import Draft202012Validator
-
-            kind = _counted_class(Draft202012Validator)
-            self._validator = kind(
+            _size_of(self._schema, self._sizes)
+            self._validator = _counted_class(Draft202012Validator)(
                 self._schema, registry=EMPTY_REGISTRY, format_checker=_format_checker()
             )
-        if self._sizes is None:
-            self._sizes = {}
-            _size_of(self._schema, self._sizes)
         sizes = dict(self._sizes)
         steps = _BASE_STEPS + _STEPS_A_CHARACTER * _size_of(value, sizes)
         if fits(value, self._schema, steps=Steps(min(steps, _MAX_STEPS))):
@@ -126,10 +111,9 @@ def schema_fault(schema: Any) -> SchemaFault | None:
     try:
         sizes: dict[int, int] = {}
         steps = _BASE_STEPS + _STEPS_A_CHARACTER_OF_SCHEMA * _size_of(schema, sizes)
-        found = _within_bounds(validator, schema, sizes, steps, limit=20)
+        worst = best_match(_within_bounds(validator, schema, sizes, steps, limit=20))
     except UncheckableError as error:
         return SchemaFault((), str(error))
-    worst = best_match(found)
     return None if worst is None else SchemaFault((*worst.absolute_path,), worst.message[:200])
 
 
@@ -144,7 +128,8 @@ def _within_bounds(
     except UncheckableError:
         raise
     except Unresolvable as error:
-        raise UnresolvedReferenceError(error.ref) from error
+        why = f"refers to {error.ref!r}, which is not part of it and is never fetched"
+        raise UncheckableError(f"the schema {why}") from error
     except RecursionError as error:
         raise UncheckableError(_TOO_DEEP) from error
     except (ValueError, OverflowError) as error:  # an unusable pattern, thousands of digits
@@ -182,6 +167,11 @@ class _Walk:
             message = f"too expensive to validate: more than {self._allowed:,} steps"
             raise UncheckableError(message)
 
+    def matches(self, pattern: str, text: str) -> bool:
+        """Whether a pattern is found in a text; what that may cost is counted before."""
+        self.spend(pattern_steps(pattern, text))
+        return pattern_holds(pattern, text)
+
 
 _WALK: ContextVar[_Walk] = ContextVar("_WALK")
 
@@ -215,18 +205,19 @@ def _measure(part: Any, sizes: dict[int, int]) -> int:
 
 @cache  # making a class costs two milliseconds, and every tool has a validator of its own
 def _counted_class(dialect: type[Draft202012Validator]) -> Any:
+    """Jsonschema's validator with every keyword counted, and ours where its own match patterns."""
     from jsonschema.validators import extend
 
     keywords: dict[str, _Keyword] = dict(dialect.VALIDATORS)
     ours: dict[str, _Keyword] = {
         "additionalProperties": _without_patterns(keywords["additionalProperties"]),
-        "pattern": _pattern,
-        "patternProperties": _pattern_properties,
-        "unevaluatedProperties": _unevaluated_properties,
-        "uniqueItems": _unique_items,
+        "pattern": _check_pattern,
+        "patternProperties": _check_pattern_properties,
+        "unevaluatedProperties": _check_unevaluated_properties,
+        "uniqueItems": _check_unique_items,
     }
     keywords |= {keyword: function for keyword, function in ours.items() if keyword in keywords}
-    counted = {keyword: _counted(function) for keyword, function in keywords.items()}
+    counted = {keyword: _counting(function) for keyword, function in keywords.items()}
     return extend(dialect, validators=counted)  # type: ignore[no-untyped-call]  # its stubs
 
 
@@ -240,7 +231,7 @@ def _format_checker() -> FormatChecker:
     return checker
 
 
-def _counted(function: _Keyword) -> _Keyword:
+def _counting(function: _Keyword) -> _Keyword:
     def evaluate(
         validator: Any, rule: Any, value: Any, schema: Any
     ) -> Iterator[ValidationError] | None:
@@ -260,26 +251,21 @@ def _error(message: str) -> ValidationError:
     return ValidationError(message)
 
 
-def _matches(pattern: str, text: str) -> bool:
-    """Whether a pattern holds; what it may cost is counted before."""
-    _WALK.get().spend(pattern_steps(pattern, text))
-    return pattern_holds(pattern, text)
-
-
-def _pattern(
+def _check_pattern(
     _validator: Any, pattern: str, value: object, _schema: JsonObject
 ) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not _matches(pattern, value):
+    if isinstance(value, str) and not _WALK.get().matches(pattern, value):
         yield _error(f"{value!r} does not match {pattern!r}")
 
 
-def _pattern_properties(
+def _check_pattern_properties(
     validator: Any, rule: JsonObject, value: Any, _schema: JsonObject
 ) -> Iterator[ValidationError]:
+    walk = _WALK.get()
     for name, item in value.items() if isinstance(value, dict) else ():
         for pattern, part in rule.items():
-            _WALK.get().spend(1)
-            if _matches(pattern, name):
+            walk.spend(1)
+            if walk.matches(pattern, name):
                 yield from validator.descend(item, part, path=name, schema_path=pattern)
 
 
@@ -289,23 +275,29 @@ def _without_patterns(function: _Keyword) -> _Keyword:
     def evaluate(
         validator: Any, rule: Any, value: Any, schema: JsonObject
     ) -> Iterator[ValidationError] | None:
-        patterns = schema.get("patternProperties")
-        if patterns and isinstance(value, dict):
-            known = {name: True for name in value if any(_matches(one, name) for one in patterns)}
-            schema = {"properties": {**schema.get("properties", {}), **known}}
+        if schema.get("patternProperties") and isinstance(value, dict):
+            schema = {"properties": dict.fromkeys(_named(value, schema), True)}
         return function(validator, rule, value, schema)
 
     return evaluate
 
 
-def _unique_items(
+def _named(value: JsonObject, schema: JsonObject) -> set[str]:
+    """The names of an object that ``properties`` and ``patternProperties`` speak of."""
+    walk = _WALK.get()
+    patterns = schema.get("patternProperties", {})
+    matched = {name for name in value if any(walk.matches(one, name) for one in patterns)}
+    return matched | {name for name in schema.get("properties", {}) if name in value}
+
+
+def _check_unique_items(
     _validator: Any, rule: Any, value: Any, _schema: JsonObject
 ) -> Iterator[ValidationError]:
     if rule and isinstance(value, list) and has_duplicates(value):
         yield _error(f"{value!r} has non-unique elements")
 
 
-def _unevaluated_properties(
+def _check_unevaluated_properties(
     validator: Any, rule: Any, value: Any, schema: JsonObject
 ) -> Iterator[ValidationError]:
     if not isinstance(value, dict):
@@ -326,13 +318,10 @@ def _evaluated(validator: Any, value: JsonObject, schema: Any) -> set[str]:
     walk.count(schema, value)
     if not isinstance(schema, dict):
         return set()
-    if any(
-        schema.get(key) is not None for key in ("additionalProperties", "unevaluatedProperties")
-    ):
+    others = ("additionalProperties", "unevaluatedProperties")
+    if any(schema.get(keyword) is not None for keyword in others):
         return set(value)
-    known = {name for name in schema.get("properties", {}) if name in value}
-    patterns = schema.get("patternProperties", {})
-    known |= {name for name in value if any(_matches(pattern, name) for pattern in patterns)}
+    known = _named(value, schema)
     for part in _applied(validator, value, schema, walk.root):
         known |= _evaluated(validator, value, part)
     return known

@@ -1,10 +1,10 @@
-"""Canonical JSON (RFC 8785) and the digests made from it."""
+"""JSON data: canonical text (RFC 8785), digests, equality."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 _MAX_EXACT_INTEGER = 2**53 - 1
@@ -69,6 +69,26 @@ def is_json(value: Any) -> bool:
         are_texts = all(isinstance(key, str) and not _holds_surrogate(key) for key in value)
         return are_texts and all(map(is_json, value.values()))
     return value is None or type(value) is bool
+
+
+def same_json(left: Any, right: Any) -> bool:
+    """Whether two values are the same JSON data: ``1`` equals ``1.0`` but not ``true``."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_json, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_json(left[k], right[k]) for k in left)
+    return bool(left == right)
+
+
+def json_key(value: Any) -> Hashable:
+    """What values that are the same JSON data, and no others, have in common (``same_json``)."""
+    if isinstance(value, list):
+        return ("list", *map(json_key, value))
+    if isinstance(value, dict):
+        return frozenset((name, json_key(item)) for name, item in value.items())
+    return (value,) if isinstance(value, bool) else value  # `True == 1` in Python alone
 
 
 def _is_plain(value: Any) -> bool:

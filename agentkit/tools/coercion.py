@@ -22,8 +22,9 @@ from typing import Any, Literal
 
 from agentkit.messages import JsonObject
 from agentkit.tools.bounded import UncheckableError
-from agentkit.tools.fit import Steps, fits, is_of_type, same_json
-from agentkit.tools.references import resolve_local
+from agentkit.tools.canonical import same_json
+from agentkit.tools.fit import Steps, fits, is_of_type
+from agentkit.tools.schema import resolve_local
 
 _MAX_DEPTH = 64
 _MAX_STEPS = 20_000

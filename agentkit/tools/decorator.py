@@ -78,8 +78,8 @@ def tool(
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, sync or async; use it as ``@tool``, ``@tool(...)`` or ``tool(f)``.
 
-    Parameters come from annotations and defaults, the words from the docstring (Google, NumPy,
-    reST or epydoc) or from ``Annotated[int, "how many"]``. What is given here wins. The tool is
+    Parameters come from annotations and defaults, the words from the docstring (Google, NumPy
+    or reST) or from ``Annotated[int, "how many"]``. What is given here wins. The tool is
     still called like the function.
 
     Args:

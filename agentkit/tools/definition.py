@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
-from agentkit.tools.references import MAX_DEPTH, check_bounds
-from agentkit.tools.rules.codec import rule_from_json, rule_to_json
-from agentkit.tools.rules.narrowing import narrowed_schema
-from agentkit.tools.rules.sentences import rule_sentence
-from agentkit.tools.schema import attach_descriptions, copied, detach_descriptions
+from agentkit.tools.rules.records import rule_from_json, rule_to_json
+from agentkit.tools.rules.rendering import narrowed_schema, rule_sentence
+from agentkit.tools.schema import (
+    MAX_DEPTH,
+    attach_descriptions,
+    check_bounds,
+    copied,
+    detach_descriptions,
+)
 
 if TYPE_CHECKING:
     from agentkit.tools.rules.records import Rule

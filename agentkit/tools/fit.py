@@ -1,20 +1,22 @@
-"""``fits``: does a value satisfy a schema? A quick answer from the standard library alone.
+"""Does a value fit a JSON Schema (2020-12)? A quick answer from the standard library alone.
 
-It answers True, False, or None for "not sure", and is never wrong when it is sure: the test
-compares it with jsonschema. Valid calls, which are nearly all calls, are thereby recognised
-without loading a validator, and coercion can choose between the branches of ``anyOf``.
+``fits`` answers True, False, or None for "not sure", and is never wrong when it is sure: a test
+compares it with jsonschema. So valid calls, which are nearly all calls, are recognised without
+loading a validator, and coercion can choose between the branches of ``anyOf``. What is wrong with a
+value, ``agentkit.tools.bounded`` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
+from agentkit.tools.canonical import json_key, same_json
 from agentkit.tools.formats import FORMATS
 from agentkit.tools.patterns import pattern_holds, pattern_steps
-from agentkit.tools.references import resolve_local
+from agentkit.tools.schema import resolve_local
 
 Verdict: TypeAlias = bool | None
 
@@ -22,31 +24,15 @@ _MAX_DEPTH = 64
 _CHARACTERS_A_STEP = 256
 _NAMES_A_STEP = 8
 
-_BEYOND_US = frozenset(
-    {
-        "$dynamicRef",
-        "$recursiveRef",
-        "contains",
-        "contentSchema",
-        "dependentRequired",
-        "dependentSchemas",
-        "else",
-        "if",
-        "maxContains",
-        "minContains",
-        "multipleOf",
-        "patternProperties",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    }
-)
-"""Keywords that constrain and that only the full validator judges."""
 
+@dataclass(slots=True)
+class Steps:
+    """How much work is left, in schemas looked at.
 
-_ANNOTATIONS = frozenset({"default", "description", "examples", "title"})
-"""Frequent keywords that constrain nothing. Unknown ones do not either."""
+    The bound matters for schemas whose references multiply without looking deeper into the value.
+    """
+
+    left: int = 10_000
 
 
 def fits(
@@ -70,57 +56,34 @@ def fits(
     """
     document = root if root is not None else schema if isinstance(schema, dict) else {}
     try:
-        return _fits(value, schema, _Document(document, steps or Steps()), 0)
+        return _fits(value, schema, _Scope({}, document, steps or Steps(), -1))
     except RecursionError:  # data that are compared as a whole
         return None
 
 
-@dataclass(slots=True)
-class Steps:
-    """How much work is left, in schemas looked at.
-
-    The bound matters for schemas whose references multiply without looking deeper into the value.
-    """
-
-    left: int = 10_000
-
-
-class _Document(NamedTuple):
-    """What local references point into, and how much work is left."""
-
-    root: JsonObject
-    steps: Steps
-
-
 class _Scope(NamedTuple):
-    """Where an applicator stands: its own schema, the document, and how deep."""
+    """Where a keyword stands: its schema, the document, the work that is left, and how deep."""
 
     schema: JsonObject
-    document: _Document
+    root: JsonObject
+    steps: Steps
     depth: int
 
-    def fits(self, value: Any, part: Any) -> Verdict:
-        return _fits(value, part, self.document, self.depth + 1)
 
-
-def _fits(value: Any, schema: Any, document: _Document, depth: int) -> Verdict:
+def _fits(value: Any, schema: Any, above: _Scope) -> Verdict:
     if isinstance(schema, bool):
         return schema
-    steps = document.steps
+    steps, depth = above.steps, above.depth + 1
     if not isinstance(schema, dict) or depth > _MAX_DEPTH or not _afforded(value, schema, steps):
         return None
     verdict: Verdict = True
+    scope = None
     for keyword, rule in schema.items():
-        if keyword in _ANNOTATIONS:
-            continue
-        if keyword in _CHECKS:
-            found = _CHECKS[keyword](value, rule)
-        elif keyword in _COMPARISONS:
-            found = _COMPARISONS[keyword](value, rule, steps)
-        elif keyword in _APPLICATORS:
-            found = _APPLICATORS[keyword](value, rule, _Scope(schema, document, depth))
-        elif keyword in _BEYOND_US or (keyword == "$id" and depth):
-            found = None
+        if (look := _LOOKS.get(keyword)) is not None:
+            found = look(value, rule)
+        elif (check := _CHECKS.get(keyword)) is not None:
+            scope = scope or _Scope(schema, above.root, steps, depth)
+            found = check(value, rule, scope)
         else:
             continue
         if found is False:
@@ -141,21 +104,22 @@ def _afforded(value: Any, schema: JsonObject, steps: Steps) -> bool:
     return steps.left >= 0
 
 
-def _all(verdicts: list[Verdict]) -> Verdict:
-    if False in verdicts:
-        return False
-    return None if None in verdicts else True
+def _all(verdicts: Iterable[Verdict]) -> Verdict:
+    found: Verdict = True
+    for verdict in verdicts:
+        if verdict is False:
+            return False
+        found = found if verdict else None
+    return found
 
 
-def same_json(left: Any, right: Any) -> bool:
-    """Whether two values are the same JSON data: ``1`` equals ``1.0`` but not ``true``."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same_json, left, right))
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same_json(left[k], right[k]) for k in left)
-    return bool(left == right)
+def _any(verdicts: Iterable[Verdict]) -> Verdict:
+    found: Verdict = False
+    for verdict in verdicts:
+        if verdict:
+            return True
+        found = None if verdict is None else found
+    return found
 
 
 _TYPE_TESTS: Mapping[str, Callable[[Any], bool]] = {
@@ -171,6 +135,9 @@ _TYPE_TESTS: Mapping[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
 }
 
+JSON_TYPES = (*_TYPE_TESTS,)
+"""The type names of JSON Schema."""
+
 
 def is_of_type(value: Any, name: object) -> Verdict:
     """Whether ``value`` has the JSON Schema type ``name``; None for a type that is not one."""
@@ -184,27 +151,60 @@ def _type(value: Any, rule: Any) -> Verdict:
         return None if test is None else test(value)
     if not isinstance(rule, list) or not rule:
         return None
-    return _any([is_of_type(value, name) for name in rule])
+    return _any(is_of_type(value, name) for name in rule)
 
 
-def _any(verdicts: list[Verdict]) -> Verdict:
-    if True in verdicts:
-        return True
-    return None if None in verdicts else False
+def _format(value: Any, rule: Any) -> Verdict:
+    check = FORMATS.get(rule) if isinstance(rule, str) else None
+    return check is None or not isinstance(value, str) or check(value)
 
 
-def _enum(value: Any, rule: Any, steps: Steps) -> Verdict:
+_Look: TypeAlias = Callable[[Any, Any], Verdict]
+
+
+def _bound(kind: str, holds: Callable[[Any, Any], bool]) -> _Look:
+    """A check of one bound on values of one type; it says nothing about values of other types."""
+    test = _TYPE_TESTS[kind]
+
+    def check(value: Any, rule: Any) -> Verdict:
+        if isinstance(rule, bool) or not isinstance(rule, int | float):
+            return None
+        return not test(value) or bool(holds(value, rule))
+
+    return check
+
+
+def _at_least(value: Any, limit: Any) -> bool:
+    return bool(len(value) >= limit)
+
+
+def _at_most(value: Any, limit: Any) -> bool:
+    return bool(len(value) <= limit)
+
+
+_SIZES = {"Length": "string", "Items": "array", "Properties": "object"}
+_LOOKS: Mapping[str, _Look] = {
+    "type": _type,
+    "format": _format,
+    "minimum": _bound("number", lambda value, limit: value >= limit),
+    "maximum": _bound("number", lambda value, limit: value <= limit),
+    "exclusiveMinimum": _bound("number", lambda value, limit: value > limit),
+    "exclusiveMaximum": _bound("number", lambda value, limit: value < limit),
+    **{f"min{size}": _bound(kind, _at_least) for size, kind in _SIZES.items()},
+    **{f"max{size}": _bound(kind, _at_most) for size, kind in _SIZES.items()},
+}
+"""Keywords that look at the value alone."""
+
+
+def _enum(value: Any, rule: Any, scope: _Scope) -> Verdict:
     if not isinstance(rule, list):
         return None
+    steps = scope.steps
     steps.left -= len(rule) // _NAMES_A_STEP
-    known = isinstance(value, list | dict)
-    if steps.left < 0 or (known and not _counted(value, steps, times=len(rule))):
+    is_compound = isinstance(value, list | dict)
+    if steps.left < 0 or (is_compound and not _counted(value, steps, times=len(rule))):
         return None
     return any(same_json(value, item) for item in rule)
-
-
-def _const(value: Any, rule: Any, steps: Steps) -> Verdict:
-    return _enum(value, [rule], steps)
 
 
 def _counted(value: Any, steps: Steps, *, times: int = 1) -> bool:
@@ -219,33 +219,29 @@ def _counted(value: Any, steps: Steps, *, times: int = 1) -> bool:
 
 
 def _reference(value: Any, rule: Any, scope: _Scope) -> Verdict:
-    target = resolve_local(scope.document.root, rule) if isinstance(rule, str) else None
-    return None if target is None else scope.fits(value, target)
+    target = resolve_local(scope.root, rule) if isinstance(rule, str) else None
+    return None if target is None else _fits(value, target, scope)
 
 
-def _all_of(value: Any, rule: Any, scope: _Scope) -> Verdict:
-    if not isinstance(rule, list):
-        return None
-    return _all([scope.fits(value, branch) for branch in rule])
+def _branches(judge: Callable[[list[Verdict]], Verdict]) -> _Check:
+    """A check of a keyword that holds a list of schemas for the same value."""
+
+    def check(value: Any, rule: Any, scope: _Scope) -> Verdict:
+        if not isinstance(rule, list):
+            return None
+        return judge([_fits(value, branch, scope) for branch in rule])
+
+    return check
 
 
-def _any_of(value: Any, rule: Any, scope: _Scope) -> Verdict:
-    if not isinstance(rule, list):
-        return None
-    return _any([scope.fits(value, branch) for branch in rule])
-
-
-def _one_of(value: Any, rule: Any, scope: _Scope) -> Verdict:
-    if not isinstance(rule, list):
-        return None
-    verdicts = [scope.fits(value, branch) for branch in rule]
+def _exactly_one(verdicts: list[Verdict]) -> Verdict:
     if verdicts.count(True) > 1:
         return False
     return None if None in verdicts else verdicts.count(True) == 1
 
 
 def _not(value: Any, rule: Any, scope: _Scope) -> Verdict:
-    verdict = scope.fits(value, rule)
+    verdict = _fits(value, rule, scope)
     return None if verdict is None else not verdict
 
 
@@ -254,8 +250,8 @@ def _properties(value: Any, rule: Any, scope: _Scope) -> Verdict:
         return None
     if not isinstance(value, dict):
         return True
-    scope.document.steps.left -= len(rule) // _NAMES_A_STEP
-    return _all([scope.fits(value[name], part) for name, part in rule.items() if name in value])
+    scope.steps.left -= len(rule) // _NAMES_A_STEP
+    return _all(_fits(value[name], part, scope) for name, part in rule.items() if name in value)
 
 
 def _additional(value: Any, rule: Any, scope: _Scope) -> Verdict:
@@ -264,13 +260,13 @@ def _additional(value: Any, rule: Any, scope: _Scope) -> Verdict:
         return None
     if not isinstance(value, dict):
         return True
-    return _all([scope.fits(item, rule) for name, item in value.items() if name not in known])
+    return _all(_fits(item, rule, scope) for name, item in value.items() if name not in known)
 
 
-def _required(value: Any, rule: Any, steps: Steps) -> Verdict:
+def _required(value: Any, rule: Any, scope: _Scope) -> Verdict:
     if not isinstance(rule, list):
         return None
-    steps.left -= len(rule) // _NAMES_A_STEP
+    scope.steps.left -= len(rule) // _NAMES_A_STEP
     return not isinstance(value, dict) or all(name in value for name in rule)
 
 
@@ -280,7 +276,7 @@ def _items(value: Any, rule: Any, scope: _Scope) -> Verdict:
         return None
     if not isinstance(value, list):
         return True
-    return _all([scope.fits(item, rule) for item in value[len(prefix) :]])
+    return _all(_fits(item, rule, scope) for item in value[len(prefix) :])
 
 
 def _prefix(value: Any, rule: Any, scope: _Scope) -> Verdict:
@@ -288,16 +284,15 @@ def _prefix(value: Any, rule: Any, scope: _Scope) -> Verdict:
         return None
     if not isinstance(value, list):
         return True
-    pairs = zip(value, rule, strict=False)
-    return _all([scope.fits(item, part) for item, part in pairs])
+    return _all(_fits(item, part, scope) for item, part in zip(value, rule, strict=False))
 
 
-def _unique(value: Any, rule: Any, steps: Steps) -> Verdict:
+def _unique(value: Any, rule: Any, scope: _Scope) -> Verdict:
     if not isinstance(rule, bool):
         return None
     if not rule or not isinstance(value, list):
         return True
-    return not has_duplicates(value) if _counted(value, steps) else None
+    return not has_duplicates(value) if _counted(value, scope.steps) else None
 
 
 def has_duplicates(items: list[Any]) -> bool:
@@ -305,22 +300,13 @@ def has_duplicates(items: list[Any]) -> bool:
     return len(set(map(json_key, items))) < len(items)
 
 
-def json_key(value: Any) -> Hashable:
-    """What values that are the same JSON data, and no others, have in common (``same_json``)."""
-    if isinstance(value, list):
-        return ("list", *map(json_key, value))
-    if isinstance(value, dict):
-        return frozenset((name, json_key(item)) for name, item in value.items())
-    return (value,) if isinstance(value, bool) else value  # `True == 1` in Python alone
-
-
-def _pattern(value: Any, rule: Any, steps: Steps) -> Verdict:
+def _pattern(value: Any, rule: Any, scope: _Scope) -> Verdict:
     if not isinstance(rule, str):
         return None
     if not isinstance(value, str):
         return True
-    steps.left -= pattern_steps(rule, value)
-    if steps.left < 0:
+    scope.steps.left -= pattern_steps(rule, value)
+    if scope.steps.left < 0:
         return None
     try:
         return pattern_holds(rule, value)
@@ -328,73 +314,31 @@ def _pattern(value: Any, rule: Any, steps: Steps) -> Verdict:
         return None
 
 
-def _format(value: Any, rule: Any) -> Verdict:
-    check = FORMATS.get(rule) if isinstance(rule, str) else None
-    return check is None or not isinstance(value, str) or check(value)
+_Check: TypeAlias = Callable[[Any, Any, _Scope], Verdict]
 
-
-_Check: TypeAlias = Callable[[Any, Any], Verdict]
-
-
-def _measured(
-    kind: str, measure: Callable[[Any], Any], holds: Callable[[Any, Any], bool]
-) -> _Check:
-    """A check of one bound on values of one type; it says nothing about values of other types."""
-
-    def check(value: Any, rule: Any) -> Verdict:
-        if isinstance(rule, bool) or not isinstance(rule, int | float):
-            return None
-        return not is_of_type(value, kind) or holds(measure(value), rule)
-
-    return check
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _at_least(left: Any, right: Any) -> bool:
-    return bool(left >= right)
-
-
-def _at_most(left: Any, right: Any) -> bool:
-    return bool(left <= right)
-
+_BEYOND_US = (
+    "$dynamicRef $recursiveRef contains contentSchema dependentRequired dependentSchemas else if "
+    "maxContains minContains multipleOf patternProperties propertyNames then unevaluatedItems "
+    "unevaluatedProperties"
+)
+"""Keywords that constrain and that only the full validator judges; unknown ones do not."""
 
 _CHECKS: Mapping[str, _Check] = {
-    "exclusiveMaximum": _measured("number", _itself, lambda left, right: left < right),
-    "exclusiveMinimum": _measured("number", _itself, lambda left, right: left > right),
-    "format": _format,
-    "maxItems": _measured("array", len, _at_most),
-    "maxLength": _measured("string", len, _at_most),
-    "maxProperties": _measured("object", len, _at_most),
-    "maximum": _measured("number", _itself, _at_most),
-    "minItems": _measured("array", len, _at_least),
-    "minLength": _measured("string", len, _at_least),
-    "minProperties": _measured("object", len, _at_least),
-    "minimum": _measured("number", _itself, _at_least),
-    "type": _type,
-}
-"""Keywords that look at the value alone."""
-
-_COMPARISONS: Mapping[str, Callable[[Any, Any, Steps], Verdict]] = {
-    "const": _const,
+    **dict.fromkeys(_BEYOND_US.split(), lambda *_: None),
+    "$id": lambda _value, _rule, scope: None if scope.depth else True,
+    "$ref": _reference,
+    "additionalProperties": _additional,
+    "allOf": _branches(_all),
+    "anyOf": _branches(_any),
+    "const": lambda value, rule, scope: _enum(value, [rule], scope),
     "enum": _enum,
+    "items": _items,
+    "not": _not,
+    "oneOf": _branches(_exactly_one),
     "pattern": _pattern,
+    "prefixItems": _prefix,
+    "properties": _properties,
     "required": _required,
     "uniqueItems": _unique,
 }
-"""Keywords whose cost grows with the rule or the value."""
-
-_APPLICATORS: Mapping[str, Callable[[Any, Any, _Scope], Verdict]] = {
-    "$ref": _reference,
-    "additionalProperties": _additional,
-    "allOf": _all_of,
-    "anyOf": _any_of,
-    "items": _items,
-    "not": _not,
-    "oneOf": _one_of,
-    "prefixItems": _prefix,
-    "properties": _properties,
-}
-"""Keywords that apply further schemas."""
+"""Keywords that apply further schemas, or whose cost grows with the rule or the value."""

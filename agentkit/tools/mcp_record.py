@@ -7,11 +7,12 @@ and clients of older versions take only objects for results. So what would be lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import EffectName, Effects, ToolDefinition
+from agentkit.tools.schema import with_references
 
 EFFECTS_KEY = "agentkit.dev/effects"
 """In ``_meta`` of a tool: the effects as we declare them."""
@@ -24,8 +25,6 @@ RESULT_FIELD = "result"
 
 _SHARED: tuple[str, ...] = ("$defs", "definitions")
 _INNER = f"#/properties/{RESULT_FIELD}"
-_DATA = frozenset({"const", "default", "enum", "example", "examples"})
-_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", *_SHARED})
 
 
 def tool_record(definition: ToolDefinition, *, name: str | None = None) -> dict[str, Any]:
@@ -82,7 +81,7 @@ def wrapped_schema(schema: JsonObject) -> dict[str, Any]:
     Definitions that the schema refers to move to the new root, where references look for them;
     references to the old root, as recursive schemas have them, follow it to its new place.
     """
-    inner = _moved(schema, _down)
+    inner = with_references(schema, _down)
     shared = {key: inner.pop(key) for key in _SHARED if key in inner}
     return {
         "type": "object",
@@ -96,12 +95,14 @@ def unwrapped_schema(schema: JsonObject) -> dict[str, Any]:
     """The inverse of ``wrapped_schema``."""
     inner = schema["properties"][RESULT_FIELD]
     shared = {key: schema[key] for key in _SHARED if key in schema}
-    moved: dict[str, Any] = _moved({**inner, **shared}, _up)
+    moved: dict[str, Any] = with_references({**inner, **shared}, _up)
     return moved
 
 
 def _down(reference: str) -> str:
     """A reference to what is about to become the field of an object."""
+    if reference != "#" and not reference.startswith("#/"):
+        return reference
     is_shared = reference.removeprefix("#/").partition("/")[0] in _SHARED
     return reference if is_shared else f"{_INNER}{reference[1:]}"
 
@@ -110,29 +111,6 @@ def _up(reference: str) -> str:
     """The inverse of ``_down``."""
     is_inner = reference == _INNER or reference.startswith(f"{_INNER}/")
     return f"#{reference.removeprefix(_INNER)}" if is_inner else reference
-
-
-def _moved(schema: Any, move: Callable[[str], str], *, are_names: bool = False) -> Any:
-    """A schema whose references by place are replaced; data such as defaults stay as they are.
-
-    Args:
-        schema: A schema, several, or a map of them.
-        move: Gives the new reference.
-        are_names: Whether the keys are names that the author chose.
-    """
-    if isinstance(schema, list | tuple):
-        return [_moved(part, move) for part in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    kept: dict[str, Any] = {}
-    for key, part in schema.items():
-        if are_names:
-            kept[key] = _moved(part, move)
-        elif key == "$ref" and isinstance(part, str) and (part == "#" or part[:2] == "#/"):
-            kept[key] = move(part)
-        else:
-            kept[key] = part if key in _DATA else _moved(part, move, are_names=key in _NAMED)
-    return kept
 
 
 def is_wrapped(record: Mapping[str, Any]) -> bool:

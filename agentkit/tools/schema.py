@@ -1,11 +1,289 @@
-"""JSON Schema in the form we keep it: structure (L1) apart from words (L2)."""
+"""JSON Schema documents: keywords, references, bounds on what walking them costs, and words.
+
+Everything that goes through a schema part by part stands on these few functions. Nothing here ever
+reads a file or the network.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
+from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
+from agentkit.tools.patterns import pattern_weight
+
+MAX_PARTS = 100_000
+"""Most lists and objects of one schema."""
+
+MAX_DEPTH = 200
+"""Most lists and objects of one schema inside each other."""
+
+MAX_SCHEMAS_FOR_A_VALUE = 10_000
+"""Most schemas that references and combinations hold against one and the same value."""
+
+MAX_PATTERN_WEIGHT = 20_000
+"""Most states of the automata of one schema's patterns (``agentkit.tools.patterns``)."""
+
+SCHEMA_KEYWORDS = frozenset(
+    [
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    ]
+)
+"""Keywords that hold one schema."""
+
+SCHEMA_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+"""Keywords that hold a list of schemas."""
+
+SCHEMA_MAP_KEYWORDS = frozenset(
+    {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
+)
+"""Keywords that hold schemas by names that the author chose."""
+
+DATA_KEYWORDS = frozenset({"const", "default", "enum", "example", "examples"})
+"""Keywords that hold data, in which nothing is a schema."""
+
+
+def copied(value: Any) -> Any:
+    """A deep copy of JSON data; changes to the original no longer reach it."""
+    kind = value.__class__
+    if kind is str or kind is bool or kind is int:  # most parts; asking Mapping takes its time
+        return value
+    if kind is dict or isinstance(value, Mapping):
+        return {name: copied(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(part) for part in value]
+    return value
+
+
+# --- references -----------------------------------------------------------------------------------
+
+
+def resolve_local(root: JsonObject, reference: str, nowhere: Any = None) -> Any:
+    """What a local reference such as ``#/$defs/Address`` points at.
+
+    Args:
+        root: The document.
+        reference: The value of ``$ref``.
+        nowhere: What to return for a reference that points nowhere.
+
+    Returns:
+        The part of ``root``, usually a schema, or ``nowhere`` when the reference is not a JSON
+        pointer into this document (RFC 6901) or points nowhere.
+    """
+    if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
+        return nowhere
+    part: Any = root
+    for key in pointer_keys(reference):
+        if isinstance(part, Mapping) and key in part:
+            part = part[key]
+        elif isinstance(part, list) and key.isascii() and key.isdigit() and int(key) < len(part):
+            part = part[int(key)]
+        else:
+            return nowhere
+    return part
+
+
+def pointer_keys(reference: str) -> Iterator[str]:
+    """The keys and indexes of a local reference, from the root down."""
+    fragment = reference[1:]
+    if "%" in fragment:
+        from urllib.parse import unquote
+
+        fragment = unquote(fragment)
+    for step in fragment.split("/")[1:]:
+        yield step.replace("~1", "/").replace("~0", "~")
+
+
+def schemas_in(document: Any) -> Iterator[JsonObject]:
+    """Every object of a schema document that may be a schema, in document order.
+
+    Data such as defaults are not searched; what stands under a keyword that nobody knows is.
+    """
+    waiting: list[tuple[Any, bool]] = [(document, True)]
+    while waiting:
+        part, is_schema = waiting.pop()
+        if isinstance(part, list):
+            waiting.extend((item, True) for item in reversed(part))
+        if not isinstance(part, Mapping):
+            continue
+        if is_schema:
+            yield part
+        for key, item in reversed(list(part.items())):
+            if not (is_schema and key in DATA_KEYWORDS):
+                waiting.append((item, not (is_schema and key in SCHEMA_MAP_KEYWORDS)))
+
+
+def references(schema: Any) -> Iterator[str]:
+    """Every ``$ref`` of a schema document, in document order."""
+    for part in schemas_in(schema):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
+
+
+def with_references(schema: Any, change: Callable[[str], str], *, are_names: bool = False) -> Any:
+    """A schema document whose references are replaced; data such as defaults stay as they are.
+
+    Args:
+        schema: A schema, a list of schemas, or a map of them.
+        change: Gives the new reference for an old one.
+        are_names: Whether the keys are names that the author chose.
+    """
+    if isinstance(schema, list | tuple):
+        return [with_references(part, change) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    changed: dict[str, Any] = {}
+    for key, part in schema.items():
+        if are_names:
+            changed[key] = with_references(part, change)
+        elif key == "$ref" and isinstance(part, str):
+            changed[key] = change(part)
+        elif key in DATA_KEYWORDS:
+            changed[key] = part
+        else:
+            changed[key] = with_references(part, change, are_names=key in SCHEMA_MAP_KEYWORDS)
+    return changed
+
+
+def inline_root(schema: JsonObject) -> dict[str, Any]:
+    """A schema whose root is not a bare ``$ref``, as generators write for recursive models.
+
+    Example:
+        >>> inline_root({"$ref": "#/$defs/Node", "$defs": {"Node": {"type": "object"}}})
+        {'$defs': {'Node': {'type': 'object'}}, 'type': 'object'}
+    """
+    root = dict(schema)
+    seen: set[str] = set()
+    while isinstance(reference := root.get("$ref"), str) and "properties" not in root:
+        target = resolve_local(schema, reference)
+        if reference in seen or not isinstance(target, Mapping):
+            break
+        seen.add(reference)
+        del root["$ref"]
+        root = {**root, **{key: item for key, item in target.items() if key not in root}}
+    return root
+
+
+def for_same_value(
+    part: Any, root: JsonObject, *combinators: str, limit: int = 200
+) -> Iterator[JsonObject]:
+    """A schema, and those that its references and combinations hold against the same value.
+
+    Args:
+        part: The schema, one part of a document.
+        root: The document.
+        combinators: The keywords to follow, such as ``allOf``.
+        limit: How many schemas to look at.
+    """
+    waiting, followed = [part], set[str]()
+    while waiting and limit:
+        limit -= 1
+        one = waiting.pop(0)
+        if not isinstance(one, Mapping):
+            continue
+        yield one
+        reference = one.get("$ref")
+        if isinstance(reference, str) and reference not in followed:
+            followed.add(reference)
+            waiting.append(resolve_local(root, reference))
+        for keyword in combinators:
+            branches = one.get(keyword)
+            waiting.extend(branches if isinstance(branches, list | tuple) else ())
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def check_bounds(schema: Any, *, max_depth: int | None = None) -> None:
+    """Refuse a schema that is too expensive to walk, before anything else walks it.
+
+    References are counted once, however often they are followed: a schema of a kilobyte can hold
+    one value against a schema in 2**26 ways.
+
+    Args:
+        schema: Decoded JSON.
+        max_depth: Most lists and objects inside each other; None where what is deeper is cut.
+
+    Raises:
+        DefinitionError: It has too many parts, is nested too deeply, its patterns are too large,
+            its references multiply each other, or a key is no text. The message says which.
+    """
+    combining: list[JsonObject] = []
+    patterns: set[str] = set()
+    for part in _bounded_parts(schema, max_depth):
+        if "$ref" in part or "allOf" in part or "anyOf" in part:
+            combining.append(part)
+        if isinstance(pattern := part.get("pattern"), str):
+            patterns.add(pattern)
+        if isinstance(named := part.get("patternProperties"), Mapping):
+            patterns.update(named)
+    if sum(map(pattern_weight, patterns)) > MAX_PATTERN_WEIGHT and len(patterns) > 1:
+        raise _unbounded(f"its {len(patterns)} patterns are too large to be matched")
+    known: dict[int, int] = {}
+    if any(_schemas_for_value(part, schema, known) > MAX_SCHEMAS_FOR_A_VALUE for part in combining):
+        most = f"{MAX_SCHEMAS_FOR_A_VALUE:,}"
+        raise _unbounded(f"its references hold one value against more than {most} schemas")
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def _bounded_parts(schema: Any, max_depth: int | None) -> Iterator[JsonObject]:
+    """Every object in a schema, as long as there are not too many and none is too deep."""
+    waiting: list[tuple[Any, int]]
+    waiting, parts = [(schema, 0)], 0
+    while waiting:
+        part, depth = waiting.pop()
+        parts += 1
+        if parts > MAX_PARTS:
+            raise _unbounded(f"it has more than {MAX_PARTS:,} parts")
+        if max_depth is not None and depth > max_depth:
+            raise _unbounded(f"it is nested too deeply, more than {max_depth} parts")
+        if isinstance(part, Mapping):
+            if not all(isinstance(key, str) for key in part):
+                raise DefinitionError(f"the schema has a key that is no text: {[*part]!r:.80}")
+            yield part
+            part = part.values()
+        elif not isinstance(part, list):
+            continue
+        waiting.extend([(item, depth + 1) for item in part if item.__class__ not in _SCALARS])
+
+
+def _unbounded(why: str) -> DefinitionError:
+    return DefinitionError(f"the schema is too expensive to read: {why}")
+
+
+def _schemas_for_value(part: Any, root: Any, known: dict[int, int]) -> int:
+    """How many schemas one value is held against, references and combinations followed."""
+    if not isinstance(part, Mapping) or not isinstance(root, Mapping):
+        return 1
+    if id(part) not in known:
+        known[id(part)] = 1  # where references go in a circle
+        below = [part.get(keyword) for keyword in ("not", "if", "then", "else")]
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            listed = part.get(keyword)
+            below.extend(listed if isinstance(listed, list) else ())
+        if isinstance(named := part.get("dependentSchemas"), Mapping):
+            below.extend(named.values())
+        if isinstance(reference := part.get("$ref"), str):
+            below.append(resolve_local(root, reference))
+        found = 1 + sum(_schemas_for_value(one, root, known) for one in below if one is not None)
+        known[id(part)] = min(found, MAX_SCHEMAS_FOR_A_VALUE + 1)
+    return known[id(part)]
+
+
+# --- structure (L1) apart from words (L2) ---------------------------------------------------------
 
 
 def detach_descriptions(schema: JsonObject) -> tuple[dict[str, Any], dict[str, str]]:
@@ -24,37 +302,12 @@ def detach_descriptions(schema: JsonObject) -> tuple[dict[str, Any], dict[str, s
         ({'properties': {'x': {'type': 'integer'}}}, {'x': 'How many.'})
     """
     texts: dict[str, str] = {}
-    return _detach(schema, "", texts), texts
 
-
-def _detach(schema: JsonObject, path: str, texts: dict[str, str]) -> dict[str, Any]:
-    bare = dict(schema)
-    if path and isinstance(bare.get("description"), str):
-        text = bare.pop("description")
-        if text:
+    def detach(part: dict[str, Any], path: str) -> None:
+        if path and isinstance(part.get("description"), str) and (text := part.pop("description")):
             texts[path] = text
-    if isinstance(schema.get("properties"), Mapping):
-        bare["properties"] = {
-            name: _detach(part, f"{path}.{name}" if path else name, texts)
-            if isinstance(part, Mapping)
-            else part
-            for name, part in schema["properties"].items()
-        }
-    if path and isinstance(schema.get("items"), Mapping):
-        bare["items"] = _detach(schema["items"], f"{path}[]", texts)
-    return bare
 
-
-def copied(value: Any) -> Any:
-    """JSON data anew, down to the last list: who made it can no longer change this copy."""
-    kind = value.__class__
-    if kind is str or kind is bool or kind is int:  # most parts; asking Mapping takes its time
-        return value
-    if kind is dict or isinstance(value, Mapping):
-        return {name: copied(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [copied(part) for part in value]
-    return value
+    return _with_each_parameter(schema, "", detach), texts
 
 
 def attach_descriptions(schema: JsonObject, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -62,23 +315,30 @@ def attach_descriptions(schema: JsonObject, texts: Mapping[str, str]) -> dict[st
 
     Texts whose path is not in the schema are ignored.
     """
-    return _attach(schema, "", texts) if texts else dict(schema)
+
+    def attach(part: dict[str, Any], path: str) -> None:
+        if path in texts:
+            part["description"] = texts[path]
+
+    return _with_each_parameter(schema, "", attach) if texts else dict(schema)
 
 
-def _attach(schema: JsonObject, path: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    full = dict(schema)
+def _with_each_parameter(
+    schema: JsonObject, path: str, change: Callable[[dict[str, Any], str], None]
+) -> dict[str, Any]:
+    """A copy of a schema in which the parts with a dotted path are changed in place."""
+    part = dict(schema)
+    change(part, path)
     if isinstance(schema.get("properties"), Mapping):
-        full["properties"] = {
-            name: _attach(part, f"{path}.{name}" if path else name, texts)
-            if isinstance(part, Mapping)
-            else part
-            for name, part in schema["properties"].items()
+        part["properties"] = {
+            name: _with_each_parameter(below, f"{path}.{name}" if path else name, change)
+            if isinstance(below, Mapping)
+            else below
+            for name, below in schema["properties"].items()
         }
     if path and isinstance(schema.get("items"), Mapping):
-        full["items"] = _attach(schema["items"], f"{path}[]", texts)
-    if path in texts:
-        full["description"] = texts[path]
-    return full
+        part["items"] = _with_each_parameter(schema["items"], f"{path}[]", change)
+    return part
 
 
 def excerpt(schema: JsonObject, path: tuple[str | int, ...]) -> JsonObject | None:
@@ -97,3 +357,84 @@ def excerpt(schema: JsonObject, path: tuple[str | int, ...]) -> JsonObject | Non
             return None
         part = part.get("items") if isinstance(step, int) else part.get("properties", {}).get(step)
     return part if isinstance(part, Mapping) else None
+
+
+# --- the parts that a dotted path names -----------------------------------------------------------
+
+Step: TypeAlias = str | None
+"""The name of a property, or None for every item of a list."""
+
+Steps: TypeAlias = tuple[Step, ...]
+
+_MAX_VIEWS = 5_000
+
+
+def places(schema: JsonObject, parameter: str) -> dict[Steps, list[Any]]:
+    """What a dotted path leads to: the steps down, and the parts of the schema found there.
+
+    The path is read along the schema, through references and alternatives, since a name may itself
+    hold a dot. There is usually one way and one part: several parts when alternatives of ``anyOf``
+    each describe the parameter, several ways when a name with a dot makes the path ambiguous, and
+    none when the schema does not name such a parameter.
+
+    Example:
+        >>> line = {"type": "object", "properties": {"sku": {"type": "string"}}}
+        >>> order = {"properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/Line"}}}}
+        >>> places({**order, "$defs": {"Line": line}}, "items[].sku")
+        {('items', None, 'sku'): [{'type': 'string'}]}
+    """
+    found: dict[Steps, list[Any]] = {}
+    for steps, part in _PathSearch(schema).named(schema, parameter, ()):
+        found.setdefault(steps, []).append(part)
+    return found
+
+
+class _PathSearch:
+    """Follows one path through one schema; alternatives that multiply are followed so far only."""
+
+    def __init__(self, root: JsonObject) -> None:
+        self._root = root
+        self._left = _MAX_VIEWS
+
+    def named(self, part: Any, path: str, above: Steps) -> Iterator[tuple[Steps, Any]]:
+        """What a path leads to that starts with the name of a property of ``part``."""
+        for view in self._views(part):
+            properties = view.get("properties")
+            for name, below in properties.items() if isinstance(properties, Mapping) else ():
+                if name and path.startswith(name):
+                    yield from self._below(below, path[len(name) :], (*above, name))
+
+    def _below(self, part: Any, rest: str, steps: Steps) -> Iterator[tuple[Steps, Any]]:
+        if not rest:
+            yield steps, part
+        elif rest.startswith("."):
+            yield from self.named(part, rest[1:], steps)
+        elif rest.startswith("[]"):
+            for view in self._views(part):
+                if "items" in view and "prefixItems" not in view:
+                    yield from self._below(view["items"], rest[2:], (*steps, None))
+
+    def _views(self, part: Any) -> Iterator[JsonObject]:
+        for view in for_same_value(part, self._root, "allOf", "anyOf", "oneOf"):
+            self._left -= 1
+            if self._left < 0:
+                return
+            yield view
+
+
+def values_at(
+    arguments: Any, steps: Steps, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """The values that arguments give at a place, each with its own path; none when left out.
+
+    Example:
+        >>> list(values_at({"items": [{"sku": "A"}, {}]}, ("items", None, "sku")))
+        [(('items', 0, 'sku'), 'A')]
+    """
+    if not steps:
+        yield path, arguments
+    elif steps[0] is None:
+        for at, item in enumerate(arguments if isinstance(arguments, list | tuple) else ()):
+            yield from values_at(item, steps[1:], (*path, at))
+    elif isinstance(arguments, Mapping) and steps[0] in arguments:
+        yield from values_at(arguments[steps[0]], steps[1:], (*path, steps[0]))

@@ -14,21 +14,16 @@ from agentkit.messages import JsonObject
 from agentkit.tools.bounded import (
     BoundedValidator,
     UncheckableError,
-    UnresolvedReferenceError,
     schema_fault,
 )
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.encoding import described
+from agentkit.tools.error_messages import ArgumentProblem, problems_of, value_text
 from agentkit.tools.fit import fits
-from agentkit.tools.problem import ArgumentProblem, value_text
-from agentkit.tools.references import references, resolve_local
-from agentkit.tools.schema import attach_descriptions
+from agentkit.tools.invocation import described
+from agentkit.tools.schema import attach_descriptions, references, resolve_local
 from agentkit.tools.sources.dialects import normalise_parameters
 from agentkit.tools.sources.keywords import PATTERN_DROPPED
-from agentkit.tools.wording import BrokenRule, problems_of
-
-__all__ = ["ArgumentProblem", "ArgumentValidator", "validate_arguments"]
 
 
 def validate_arguments(
@@ -119,11 +114,13 @@ class ArgumentValidator:
             by_rule = {(problem.path, problem.rule): problem for problem in self._problems(given)}
             return tuple(sorted(by_rule.values(), key=_usefulness))
         except UncheckableError as error:
-            return (_unreadable(str(error)),)
+            why = str(error)
         except RecursionError:
-            return (_unreadable("they are nested too deeply"),)
+            why = "they are nested too deeply"
         except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this call
-            return (_unreadable(described(error)),)
+            why = described(error)
+        rule = f"the arguments can not be checked: {why}"
+        return (ArgumentProblem(path=(), rule=rule, keyword=""),)
 
     def is_plainly_valid(self, arguments: JsonObject) -> bool:
         """Whether arguments can be run as they are, when that is quick to say.
@@ -145,9 +142,9 @@ class ArgumentValidator:
         )
 
     def runnable(self, arguments: JsonObject) -> JsonObject | ArgumentProblem:
-        """Arguments as they can be run, clear slips mended; else the first rule that they break.
+        """Arguments as they can be run, clear slips corrected; else the first rule that they break.
 
-        ``"3"`` for an integer is clear enough: mending it saves a round trip to the model. So is
+        ``"3"`` for an integer is clear enough: correcting it saves a round trip to the model. So is
         ``"eur"`` where a learned rule lists ``"EUR"``; whether the call keeps to the learned rules
         is another question (``agentkit.tools.rules.RuleChecker``).
 
@@ -159,34 +156,27 @@ class ArgumentValidator:
         """
         problems = self.check(arguments)
         if problems:
-            mended: JsonObject = coerce(arguments, self._definition.signature.parameters)
-            if mended is arguments or self.check(mended):
+            coerced: JsonObject = coerce(arguments, self._definition.signature.parameters)
+            if coerced is arguments or self.check(coerced):
                 return problems[0]
-            arguments = mended
+            arguments = coerced
         return self._as_offered(arguments) if self._definition.specification.rules else arguments
 
     def _as_offered(self, arguments: JsonObject) -> JsonObject:
-        """The same slips mended where only learned rules say what is meant."""
+        """The same slips corrected where only learned rules say what is meant."""
         offered = self._definition.parameters_schema
         if fits(arguments, offered):
             return arguments
-        mended: JsonObject = coerce(arguments, offered, fill="none")
-        return arguments if mended is arguments or self.check(mended) else mended
+        coerced: JsonObject = coerce(arguments, offered, fill="none")
+        return arguments if coerced is arguments or self.check(coerced) else coerced
 
     def _problems(self, arguments: JsonObject) -> Iterator[ArgumentProblem]:
         if self._validator is None:
             signature, words = self._definition.signature, self._definition.description
             contract = attach_descriptions(signature.parameters, words.parameters)
             self._validator = BoundedValidator(contract)
-        try:
-            for error in self._validator.errors(arguments):
-                yield from problems_of(BrokenRule.of(error), tool_name=self._definition.name)
-        except UnresolvedReferenceError as error:
-            rule = (
-                f"the schema of {self._definition.name} refers to {error.reference!r}, which is "
-                "not part of it and is never fetched, so the arguments can not be checked"
-            )
-            yield ArgumentProblem(path=(), rule=rule, keyword="$ref")
+        for error in self._validator.errors(arguments):
+            yield from problems_of(error, owner=f"an argument of {self._definition.name}")
 
     def _broken(self, why: str) -> DefinitionError:
         name = self._definition.name
@@ -195,10 +185,6 @@ class ArgumentValidator:
             "with agentkit.tools.sources.definition_from_json, which repairs known dialects",
             tool_name=name,
         )
-
-
-def _unreadable(why: str) -> ArgumentProblem:
-    return ArgumentProblem(path=(), rule=f"the arguments can not be checked: {why}", keyword="")
 
 
 def _usefulness(problem: ArgumentProblem) -> int:

@@ -37,7 +37,7 @@ from agentkit.tracing.tracer import (
 )
 
 if TYPE_CHECKING:
-    from agentkit.composites.interpreter.trace import TracedCall
+    from agentkit.composites.guards import TracedCall
 
 
 logger = logging.getLogger(__name__)

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentkit import open_store
-from agentkit.evaluation.benchmarks import load_benchmark
-from agentkit.evaluation.running import evaluate
+from agentkit.evaluation import evaluate, load_benchmark
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.testing import FunctionModel

@@ -23,18 +23,17 @@ from inventory import Inventory
 from tools import sales_tools
 
 from agentkit import open_store
-from agentkit.evaluation import Benchmark, load_tasks, with_tools
+from agentkit.evaluation import Benchmark, episodes_of_run, evaluate, load_tasks, with_tools
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import FeedbackStream
-from agentkit.evolution.round import Round, evolve
+from agentkit.evolution.round import EvolutionReport, evolve
 from agentkit.library import Store
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
 from agentkit.testing import FunctionModel
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools import ToolDefinition
 
 HERE = Path(__file__).parent
 
@@ -98,7 +97,7 @@ def parts(benchmark: Benchmark) -> tuple[Benchmark, Benchmark]:
     return replace(benchmark, tasks=seen), replace(benchmark, tasks=held_out)
 
 
-async def repair(store: Store, folder: Path) -> tuple[ToolManager, Round]:
+async def repair(store: Store, folder: Path) -> tuple[ToolManager, EvolutionReport]:
     """Serve customers, look at what went wrong, and let the numbers decide what is changed."""
     tools = sales_tools(Inventory(folder / "cars.db"))
     benchmark = load_tasks(HERE / "customers.jsonl", tools=tools)

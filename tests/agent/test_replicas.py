@@ -14,8 +14,8 @@ import pytest
 from agentkit import Agent, open_store
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.graph import DAG
-from agentkit.library.keeping import with_episodes
+from agentkit.library.dag import DAG
+from agentkit.library.episode_stores import with_episodes
 from agentkit.library.replicas import replica_of
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.testing.unreliable_store import UnreliableStore

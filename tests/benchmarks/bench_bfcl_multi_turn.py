@@ -17,10 +17,10 @@ from pathlib import Path
 
 from agentkit.episodes import Episode, Turn
 from agentkit.evaluation import Benchmark, FinalState, Task
-from agentkit.evaluation.bfcl_multi_turn import fetch_bfcl_multi_turn, load_bfcl_multi_turn
 from agentkit.evaluation.task import Environment
 from agentkit.evaluation.verifiers import AllOf, Scene, verifier_for
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit_bench.bfcl_multi_turn import fetch_bfcl_multi_turn, load_bfcl_multi_turn
 
 
 class Clock:

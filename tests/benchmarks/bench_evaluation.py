@@ -33,12 +33,12 @@ from typing import NamedTuple
 
 from agentkit import Tool, ToolDefinition, __version__, open_store
 from agentkit.evaluation import AllowedCalls, Benchmark, FinalState, GoldCall, Task, UserTurn
-from agentkit.evaluation.bfcl import load_bfcl
-from agentkit.evaluation.running.evaluation import evaluate
+from agentkit.evaluation.runner import evaluate
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall
 from agentkit.metrics import AllowedCall
 from agentkit.models.base import ModelRequest
 from agentkit.testing import FunctionModel
+from agentkit_bench.bfcl import load_bfcl
 
 TARGET = 3.0
 ITEMS = 200

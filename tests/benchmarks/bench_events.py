@@ -16,9 +16,9 @@ from statistics import median
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import Author, LibraryChange, LibraryEvent, Store
-from agentkit.library.chain import EventDraft, Signer, chained
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.library.changes import now
+from agentkit.library.event_chain import EventDraft, Signer, chained
 from agentkit.library.signing import read_signer
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description

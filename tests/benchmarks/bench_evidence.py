@@ -33,12 +33,12 @@ from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Turn
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.proposers.observed import EvidenceRules
+from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.tools.error_messages import value_text
 from agentkit.tools.fit import fits
-from agentkit.tools.problem import value_text
 from agentkit.tools.rules import Between, Form, OneOf, Rule
-from agentkit.tools.rules.holding import holds
+from agentkit.tools.rules.checking import holds
 from agentkit.tools.schema import copied
 
 FAILURES = (1, 2, 3, 5)
@@ -453,7 +453,7 @@ def _compared(demanded: set[str], learned: set[str]) -> Outcome:
     return "wider" if learned > demanded else "narrower"
 
 
-def tried(hidden: HiddenTool, k: int, style: str, knobs: EvidenceRules, tally: Tally) -> None:
+def tried(hidden: HiddenTool, k: int, style: str, knobs: EvidenceConfig, tally: Tally) -> None:
     """Learn one tool from its refusals, and count."""
     seen = Observations(
         library=Library([hidden.definition]), episodes=tuple(episodes_of(hidden, k, style))
@@ -493,7 +493,7 @@ def main() -> None:
 
 def measured(tools: Sequence[HiddenTool], k: int) -> Iterator[dict[str, Any]]:
     """The rows for one number of failures, and what went wrong beside."""
-    knobs = EvidenceRules() if k > 1 else EvidenceRules(least_failures=1, least_episodes=1)
+    knobs = EvidenceConfig() if k > 1 else EvidenceConfig(min_failures=1, min_episodes=1)
     tally = Tally()
     started = time.process_time()
     for style in STYLES:

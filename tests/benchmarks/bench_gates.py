@@ -39,13 +39,13 @@ from agentkit.evolution.gate_statistics import (
 )
 from agentkit.evolution.gates import (
     ArmScore,
-    GateRules,
+    GateConfig,
     PairedScore,
     PairedSelection,
     blocks,
-    bystander_gate,
     cost_gate,
     one_sided_mid_p,
+    regression_gate,
     shadow_gate,
 )
 from agentkit.metrics.intervals import wilson_interval
@@ -125,7 +125,7 @@ def power() -> list[Row]:
     at = (25, 50, 100, 200, 400)
     rows = []
     for share in (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9):
-        chances = chance_to_pass(share, max(at), level=LEVEL, least=GateRules().least_pairs)
+        chances = chance_to_pass(share, max(at), level=LEVEL, least=GateConfig().min_pairs)
         half = next((n for n, one in enumerate(chances, start=1) if one >= 0.5), None)
         most = next((n for n, one in enumerate(chances, start=1) if one >= 0.8), None)
         rows.append(
@@ -154,8 +154,8 @@ def highest_points(wins: Bools, table: Floats) -> Floats:
     """The highest log E of each row of outcomes, up to where the mirrored alarm rings."""
     counts, won = np.arange(1, wins.shape[1] + 1), np.cumsum(wins, axis=1)
     path, mirrored = table[counts, won], table[counts, counts - won]
-    path[:, : GateRules().least_pairs - 1] = -np.inf
-    rung = np.logical_or.accumulate(mirrored >= -math.log(GateRules().alarm_alpha), axis=1)
+    path[:, : GateConfig().min_pairs - 1] = -np.inf
+    rung = np.logical_or.accumulate(mirrored >= -math.log(GateConfig().alarm_alpha), axis=1)
     path[rung] = -np.inf
     highest: Floats = path.max(axis=1)
     return highest
@@ -275,7 +275,7 @@ def losses(rounds: int, chance: np.random.Generator) -> list[Row]:
     kept = [PairedSelection(task=str(n), control=("a",), candidate=("a",)) for n in range(requests)]
     gone = [PairedSelection(task=str(n), control=("a",), candidate=("b",)) for n in range(requests)]
     for limit in (0.02, 0.05, 0.1):
-        rules = GateRules(lost_share=limit)
+        rules = GateConfig(lost_share=limit)
         many, few = _wilson_bounds(requests, limit)
         naive, decisions = 0, []
         for _ in range(rounds):
@@ -283,8 +283,8 @@ def losses(rounds: int, chance: np.random.Generator) -> list[Row]:
             count = np.cumsum(lost)
             naive += bool(((count >= many) | (count <= few)).any())
             drawn = [gone[n] if one else kept[n] for n, one in enumerate(lost.tolist())]
-            decisions.append(bystander_gate(drawn, tool="x", rules=rules).decision)
-        none_lost = (bystander_gate(kept[:n], tool="x", rules=rules) for n in range(1, requests))
+            decisions.append(regression_gate(drawn, tool="x", rules=rules).decision)
+        none_lost = (regression_gate(kept[:n], tool="x", rules=rules) for n in range(1, requests))
         rows.append(
             {
                 "limit": limit,
@@ -327,7 +327,7 @@ def costs(rounds: int, chance: random.Random) -> list[Row]:
 
     Either all tasks grow a little, or one in ten takes a second request and costs twice as much.
     """
-    rows, rules = [], GateRules(resamples=1_000)
+    rows, rules = [], GateConfig(resamples=1_000)
     growths: dict[str, Callable[[], float]] = {
         "all": lambda: 1.1 * chance.lognormvariate(-0.045, 0.3),
         "one in ten": lambda: 2.0 if chance.random() < 0.1 else 1.0,

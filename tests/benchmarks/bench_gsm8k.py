@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentkit.evaluation import load_gsm8k, replay_solution
-from agentkit.evaluation.gsm8k import SolutionReplay
 from agentkit.evolution.lifting import MinedComposite
 from agentkit.evolution.mining import apply, mine, replay
 from agentkit.testing import primitive_library
+from agentkit_bench import load_gsm8k, replay_solution
+from agentkit_bench.gsm8k import SolutionReplay
 
 LIBRARY = primitive_library()
 DEFINITIONS = {tool.name: tool.definition for tool in LIBRARY}

@@ -26,8 +26,8 @@ from agentkit.episodes import Turn, Verdict
 from agentkit.evolution import LearnReport, ToolManager
 from agentkit.library.memory import MemoryStore
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
-from agentkit.retrieval import TypedDagRetriever
 from agentkit.tools.definition import ToolDefinition
+from agentkit_bench import TypedDagRetriever
 from agentkit_bench.retrieval.corpus import RetrievalCorpus, load_corpus
 from agentkit_bench.retrieval.lines import read_lines
 from agentkit_bench.retrieval.scores import recall_at

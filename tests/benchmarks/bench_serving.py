@@ -22,7 +22,7 @@ from agentkit import Agent, ToolDefinition, open_store
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.evolution.shadow import ShadowLimits, ShadowRunner
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange, Store
 from agentkit.testing import FunctionModel

@@ -32,8 +32,7 @@ from agentkit.library import Library
 from agentkit.retrieval import IndexConfig, Lexical, Signature, SignatureChannel, SubGoal, Survivors
 from agentkit.retrieval.stages.description import Description
 from agentkit.retrieval.survivors import Stage
-from agentkit.tools.signature import TypedSlot, signature_types, slot_of_value
-from agentkit.tools.types.unify import parts_of
+from agentkit.tools.types.fit import TypedSlot, parts_of, signature_types, slot_of_value
 from agentkit_bench.retrieval import RetrievalCorpus, load_corpus
 
 DEPTH = 100

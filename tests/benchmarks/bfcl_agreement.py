@@ -24,7 +24,6 @@ from bfcl_outputs import Calls, Output, free_outputs, outputs, real_output
 from bfcl_upstream import Question, Said, Upstream, read_questions
 
 from agentkit.episodes import Episode, Turn
-from agentkit.evaluation.bfcl import CATEGORIES, load_bfcl
 from agentkit.evaluation.expectations import AllowedCalls
 from agentkit.evaluation.scoring import upstream_name
 from agentkit.evaluation.task import Benchmark, Task
@@ -33,6 +32,7 @@ from agentkit.library import EpisodeFilter, open_store
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.metrics.allowed_values import gold_problems, match_allowed_values
 from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.bfcl import CATEGORIES, load_bfcl
 
 SHOWN = 5
 """How many differences of a class are printed."""

@@ -37,13 +37,12 @@ from agentkit.agent.types import Limits
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import DatasetError
 from agentkit.evaluation import Benchmark, FinalState, GoldCall, Task, UserTurn
-from agentkit.evaluation.bfcl_multi_turn import installed_bfcl, load_bfcl_multi_turn
-from agentkit.evaluation.bfcl_multi_turn.files import find_files
 from agentkit.evaluation.task import Environment
 from agentkit.evaluation.verifiers import AllOf, Scene, verifier_for
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import ScriptedModel
+from agentkit_bench.bfcl_multi_turn import find_files, installed_bfcl, load_bfcl_multi_turn
 
 Turns = tuple[tuple[GoldCall, ...], ...]
 """The calls of each user turn."""

@@ -38,7 +38,7 @@ from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Verdict
 from agentkit.errors import ModelError
 from agentkit.evolution import ToolManager, unmatched_words
-from agentkit.evolution.gates import GateReport, PairedSelection, bystander_gate
+from agentkit.evolution.gates import GateReport, PairedSelection, regression_gate
 from agentkit.evolution.proposal import UnreadableProposal
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.streams import EvolutionStream
@@ -78,7 +78,7 @@ BLOCK = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lesson:
+class RuleSuggestion:
     """What one tool learned, apart from the tool, so that it can be laid on another.
 
     Attributes:
@@ -122,8 +122,8 @@ class Evolution:
             need one of them are asked.
     """
 
-    lessons: Mapping[str, Lesson]
-    before: Mapping[str, Lesson] = field(default_factory=dict)
+    lessons: Mapping[str, RuleSuggestion]
+    before: Mapping[str, RuleSuggestion] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     about: frozenset[str] = frozenset()
 
@@ -221,11 +221,13 @@ def perfect(episodes: Iterable[Episode]) -> list[Episode]:
     return [replace(episode, stop_reason="finished", verdict=verdict) for episode in episodes]
 
 
-def both(first: Mapping[str, Lesson], second: Mapping[str, Lesson]) -> dict[str, Lesson]:
+def both(
+    first: Mapping[str, RuleSuggestion], second: Mapping[str, RuleSuggestion]
+) -> dict[str, RuleSuggestion]:
     """Two lessons for each tool that has two; texts of the second go first."""
-    none = Lesson()
+    none = RuleSuggestion()
     return {
-        name: Lesson(
+        name: RuleSuggestion(
             examples=first.get(name, none).examples + second.get(name, none).examples,
             tags=first.get(name, none).tags + second.get(name, none).tags,
             texts=second.get(name, none).texts or first.get(name, none).texts,
@@ -234,7 +236,7 @@ def both(first: Mapping[str, Lesson], second: Mapping[str, Lesson]) -> dict[str,
     }
 
 
-def with_lessons(library: Library, lessons: Mapping[str, Lesson]) -> Library:
+def with_lessons(library: Library, lessons: Mapping[str, RuleSuggestion]) -> Library:
     """The library with each lesson on its tool."""
     return Library(
         lessons[one.name].laid_on(one) if one.name in lessons else one
@@ -247,7 +249,7 @@ async def from_examples(library: Library, episodes: Sequence[Episode]) -> Evolut
     manager = ToolManager(MemoryStore())
     manager.register(library.definitions)
     report = await manager.learn_async(episodes)
-    lessons = {name: Lesson(examples=tuple(new)) for name, new in report.added.items()}
+    lessons = {name: RuleSuggestion(examples=tuple(new)) for name, new in report.added.items()}
     return Evolution(lessons=lessons, counts=Counter(proposed=len(lessons), valid=len(lessons)))
 
 
@@ -257,7 +259,7 @@ def from_words(library: Library, episodes: Sequence[Episode], *, unmatched: bool
     requests = tuple(episode.request for episode in episodes)
     lessons, counts = {}, Counter[str]()
     for name, words in recurring(library, episodes, said).items():
-        lesson = Lesson(tags=words)
+        lesson = RuleSuggestion(tags=words)
         if passes(library, name, lesson, requests, counts):
             lessons[name] = lesson
     return Evolution(lessons=lessons, counts=counts)
@@ -295,7 +297,11 @@ def recurring(
 
 
 def passes(
-    library: Library, name: str, lesson: Lesson, requests: tuple[str, ...], counts: Counter[str]
+    library: Library,
+    name: str,
+    lesson: RuleSuggestion,
+    requests: tuple[str, ...],
+    counts: Counter[str],
 ) -> bool:
     """Whether every check lets a changed definition pass; ``counts`` gets what they said."""
     base = library[name].definition
@@ -388,10 +394,10 @@ class Asking:
         name: str,
         seed: int,
         counts: Counter[str],
-    ) -> Lesson | None:
+    ) -> RuleSuggestion | None:
         """The first readable suggestion for one tool."""
         settings = ModelSettings(temperature=0.2, max_tokens=LONGEST_ANSWER, seed=seed)
-        stream = EvolutionStream(model, settings=settings, most_episodes=SHOWN_EPISODES)
+        stream = EvolutionStream(model, settings=settings, max_episodes=SHOWN_EPISODES)
         seen = Observations(library=library, episodes=tuple(episodes), tools=(name,))
         counts["asked"] += 1
         try:
@@ -404,7 +410,7 @@ class Asking:
                 counts.update(f"unreadable: {failed.code}" for failed in one.failed)
             else:
                 counts["readable"] += 1
-                return Lesson(texts=one.candidate.description)
+                return RuleSuggestion(texts=one.candidate.description)
         return None
 
 
@@ -450,7 +456,7 @@ class Corpus:
         return [self._episodes[one] for one in ids if one in self._episodes]
 
     async def found(
-        self, queries: Sequence[RetrievalQuery], lessons: Mapping[str, Lesson]
+        self, queries: Sequence[RetrievalQuery], lessons: Mapping[str, RuleSuggestion]
     ) -> list[tuple[str, ...]]:
         """The keys of the first tools found for each question, with lessons on the library."""
         if lessons:
@@ -481,7 +487,7 @@ async def lived_and_asked(corpus: Corpus, method: str, seed: int, asking: Asking
     to_ask = [query for query in held_out if not about or query.gold & about]
     together = in_same_episode(episodes)
     takers = deranged(evolution.about or evolution.lessons, together, seed)
-    laid: Mapping[str, Mapping[str, Lesson]] = {
+    laid: Mapping[str, Mapping[str, RuleSuggestion]] = {
         "fixed": {},
         "evolved": evolution.lessons,
         "shuffled": {takers[name]: one for name, one in evolution.lessons.items() if takers},
@@ -576,7 +582,7 @@ def gate(rows: Iterable[Row], arm: str) -> GateReport:
         )
         for row in bystanders(rows)
     )
-    return bystander_gate(selections, tool="", once=True)
+    return regression_gate(selections, tool="", once=True)
 
 
 @dataclass(frozen=True, kw_only=True)

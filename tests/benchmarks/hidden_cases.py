@@ -21,10 +21,11 @@ from agentkit import ModelRetry, Tool, ToolDefinition
 from agentkit.episodes import Episode
 from agentkit.evaluation import AllowedCalls, Benchmark, Task
 from agentkit.tools.definition import Description, Origin
+from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.rules import Between, Form, OneOf
-from agentkit.tools.rules.holding import holds
+from agentkit.tools.rules.checking import holds
 from agentkit.tools.schema import copied
-from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+from agentkit.tools.validation import ArgumentValidator
 
 Hidden: TypeAlias = Literal["lists", "forms"]
 
@@ -98,7 +99,7 @@ def _said(demand: Demand, arguments: Mapping[str, Any]) -> str:
 
 
 def cases(
-    benchmark: Benchmark, hidden: Hidden, *, most_tools: int, per_tool: int, seed: int
+    benchmark: Benchmark, hidden: Hidden, *, max_tools: int, per_tool: int, seed: int
 ) -> list[Case]:
     """Tools with a demand that at least two different questions meet, drawn at random."""
     found = {
@@ -116,7 +117,7 @@ def cases(
             demands=demands,
             tasks=drawn(tasks, per_tool, f"{seed}:{name}"),
         )
-        for name in names[:most_tools]
+        for name in names[:max_tools]
         for definition, demands, tasks in [found[name]]
     ]
 

@@ -39,14 +39,13 @@ from bench_evidence import Demand
 from hidden_cases import Case, cases, refuses_gold, split
 
 from agentkit import Episode, Library, ToolDefinition, open_store
-from agentkit.evaluation import Benchmark, Task, fetch_bfcl, load_bfcl, with_tools
-from agentkit.evaluation.benchmarks.environments import EnvironmentFactory
-from agentkit.evaluation.running import episodes_of_run, evaluate
-from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation import Benchmark, Task, episodes_of_run, evaluate, with_tools
+from agentkit.evaluation.environments import EnvironmentFactory
+from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposer import Observations, Proposer
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.proposers.observed import EvidenceRules
+from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.validate import validate
@@ -57,10 +56,11 @@ from agentkit.models.resolve import resolve_model
 from agentkit.testing import ReplayModel
 from agentkit.tools.definition import Specification
 from agentkit.tools.rules import Between, Form, OneOf, rule_sentence
+from agentkit_bench import fetch_bfcl, load_bfcl
 
 CONDITIONS = ("hidden", "words", "rule", "rounds", "shuffled", "original")
 MOST_ROUNDS = 4
-KNOBS = EvidenceRules(least_failures=1, least_episodes=1)
+KNOBS = EvidenceConfig(min_failures=1, min_episodes=1)
 SHORT = ModelSettings(temperature=0.0, max_tokens=200)
 
 
@@ -346,7 +346,7 @@ def main() -> None:
     options = parser.parse_args()
     benchmark = load_bfcl(fetch_bfcl(Path.home() / ".cache" / "agentkit"))
     chosen = cases(
-        benchmark, options.hide, most_tools=options.tools, per_tool=options.per_tool, seed=0
+        benchmark, options.hide, max_tools=options.tools, per_tool=options.per_tool, seed=0
     )
     kinds = Counter(demand.kind for case in chosen for demand in case.demands)
     questions = sum(len(case.tasks) for case in chosen)

@@ -30,17 +30,18 @@ from hidden_cases import Case, asked_tools, drawn, split
 from hidden_constraints import KNOBS, SHORT, Asking, Learning, mean, rows_of, shown_interval
 
 from agentkit import ToolDefinition, open_store
-from agentkit.evaluation import Benchmark, fetch_bfcl, load_bfcl
+from agentkit.evaluation import Benchmark
 from agentkit.evolution.proposer import Proposer
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.models.resolve import resolve_model
 from agentkit.testing import ReplayModel
+from agentkit_bench import fetch_bfcl, load_bfcl
 
 CONDITIONS = ("hidden", "evolved", "shuffled")  # nothing is hidden: the name of the first column
 
 
-def whole_cases(benchmark: Benchmark, *, most_tools: int, per_tool: int, seed: int) -> list[Case]:
+def whole_cases(benchmark: Benchmark, *, max_tools: int, per_tool: int, seed: int) -> list[Case]:
     """Tools that at least two questions call, with nothing hidden."""
     asked = {name: one for name, one in asked_tools(benchmark).items() if len(one[1]) > 1}
     names = sorted(asked)
@@ -52,7 +53,7 @@ def whole_cases(benchmark: Benchmark, *, most_tools: int, per_tool: int, seed: i
             demands=(),
             tasks=drawn(tasks, per_tool, f"{seed}:{name}"),
         )
-        for name in names[:most_tools]
+        for name in names[:max_tools]
         for definition, tasks in [asked[name]]
     ]
 
@@ -132,7 +133,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the rows here")
     options = parser.parse_args()
     benchmark = load_bfcl(fetch_bfcl(Path.home() / ".cache" / "agentkit"))
-    chosen = whole_cases(benchmark, most_tools=options.tools, per_tool=options.per_tool, seed=0)
+    chosen = whole_cases(benchmark, max_tools=options.tools, per_tool=options.per_tool, seed=0)
     questions = sum(len(case.tasks) for case in chosen)
     print(f"{len(chosen)} tools, {questions} questions", flush=True)
     model = resolve_model(options.model)
@@ -141,7 +142,7 @@ def main() -> None:
     proposers: list[Proposer] = [
         EvidenceProposer(KNOBS),
         FeedbackStream(critic, settings=SHORT, structured=True),
-        EvolutionStream(critic, least_episodes=1, settings=SHORT, structured=True),
+        EvolutionStream(critic, min_episodes=1, settings=SHORT, structured=True),
     ]
     rows = asyncio.run(experiment(chosen, asking, learning, proposers, options.seeds))
     told(rows, "all tools")

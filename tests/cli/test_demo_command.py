@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agentkit.cli.demo.tools import TOOLS
-from agentkit.evaluation.bfcl import RELEASE, bfcl_files
+from agentkit_bench.bfcl import RELEASE, bfcl_files
 
-SAMPLE = Path(__file__).parents[1] / "evaluation" / "sample_bfcl"
+SAMPLE = Path(__file__).parents[2] / "plugins/agentkit-bench/tests/sample_bfcl"
 READER = '''
 import re
 from agentkit.messages import ToolCall

@@ -68,7 +68,7 @@ def test_packed_files_and_several_at_once(as_json, catalogue, tmp_path):
     packed.write_bytes(gzip.compress("\n".join(map(json.dumps, HEALTHY)).encode()))
     told = as_json("tools", "doctor", catalogue(SICK), str(packed))
     assert told["tools"] == 3
-    assert told["tokens"] == sum(told["tokens_by_field"].values())
+    assert told["tokens"] == sum(one["tokens"] for one in told["weights"])
 
 
 def test_python_files_are_examined(as_json, tools_file):
@@ -83,12 +83,12 @@ def test_the_library_is_examined(as_json, stored):
 
 
 def test_json_says_everything_of_a_finding(as_json, catalogue):
-    """Code, severity, tools, place, words and what a mend saves."""
+    """Code, severity, tools, place, words and what a fix saves."""
     told = as_json("tools", "doctor", catalogue(SICK), "--check", "markup")
     (finding,) = told["findings"]
     assert finding["tools"] == ["find_city"]
     assert finding["where"] == ["summary"]
-    assert finding["mends"] == ["drop_markup"]
+    assert finding["fixes"] == ["drop_markup"]
     assert finding["saved_tokens"] > 0
     assert finding["why"]
     assert finding["advice"]
@@ -104,7 +104,7 @@ def test_one_check_is_shown_in_full(invoke, catalogue):
 
 
 def test_one_tool_is_shown_in_full(invoke, catalogue):
-    """--tool shows what it costs by field, and what was found."""
+    """--tool shows what it costs, and what was found."""
     result = invoke("tools", "doctor", catalogue(SICK), "--tool", "get_weather")
     assert result.stdout.startswith("get_weather: ")
     assert "refused_type" in result.stdout
@@ -128,7 +128,7 @@ def test_confused_pairs_are_shown_with_their_words(invoke, catalogue):
         {"name": "disease_symptom_code", "description": "Disease symptom code, by year."},
     ]
     result = invoke("tools", "doctor", catalogue(pair), "--check", "confused")
-    assert "lookup  <  disease_symptom_code" in result.stdout
+    assert "behind disease_symptom_code" in result.stdout
     assert "because of" in result.stdout
 
 
@@ -148,7 +148,7 @@ def test_providers_are_chosen(as_json, catalogue):
 
 def test_proposals_are_written_and_can_be_imported(invoke, as_json, catalogue, tmp_path):
     """Each line holds the tool before and after; what is after can be imported."""
-    path = tmp_path / "mends.jsonl"
+    path = tmp_path / "fixes.jsonl"
     invoke("tools", "doctor", catalogue(SICK), "--proposals", str(path))
     (proposal,) = map(json.loads, path.read_text().splitlines())
     assert (proposal["tool"], proposal["level"]) == ("find_city", "L2")
@@ -167,7 +167,7 @@ def test_texts_are_mended_in_the_library(invoke, as_json, stored):
         "Find a city by its name."
     )
     again = invoke("tools", "doctor", "--apply", "--yes")
-    assert "nothing to mend" in again.stderr
+    assert "nothing to fix" in again.stderr
     assert as_json("log", "--tool", "find_city")[-1]["reason"] == "doctor: drop HTML tags"
 
 
@@ -185,8 +185,8 @@ def test_contracts_are_never_applied(invoke, as_json, catalogue):
     ]
     invoke("tools", "import", catalogue(titled))
     before = as_json("tools", "show", "f")
-    result = invoke("tools", "doctor", "--apply", "--yes", "--proposals", "mends.jsonl")
-    assert "1 proposal in mends.jsonl" in result.stderr
+    result = invoke("tools", "doctor", "--apply", "--yes", "--proposals", "fixes.jsonl")
+    assert "1 proposal in fixes.jsonl" in result.stderr
     assert as_json("tools", "show", "f") == before
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.composites.codec import program_to_json
-from agentkit.composites.ir import Call, ListLiteral, Program, Return
+from agentkit.composites.language import Call, ListLiteral, Program, Return
 from agentkit.composites.source import compose
 from agentkit.library import LibraryChange
 from agentkit.testing import primitive_library

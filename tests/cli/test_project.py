@@ -244,7 +244,7 @@ def test_gates_and_retrieval_reach_the_parts(folder):
     assert found.policy.canary
     assert found.policy.canary_share == 0.2
     assert not found.policy.shadow
-    assert found.rules.least_gain == 0.1
+    assert found.rules.min_gain == 0.1
     assert found.rules.alpha == 0.05
     assert found.retriever is not None
 

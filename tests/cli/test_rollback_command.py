@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import open_store
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
 
 TOOLS = '''
 from agentkit import tool

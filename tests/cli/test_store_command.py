@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from agentkit import open_store
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.signing import KEY_VARIABLE, read_signer
 from agentkit.library.store import LibraryChange

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
 
-from agentkit.composites.annotations import read_annotation
-from agentkit.composites.expr import Expr
-from agentkit.composites.faults import Fault
+from agentkit.composites.annotations import Expr, read_annotation
+from agentkit.composites.problems import Fault
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, UsageError
 from agentkit.tools.decorator import tool

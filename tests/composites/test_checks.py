@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from agentkit.composites import ir
+from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
-from agentkit.composites.limits import CompositeLimits
 from agentkit.composites.parser import parse
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import SourceProblem
 from agentkit.tools.tool import Tool
 
@@ -154,13 +154,6 @@ def test_calls_of_data(value: ir.Expression, code: str, tools: Mapping[str, Tool
     """What a text can not even say is found in data."""
     problems = check_program(returning(value), tools, name="own name")
     assert found(problems) == [(2, code)]
-
-
-def test_f_strings_that_python_3_11_can_not_write_are_refused() -> None:
-    """Such a program has no text, on no version of Python."""
-    inner = ir.Index(value=ir.Constant(value="a"), index=ir.Constant(value="\n"))
-    problems = check_program(returning(ir.Format(parts=(inner,))))
-    assert found(problems) == [(2, "format_specification")]
 
 
 def test_nodes_used_twice_count_twice() -> None:

@@ -9,9 +9,9 @@ from contextlib import suppress
 
 import pytest
 
-from agentkit.composites import ir
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites import language as ir
 from agentkit.composites.parser import parse, parse_expression
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.tools.tool import Tool
 

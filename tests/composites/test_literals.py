@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.composites import ir
-from agentkit.composites.codec import program_digest
-from agentkit.composites.limits import READING_LIMITS
-from agentkit.composites.literals import literal_of
+from agentkit.composites import language as ir
+from agentkit.composites.codec import literal_of, program_digest
 from agentkit.composites.parser import parse
+from agentkit.composites.problems import READING_LIMITS
 from agentkit.errors import UsageError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)

@@ -10,8 +10,7 @@ from typing import get_args
 import pytest
 
 from agentkit.composites import language
-from agentkit.composites.limits import CompositeLimits
-from agentkit.composites.problems import RunCode, SourceCode
+from agentkit.composites.problems import CompositeLimits, RunCode, SourceCode
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "composites.md").read_text(encoding="utf-8")
 ROWS = [

@@ -22,7 +22,7 @@ from agentkit.episodes import (
     Verdict,
 )
 from agentkit.episodes.naming import in_library_names
-from agentkit.evaluation.doctor.usage import usage_of
+from agentkit.evaluation.doctor.catalogue import usage_of
 from agentkit.evolution.proposers.composites import propose_composites
 from agentkit.evolution.trajectories import trajectories_of
 from agentkit.evolution.usage import uses_of

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.evaluation.bfcl import load_bfcl
+from agentkit_bench.bfcl import load_bfcl
 
-SAMPLE = Path(__file__).parent / "sample_bfcl"
+SAMPLE = Path(__file__).parents[2] / "plugins/agentkit-bench/tests/sample_bfcl"
 
 
 @pytest.fixture

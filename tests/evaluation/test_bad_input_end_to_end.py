@@ -30,9 +30,10 @@ from agentkit.evaluation import (
     Task,
     TextAnswer,
     UserTurn,
+    episodes_of_run,
+    evaluate,
 )
 from agentkit.evaluation.results import report_html, report_markdown, summarise
-from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evaluation.verifiers import AllOf, Scene, verifier_for
 from agentkit.library import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult

@@ -7,7 +7,7 @@ from dataclasses import replace
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.evaluation import Benchmark, ExactCalls, GoldCall, Task
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.messages import ToolCall
 from agentkit.models.base import ModelSettings
 from agentkit.testing import FunctionModel

@@ -12,12 +12,9 @@ from agentkit.composites.parser import parse
 from agentkit.evolution.dry_run import agree, probes
 from agentkit.evolution.duplicates import (
     ToolIndex,
-    forced_mapping,
     mappings,
     normal_form,
     passed_on,
-    signature_key,
-    type_key,
 )
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Signature, ToolDefinition
@@ -87,13 +84,6 @@ def test_anything_else_makes_another_form(one, other):
     assert form(one).text != form(other).text
 
 
-def test_the_form_tells_which_parameter_is_which():
-    """Parameters come in the order in which the program first speaks of them."""
-    assert form("def f(x, unused, y):\n    return add(y, x)").parameters == ("y", "x")
-    assert form("def f(a, b):\n    return a - b").parameters == ("a", "b")
-    assert form("def f(a, b):\n    return b - a").parameters == ("b", "a")
-
-
 @pytest.mark.parametrize(
     ("source", "passed"),
     [
@@ -121,28 +111,6 @@ def signature(**properties):
 NUMBER, TEXT = {"type": "number"}, {"type": "string"}
 
 
-def test_a_type_is_what_it_allows():
-    """Words about a type make no other type; bounds, enums and what is referred to do."""
-    assert type_key({"type": "string", "title": "T"}) == type_key(TEXT)
-    assert type_key({"type": "object", "properties": {"title": NUMBER}}) != type_key(
-        {"type": "object", "properties": {}}
-    )
-    assert type_key({"type": "number", "minimum": 0}) != type_key(NUMBER)
-    one, other = signature(a={"$ref": "#/$defs/X"}), signature(a={"$ref": "#/$defs/X"})
-    other = replace(other, parameters={**other.parameters, "$defs": {"X": TEXT}})
-    assert signature_key(one) != signature_key(other)
-
-
-def test_a_parameter_that_may_be_left_out_is_another_parameter():
-    """Whether it is required, and what it is when it is left out, belong to a signature."""
-    required = signature(a=NUMBER)
-    optional = replace(required, parameters={**required.parameters, "required": []})
-    with_default = replace(
-        optional, parameters={**optional.parameters, "properties": {"a": {**NUMBER, "default": 1}}}
-    )
-    assert len({signature_key(s) for s in (required, optional, with_default)}) == 3
-
-
 def test_mappings_try_equal_names_first_and_respect_types():
     """Every way that the types allow is given once, the likely ones first, up to a bound."""
     one, other = signature(a=NUMBER, b=NUMBER, c=TEXT), signature(b=NUMBER, x=NUMBER, t=TEXT)
@@ -151,14 +119,6 @@ def test_mappings_try_equal_names_first_and_respect_types():
     many = signature(**{f"p{i}": NUMBER for i in range(8)})
     assert len(list(mappings(many, many, most=24))) == 24
     assert next(mappings(many, many, most=1)) == {f"p{i}": f"p{i}" for i in range(8)}
-
-
-def test_a_forced_mapping_completes_pairs_of_equal_types():
-    """What the program does not speak of may be any parameter of its type."""
-    one, other = signature(a=NUMBER, spare=TEXT), signature(n=NUMBER, left=TEXT)
-    assert forced_mapping(one, other, {"a": "n"}) == {"a": "n", "spare": "left"}
-    assert forced_mapping(one, other, {"a": "left"}) is None
-    assert forced_mapping(one, signature(n=NUMBER), {"a": "n"}) is None
 
 
 def test_the_index_carried_on_equals_the_index_made_anew():
@@ -206,16 +166,6 @@ def test_probes_fit_are_new_and_are_the_same_each_time(properties, count):
     for at, arguments in enumerate(made):
         assert fits(arguments, signature(**properties).parameters) is not False
         assert arguments not in made[:at] or any(isinstance(v, bool) for v in arguments.values())
-
-
-def test_probes_reach_zero_in_every_number_and_mix_worked_calls():
-    """The edges of types come up within a few calls, and values of worked calls meet anew."""
-    worked = [{"a": 5, "b": 6}, {"a": 7, "b": 8}]
-    made = list(probes(signature(a=NUMBER, b=NUMBER), worked, count=12))
-    assert any(arguments["b"] == 0 for arguments in made)
-    assert any(arguments["a"] == 0 for arguments in made)
-    mixed = [arguments for arguments in made if arguments["a"] in {5, 7}]
-    assert any(arguments["b"] not in {6, 8} for arguments in mixed)
 
 
 @pytest.mark.parametrize(

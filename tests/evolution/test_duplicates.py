@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import tool
-from agentkit.evolution import Added, InsertPolicy, Merged, ModelJudge
+from agentkit.evolution import Added, Merged, ModelJudge
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects
 
@@ -108,42 +108,6 @@ def how_warm(place: str) -> float:
     assert isinstance(outcome, Merged)
     assert outcome.into == "temperature"
     assert outcome.examples_moved == 0
-
-
-def test_recorded_answers_make_no_duplicates(make_manager):
-    """Two tools that read the world are not the same because two recorded answers are."""
-
-    @tool(effects=Effects(reads=True, writes=False),
-          examples=[{"arguments": {"city": c}, "result": r} for c, r in (("A", 1.0), ("B", 2.0))])  # fmt: skip
-    def now(city: str) -> float:
-        """Temperature in a city now."""
-        raise AssertionError(city)
-
-    text = '''
-@composite(examples=[{"arguments": {"city": "A"}, "result": 2.0}, {"arguments": {"city": "B"}, "result": 3.0}])
-def warmer(city: str) -> float:
-    """Temperature in a city now, one more."""
-    return add(now(city), 1)
-'''
-    manager = make_manager(now, policy=InsertPolicy(least_agreements=1))
-    assert isinstance(manager.insert(text), Added)
-    other = text.replace("def warmer", "def warmer_still").replace(
-        "add(now(city), 1)", "sub(now(city), -1)"
-    )
-    assert isinstance(manager.insert(other), Added)
-
-
-def test_examples_move_without_repeats_and_up_to_a_bound(make_manager):
-    """A worked call that the tool has already is not moved; nor more than the policy keeps."""
-    manager = make_manager(policy=InsertPolicy(most_examples=3))
-    manager.insert(TOTAL)
-    again = source("bill", "return add(mul(price, count), 1)",
-                   examples=[((2.5, 4), 11.0), ((1.0, 1), 2.0), ((1.0, 2), 3.0), ((1.0, 3), 4.0)])  # fmt: skip
-    outcome = manager.insert(again)
-    assert isinstance(outcome, Merged)
-    assert outcome.examples_moved == 2
-    assert [e.result for e in outcome.definition.examples] == [11.0, 2.0, 3.0]
-    assert manager.insert(again.replace("4), 11.0", "4), 11.0")).examples_moved == 0
 
 
 def test_what_stands_above_a_merged_tool_is_pinned_anew(manager, store):

@@ -12,7 +12,7 @@ import pytest
 from agentkit import ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.hand_edits import EditedStore, propose_edits
+from agentkit.evolution.hand_edits import propose_edits
 from agentkit.library import Author, LibraryChange
 from agentkit.library.directory import DirectoryStore
 from agentkit.tools.definition import Description
@@ -48,11 +48,6 @@ def proposed(store: DirectoryStore, **options):
     return manager, asyncio.run(propose_edits(store.edits(), manager, person=ADA, **options))
 
 
-def test_a_store_of_files_offers_its_edits(store):
-    """The directory store is one whose files people edit."""
-    assert isinstance(store, EditedStore)
-
-
 def test_an_edit_goes_the_way_of_every_change(store):
     """An edit is checked, waits for whom it must, and serves once it is brought on."""
     write(store, "Weather of a city.", "Weather of a city in the coming days.")
@@ -71,16 +66,6 @@ def test_an_edit_goes_the_way_of_every_change(store):
         "active",
     ]
     assert {event.author.name for event in store.events() if event.kind == "proposed"} == {"Ada"}
-
-
-def test_the_same_edit_is_one_proposal(store):
-    """Proposing an edit again changes nothing."""
-    write(store, "Weather of a city.", "Weather of a city in the coming days.")
-    _, (first,) = proposed(store)
-    told = len(store.events())
-    _, (second,) = proposed(store)
-    assert first.record.proposal_id == second.record.proposal_id
-    assert len(store.events()) == told
 
 
 def test_an_edit_is_held_to_the_checks(store):
@@ -106,17 +91,6 @@ def test_an_edit_is_moved_onto_the_newest(store):
     assert again.outcome == "contained"
     store.take_back("weather")
     assert store.edits() == ()
-
-
-def test_a_conflict_is_told(store):
-    """Where the library changed the same words, the proposal says so; neither side is lost."""
-    write(store, "Weather of a city.", "Weather of a city in the coming days.")
-    other = LibraryChange(proposal_id="2", upserts=(weather("Weather of a town."),))
-    store.commit(other, expected_version=1)
-    _, (came,) = proposed(store)
-    assert [failed.code for failed in came.record.failed] == ["conflict"]
-    assert store.load()["weather"].definition == weather("Weather of a town.")
-    assert "coming days" in (store.path / "tools" / "weather.yaml").read_text()
 
 
 def test_a_new_file_comes_like_an_import(store):
@@ -149,15 +123,6 @@ def test_a_deleted_file_takes_a_tool_out_when_asked(store):
     _, (came,) = proposed(store, removes=True)
     assert (came.outcome, len(store.load()), store.edits()) == ("removed", 0, ())
     assert [event.kind for event in store.events()] == ["written"]
-
-
-def test_a_deletion_of_what_changed_is_not_carried_out(store):
-    """A tool that the library changed since its file was deleted stays."""
-    (store.path / "tools" / "weather.yaml").unlink()
-    other = LibraryChange(proposal_id="2", upserts=(weather("Weather of a town."),))
-    store.commit(other, expected_version=1)
-    _, (came,) = proposed(store, removes=True)
-    assert (came.outcome, len(store.load())) == ("deleted", 1)
 
 
 def test_only_a_person_edits_by_hand(store):

@@ -8,8 +8,7 @@ import pytest
 
 from agentkit import tool
 from agentkit.errors import UsageError
-from agentkit.evolution import Added, InsertPolicy, Rejected, ToolManager
-from agentkit.library.dag import depth, flat_size
+from agentkit.evolution import Added, InsertPolicy, ToolManager
 from agentkit.tools.definition import Effects
 
 PURE = Effects(reads=False, writes=False, destructive=False, open_world=False)
@@ -56,27 +55,6 @@ def test_an_added_composite_runs_and_can_be_built_on(manager):
     assert isinstance(outcome, Added)
     assert (outcome.depth, outcome.flat_size) == (2, 5)
     assert manager.library["two_orders"](first=4, second=1) == 12
-
-
-def test_another_manager_reads_what_was_added(manager, store, make_manager):
-    """What was added is in the store, for managers that start later."""
-    manager.insert(ORDER_TOTAL)
-    manager.insert(TWO_ORDERS)
-    later = make_manager()
-    assert later.library["two_orders"](first=4, second=1) == 12
-    assert (depth(later.library, "two_orders"), flat_size(later.library, "two_orders")) == (2, 5)
-    assert later.library.digest == store.load().digest == manager.library.digest
-
-
-def test_a_definition_is_added_like_its_text(manager, make_manager):
-    """What one manager previewed as text, another takes as data, with the same digest."""
-    previewed = manager.preview(ORDER_TOTAL)
-    assert isinstance(previewed, Added)
-    assert "order_total" not in manager.library
-    outcome = make_manager().insert(previewed.definition)
-    assert isinstance(outcome, Added)
-    assert outcome.definition.digest == previewed.definition.digest
-    assert previewed.version == outcome.version
 
 
 def test_a_tool_with_code_is_added_where_the_policy_allows_primitives(make_manager):
@@ -145,15 +123,3 @@ def test_code_that_differs_from_the_library_is_not_bound(manager, store):
 
     with pytest.raises(UsageError, match="'add' in code differ"):
         ToolManager(store, tools=[other])
-
-
-def test_outcomes_have_a_json_form(manager):
-    """Each outcome tells what came of the candidate as one JSON object."""
-    added = manager.insert(ORDER_TOTAL)
-    merged = manager.insert(ORDER_TOTAL)
-    rejected = manager.insert("def f(x: int) -> int:\n    return nothing(x)")
-    assert added.to_json()["saved_calls"] == 1
-    assert (merged.to_json()["outcome"], merged.to_json()["into"]) == ("merged", "order_total")
-    assert isinstance(rejected, Rejected)
-    record = rejected.to_json()
-    assert (record["code"], record["problems"][0]["line"]) == ("unknown_child", 2)

@@ -283,15 +283,6 @@ def test_a_rejection_shows_the_call_behind_it(make_manager):
     assert (outcome.witness.tool, outcome.witness.arguments) == ("send", {"to": "6"})
 
 
-def test_all_problems_of_a_text_are_told(manager):
-    """A text is rejected with every problem that it has, each with line and column."""
-    outcome = manager.insert(text("return divide(a, b) + nothing(a)"))
-    assert [(p.code, p.line, p.column) for p in outcome.problems] == [
-        ("unknown_tool", 4, 12),
-        ("unknown_tool", 4, 27),
-    ]
-
-
 def test_primitives_come_from_people_only(make_manager):
     """A definition without a program is no code, whatever the policy says; nor is text."""
     manager = make_manager(policy=InsertPolicy(allow_primitives=True))
@@ -326,17 +317,6 @@ def follows(x: int) -> int:
     assert "run_undeclared" in outcome.advice
     trusting = make_manager(undeclared, policy=InsertPolicy(run_undeclared=True))
     assert not isinstance(trusting.insert(source), Rejected)
-
-
-def test_a_rejection_has_a_json_form_and_one_line(make_manager):
-    """Code, reason, advice and witness are data; the text of a rejection names them."""
-    outcome = make_manager(*FURTHER).insert(TEXTS["child_precondition"])
-    record = outcome.to_json()
-    assert (record["outcome"], record["code"]) == ("rejected", "child_precondition")
-    assert record["witness"]["condition"] == "b != 0"
-    assert record["witness"]["path"] == ["candidate", "div"]
-    assert "expected" not in record["witness"]
-    assert str(outcome).startswith("candidate rejected [child_precondition]: candidate(a=6, b=0)")
 
 
 def test_a_child_that_can_not_run_its_own_worked_call_is_told(make_manager):

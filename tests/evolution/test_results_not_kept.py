@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
 
 from agentkit import ToolDefinition, tool
-from agentkit.evolution import Added, Merged, Rejected
-from agentkit.evolution.dry_run import MissingStub, stub, with_examples
+from agentkit.evolution import Added, Rejected
+from agentkit.evolution.dry_run import MissingStub, stub
 from agentkit.tools.definition import Effects, Example
 
 ASKED = Example(arguments={"city": "Rome"}, query="Will it rain in Rome?", is_whole=False)
@@ -30,31 +29,12 @@ def fourth(x: float) -> float:
 '''
 
 
-def test_they_survive_json_and_count_in_the_digest():
-    """What is read back is what was written; a definition without them is written as before."""
-    bare = ToolDefinition(name="weather", examples=(ANSWERED,))
-    asked = replace(bare, examples=(ANSWERED, ASKED))
-    assert ToolDefinition.from_json(json.loads(json.dumps(asked.to_json()))) == asked
-    assert "is_whole" not in json.dumps(bare.to_json())
-    assert asked.digest != bare.digest
-    assert asked.worked_calls == (ANSWERED,)
-
-
 def test_a_stub_does_not_answer_from_them():
     """A call that only such an example makes has no recorded answer."""
     weather = ToolDefinition(name="weather", examples=(ASKED,))
     with pytest.raises(MissingStub):
         stub(weather)(city="Rome")
     assert stub(replace(weather, examples=(ASKED, ANSWERED)))(city="Rome") == "sunny"
-
-
-def test_they_take_no_room_from_worked_calls():
-    """Each kind is bounded by itself, and one call may be asked for in several ways."""
-    weather = ToolDefinition(name="weather", examples=(ASKED,))
-    again = replace(ASKED, query="Umbrella for Rome?")
-    grown = with_examples(weather, [ASKED, again, ANSWERED], most=1)
-    assert grown.examples == (ASKED, ANSWERED)
-    assert with_examples(weather, [again], most=2).examples == (ASKED, again)
 
 
 def test_a_child_is_not_tried_on_them(make_manager):
@@ -77,14 +57,3 @@ def test_a_candidate_needs_one_with_a_result(make_manager):
     outcome = manager.preview(other)
     assert isinstance(outcome, Rejected)
     assert outcome.code == "no_examples"
-
-
-def test_they_move_in_a_merge(make_manager):
-    """The tool that stays is asked for in the words of the one that does not."""
-    manager = make_manager(square)
-    added = manager.insert(FOURTH)
-    asked = Example(arguments={"x": 3.0}, query="3 to the fourth", is_whole=False)
-    twin = replace(added.definition, name="power_of_four")
-    outcome = manager.insert(replace(twin, examples=(*twin.examples, asked)))
-    assert isinstance(outcome, Merged)
-    assert asked in manager.library["fourth"].definition.examples

@@ -9,13 +9,13 @@ import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
-from agentkit.errors import ModelConnectionError, UsageError
+from agentkit.errors import ModelConnectionError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.gates import GateRules, PairedScore
-from agentkit.evolution.learning import LearningRules
-from agentkit.evolution.mining import MiningRules
+from agentkit.evolution.gates import GateConfig, PairedScore
+from agentkit.evolution.learning import LearningConfig
+from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.observers import judged
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
@@ -92,22 +92,6 @@ async def test_what_a_model_suggested_before_it_failed_is_kept():
     assert [one.error for one in outcome.silent] == ["the line is broken"]
 
 
-@pytest.mark.parametrize("answer", [None, "Better words.", ["Better words."], [None]])
-async def test_what_is_no_suggestion_is_named(answer):
-    """A proposer of one's own that answers with something else is told what is asked of it."""
-
-    class Odd:
-        name = "odd"
-
-        async def propose(self, observations):
-            return answer
-
-    manager = ToolManager(open_store("memory:"))
-    manager.register([loan()])
-    with pytest.raises(UsageError, match=r"the proposer 'odd' suggests (NoneType|str)"):
-        await evolve(manager, [Odd()], episodes=[refused(1)])
-
-
 async def test_a_judge_that_can_not_be_reached_leaves_the_proposal_waiting():
     """What the judge could not read is kept, not passed and not rejected."""
 
@@ -121,32 +105,6 @@ async def test_a_judge_that_can_not_be_reached_leaves_the_proposal_waiting():
     [record] = manager.ledger.proposals.values()
     assert record.state == "proposed"
     assert "judge" in record.awaits
-
-
-async def test_without_held_out_tasks_nothing_is_promoted():
-    """A proposal that every check let pass still waits for somebody."""
-    manager = ToolManager(open_store("memory:"))
-    manager.register([loan()])
-    outcome = await evolve(manager, [EvidenceProposer()], episodes=[refused(1), refused(2)])
-    assert outcome.promoted == ()
-    assert outcome.before == outcome.after
-    assert outcome.to_json()["proposals"][0]["state"] == "validated"
-
-
-async def test_the_same_suggestion_twice_is_one_proposal():
-    """Two rounds over the same episodes leave one proposal in the ledger."""
-    manager = ToolManager(open_store("memory:"))
-    manager.register([loan()])
-    for _ in range(2):
-        await evolve(manager, [EvidenceProposer()], episodes=[refused(1), refused(2)])
-    assert len(manager.ledger.proposals) == 1
-
-
-async def test_a_tool_that_is_gone_teaches_nothing():
-    """Episodes that call a tool which the library no longer has make no proposal."""
-    manager = ToolManager(open_store("memory:"))
-    outcome = await evolve(manager, [EvidenceProposer()], episodes=[refused(1), refused(2)])
-    assert outcome.considered == ()
 
 
 def answered(number):
@@ -185,34 +143,6 @@ async def test_a_verdict_that_came_later_teaches_the_next_round():
     assert "What was wrong" not in evolution
 
 
-async def test_both_streams_suggest_in_one_round():
-    """The feedback stream learns from what failed, the evolution stream from what was perfect."""
-    perfect = [
-        replace(answered(number), verdict=Verdict(passed=True, score=1.0)) for number in range(4)
-    ]
-
-    def answer(request):
-        failed = "What was wrong" in request.messages[-1].text
-        words = "in euros" if failed else "for a number of months"
-        return block("loan", f"What a loan costs a month, {words}.")
-
-    manager = ToolManager(open_store("memory:"))
-    manager.register([loan()])
-    model = FunctionModel(answer, name="m")
-    outcome = await evolve(
-        manager,
-        [FeedbackStream(model), EvolutionStream(model)],
-        episodes=[*perfect, refused(1), refused(2), refused(3)],
-    )
-    found = {
-        one.record.stream: one.record.candidate.description.summary for one in outcome.considered
-    }
-    assert found == {
-        "feedback": "What a loan costs a month, in euros.",
-        "evolution": "What a loan costs a month, for a number of months.",
-    }
-
-
 async def test_the_events_say_how_often_the_same_tasks_decided():
     """Each comparison is counted, and from some number on fresh tasks are advised."""
     manager = ToolManager(open_store("memory:"))
@@ -229,10 +159,9 @@ async def test_the_events_say_how_often_the_same_tasks_decided():
             [FeedbackStream(model)],
             episodes=[refused(1), refused(2), refused(3)],
             compare=compare,
-            rules=GateRules(most_uses=2),
+            rules=GateConfig(max_uses=2),
         )
         reasons.append(outcome.considered[0].why)
-    assert outcome.most_earlier_uses == 2
     assert ["bring fresh ones" in reason for reason in reasons] == [False, False, True]
     uses = [
         event.facts["statistics"]["earlier_uses"]
@@ -247,7 +176,7 @@ def in_canary(store):
     manager = ToolManager(
         store,
         lifecycle=LifecyclePolicy(canary=True),
-        gates=EpisodeGates(episodes=store, rules=GateRules(least_sessions=10)),
+        gates=EpisodeGates(episodes=store, rules=GateConfig(min_sessions=10)),
     )
     manager.register([loan()])
     return manager
@@ -303,12 +232,12 @@ async def test_a_mined_composite_waits_and_is_proposed_once():
     )
     manager.register([found, order])
     lived = [ordered(number) for number in range(8)]
-    first = await evolve(manager, [], episodes=lived[:5], mining=MiningRules())
+    first = await evolve(manager, [], episodes=lived[:5], mining=MiningConfig())
     [one] = first.considered
     assert (one.record.stream, one.record.is_open) == ("composite", True)
     assert "person" in one.record.awaits  # what it calls destroys something
     assert one.record.tool_name not in manager.library
-    await evolve(manager, [], episodes=lived, mining=MiningRules())
+    await evolve(manager, [], episodes=lived, mining=MiningConfig())
     assert len(manager.ledger.proposals) == 1
 
 
@@ -342,9 +271,9 @@ async def test_examples_are_learned_from_verifiers_and_not_from_praise():
         [ToolDefinition.from_schema("find", "Find.", {"properties": {"name": {"type": "string"}}})]
     )
     praised = replace(ordered(1), verdict=Verdict(passed=True, verifier="feedback"))
-    outcome = await evolve(manager, [], episodes=[praised], learning=LearningRules())
+    outcome = await evolve(manager, [], episodes=[praised], learning=LearningConfig())
     assert outcome.learned.added == {}
-    outcome = await evolve(manager, [], episodes=[ordered(2)], learning=LearningRules())
+    outcome = await evolve(manager, [], episodes=[ordered(2)], learning=LearningConfig())
     assert list(outcome.learned.added) == ["find"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.testing.conformance.races import Racer, race_faults
 from agentkit.testing.local_server import ServerError
 from agentkit.testing.store_writer import told

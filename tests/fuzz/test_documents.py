@@ -13,8 +13,8 @@ from support.hostile import DOCUMENTS, LISTINGS, Foreign, edited
 from agentkit.errors import AgentKitError
 from agentkit.evolution import ToolManager
 from agentkit.interop.export import artifact_of, artifact_text, parse_artifact
-from agentkit.interop.mcp.client.importing import ImportPolicy, Memory, import_listing
-from agentkit.interop.mcp.client.listing import RawListing
+from agentkit.interop.mcp.listing import RawListing
+from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.interop.openapi import openapi_tools
 from agentkit.library import Author, open_store
 from agentkit.testing import sample_library

@@ -17,8 +17,8 @@ from agentkit.errors import AgentKitError
 from agentkit.evaluation.doctor import Catalogue, examine
 from agentkit.messages import UserMessage
 from agentkit.models import ModelRequest
-from agentkit.models.call_schema import call_schema
-from agentkit.models.wire.request import RequestEncoder
+from agentkit.models.chat_completions import RequestEncoder
+from agentkit.models.grammar import call_schema
 from agentkit.retrieval import default_retriever
 from agentkit.tools import ToolDefinition
 from agentkit.tools.validation import validate_arguments

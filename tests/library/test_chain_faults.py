@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from agentkit.errors import StoreFormatError
-from agentkit.library.chain import ChainHead, EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
+from agentkit.library.event_chain import ChainHead, EventDraft, chained
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.signing import HmacKey
 

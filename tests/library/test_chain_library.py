@@ -10,8 +10,8 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.library import LibraryChange
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_library
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore

@@ -12,10 +12,9 @@ from agentkit.errors import CodeDriftError, DuplicateToolError, LibraryWarning
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author, LibraryChange
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.code_binding import pinned, with_code
-from agentkit.library.code_writing import bind_code
+from agentkit.library.code_registration import bind_code
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects, Example, ToolDefinition
 from agentkit.tools.rules import Between, OneOf

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.composites.codec import program_to_json
-from agentkit.composites.ir import Assign, Call, ListLiteral, Name, Program, Return
+from agentkit.composites.language import Assign, Call, ListLiteral, Name, Program, Return
 from agentkit.errors import CompositeError, LibraryError, ToolNotFoundError
 from agentkit.library.dag import (
     Dag,
@@ -23,7 +23,6 @@ from agentkit.library.dag import (
     flat_size,
     parents_of,
     saved_calls,
-    to_networkx,
     topological_order,
 )
 from agentkit.tools.definition import ChildReference, Signature
@@ -198,21 +197,12 @@ def test_a_very_deep_chain_is_no_problem():
     assert len(find_cycle(circle) or ()) == 5_002
 
 
-def test_the_graph_of_networkx_has_the_same_nodes_and_edges(library):
-    """Users get a networkx graph whose nodes say what they are."""
-    graph = to_networkx(library.without(["b"]))
-    assert dict(graph.nodes(data="kind")) == {
-        "top": "composite",
-        "mid": "composite",
-        "a": "primitive",
-        "lone": "primitive",
-        "b": "missing",
-    }
-    assert sorted(graph.edges) == [("mid", "a"), ("mid", "b"), ("top", "a"), ("top", "mid")]
-    assert dict(to_networkx(library).nodes(data="depth"))["top"] == 2
-
-
 # --- properties -----------------------------------------------------------------------------------
+
+
+def graph_of(library):
+    """The DAG as networkx has it."""
+    return nx.DiGraph(dict(library.dag.children))
 
 
 @st.composite
@@ -241,7 +231,7 @@ def test_invariants_hold_for_any_dag(calls, random):
     tools = definitions(calls)
     random.shuffle(tools)
     library = Library(tools)
-    graph = to_networkx(library)
+    graph = graph_of(library)
     assert nx.is_directed_acyclic_graph(graph)
     assert find_cycle(library) is None
     place = {name: at for at, name in enumerate(topological_order(library))}
@@ -278,7 +268,7 @@ def test_a_dag_carried_along_is_the_one_made_afresh(steps):
         assert find_cycle(library) == find_cycle(fresh)
         for name in library.dag.depths:
             assert flat_size(library, name) == flat_size(fresh, name)
-        circular = not nx.is_directed_acyclic_graph(to_networkx(library))
+        circular = not nx.is_directed_acyclic_graph(graph_of(library))
         assert circular == (find_cycle(library) is not None)
 
 

@@ -15,9 +15,9 @@ import pytest
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.errors import StoreFormatError
 from agentkit.library import Author, LibraryChange, Replica, sealing
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.copying.checking import check_store
-from agentkit.library.replicas.kept_copy import read_copy
+from agentkit.library.checking import check_store
+from agentkit.library.event_chain import EventDraft, chained
+from agentkit.library.replicas import read_copy
 from agentkit.library.signing import read_signer, read_verifier
 from agentkit.tools.definition import Description
 

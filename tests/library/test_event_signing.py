@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from agentkit.errors import MissingExtraError, UsageError
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.signing import environment_signer, key_texts, read_signer, read_verifier
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.composites import ir, program_from_json, shortest_path
+from agentkit.composites import language as ir, program_from_json, shortest_path
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_to_json
-from agentkit.composites.ir import (
+from agentkit.composites.language import (
     Argument,
     Assign,
     Binary,

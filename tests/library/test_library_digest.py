@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.library.digest_lines import DIGEST_LINES
+from agentkit.library.library import DIGEST_LINES
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Description
 

@@ -11,8 +11,8 @@ import pytest
 from agentkit import Agent, Library, RunResult, ToolDefinition, open_store, tool
 from agentkit.composites.codec import program_to_json
 from agentkit.composites.decorator import composite
-from agentkit.composites.ir import Call, Program, Return
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.language import Call, Program, Return
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.library import LibraryChange

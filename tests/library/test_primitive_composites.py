@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.composites.binding import composite_tool
+from agentkit.composites.composite import composite_tool
 from agentkit.composites.source import compose
 from agentkit.errors import ContractViolation, ModelRetry
 from agentkit.library.dag import depth, flat_size

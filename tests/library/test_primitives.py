@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from agentkit.composites.contracts import Conditions
-from agentkit.composites.expressions import Expression
+from agentkit.composites.contracts import Conditions, Expression
 from agentkit.errors import CompositeRunError, ModelRetry
 from agentkit.testing import primitive_library
 from agentkit.tools.validation import validate_arguments

@@ -15,7 +15,7 @@ from agentkit.episodes import Turn
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
 from agentkit.library import EpisodeFilter, LibraryChange
-from agentkit.library.abilities import (
+from agentkit.library.capabilities import (
     BatchAppending,
     EpisodeVolume,
     Pruning,

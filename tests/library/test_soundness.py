@@ -9,7 +9,7 @@ import pytest
 from agentkit import Library, ToolDefinition, tool
 from agentkit.composites.source import compose
 from agentkit.errors import ToolNotFoundError
-from agentkit.library.soundness import library_faults
+from agentkit.library.pins import library_faults
 from agentkit.tools.definition import Effects
 
 

@@ -17,7 +17,7 @@ import pytest
 from agentkit import Episode, ToolDefinition
 from agentkit.errors import EpisodeFormatError, StoreError, StoreFormatError
 from agentkit.library import LibraryChange
-from agentkit.library.copying import check_store
+from agentkit.library.checking import check_store
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description

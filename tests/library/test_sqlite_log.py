@@ -11,7 +11,7 @@ from agentkit import ToolDefinition
 from agentkit.episodes import Episode
 from agentkit.library import LibraryChange
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.library.sqlite.write_ahead_log import CHECKPOINT, LOG_BYTES
+from agentkit.library.sqlite.connection import CHECKPOINT, LOG_BYTES
 
 
 def log_bytes(path) -> int:

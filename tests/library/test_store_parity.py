@@ -14,8 +14,8 @@ from agentkit import Episode, ToolDefinition
 from agentkit.episodes import Turn
 from agentkit.errors import AgentKitError
 from agentkit.library import EpisodeFilter, LibraryChange, Store, ToolRevision
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.memory import MemoryStore
 from agentkit.library.rollback import rollback_change

@@ -12,8 +12,8 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import Author, LibraryChange
-from agentkit.library.abilities import Watchable
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.capabilities import Watchable
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing.store_fixtures import start_writer
 

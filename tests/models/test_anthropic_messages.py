@@ -15,9 +15,9 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
+from agentkit.models.anthropic import MessageAssembler
+from agentkit.models.anthropic_messages import AnthropicCodec
 from agentkit.models.base import ModelRequest, ModelSettings
-from agentkit.models.hosted.anthropic import MessageAssembler
-from agentkit.models.hosted.anthropic_messages import AnthropicCodec
 from agentkit.tools.definition import ToolDefinition
 
 FACTORIAL = ToolDefinition.from_schema("math.factorial", "1 to n.", {"type": "object"})

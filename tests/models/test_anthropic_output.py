@@ -9,9 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from agentkit.messages import UserMessage
+from agentkit.models.anthropic_messages import (
+    AnthropicCodec,
+    CodecOptions,
+    native_schema,
+    writes_to_schemas,
+)
 from agentkit.models.base import ModelRequest
-from agentkit.models.hosted.anthropic_messages import AnthropicCodec, CodecOptions
-from agentkit.models.hosted.anthropic_output import native_schema, writes_to_schemas
 from agentkit.tools.definition import ToolDefinition
 
 NATIVE = CodecOptions(native_output=True)

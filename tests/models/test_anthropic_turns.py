@@ -10,8 +10,8 @@ from agentkit import Agent, tool
 from agentkit.errors import ModelConnectionError, ModelResponseError, RunError
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.models import ModelRequest, ModelResponse, ModelSettings, RetryPolicy
-from agentkit.models.hosted.anthropic import MOST_PAUSES, anthropic_model
-from agentkit.models.hosted.model import HostedModel
+from agentkit.models.anthropic import MOST_PAUSES, anthropic_model
+from agentkit.models.http_model import HttpModel
 from agentkit.testing import HalfStream, ProviderServer, Reply
 
 pytest.importorskip("anthropic", reason="anthropic is not installed")
@@ -27,10 +27,10 @@ def square(n: int) -> int:
 
 
 @pytest.fixture
-def open_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[ProviderServer], HostedModel]:
+def open_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[ProviderServer], HttpModel]:
     """Opens a model of Anthropic's at a server, with one attempt."""
 
-    def opened(server: ProviderServer) -> HostedModel:
+    def opened(server: ProviderServer) -> HttpModel:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root_url)
         return anthropic_model("claude-sonnet-5-5", retry=RetryPolicy(attempts=1))
@@ -38,7 +38,7 @@ def open_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[ProviderServer], Hoste
     return opened
 
 
-async def ask(model: HostedModel, request: ModelRequest, *, streamed: bool) -> ModelResponse:
+async def ask(model: HttpModel, request: ModelRequest, *, streamed: bool) -> ModelResponse:
     """The response, whole or streamed."""
     if not streamed:
         return await model.complete(request)

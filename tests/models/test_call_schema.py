@@ -7,9 +7,15 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.models.call_schema import answer_schema, call_schema
-from agentkit.models.grammar.intersection import intersection
-from agentkit.models.grammar.schema import INEXPRESSIBLE, Bounds, grammar_schema, plain_pattern
+from agentkit.models.grammar import (
+    INEXPRESSIBLE,
+    Bounds,
+    answer_schema,
+    call_schema,
+    grammar_schema,
+    intersection,
+    plain_pattern,
+)
 from agentkit.tools.definition import ToolDefinition
 
 KEYWORDS = {

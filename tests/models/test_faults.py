@@ -17,8 +17,7 @@ from agentkit.errors import (
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, ModelSettings, TextDelta
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
-from agentkit.models.wire.events import EventParser
-from agentkit.models.wire.reading import read_body
+from agentkit.models.wire import EventParser, read_body
 from agentkit.testing.model_server import FaultyServer
 from agentkit.testing.server_steps import (
     ErrorStatus,

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from agentkit.errors import ModelConnectionError, ModelResponseError, ModelStatusError, UsageError
+from agentkit.errors import ModelResponseError, ModelStatusError, UsageError
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ModelRequest, ModelSettings, RetryPolicy, StreamingChatModel, TextDelta
-from agentkit.models.hosted.anthropic import anthropic_model
-from agentkit.models.hosted.openai import openai_model
-from agentkit.models.hosted.openai_responses import openai_responses_model
+from agentkit.models.anthropic import anthropic_model
+from agentkit.models.openai import openai_model, openai_responses_model
 from agentkit.testing import ErrorStatus, ProviderServer, RawReply, RawStream, Reply
 
 MAKERS = {
@@ -117,13 +116,22 @@ async def test_stream_off_the_protocol(open_sdk, question, name, events) -> None
                 await last_of(model, question)
 
 
+WHOLE = {
+    "output": [{"type": "message", "content": [{"type": "output_text", "text": "well"}]}],
+    "status": "completed",
+    "choices": [{"message": {"content": "well"}}],
+    "content": [{"type": "text", "text": "well"}],
+}
+
+
 @pytest.mark.parametrize("name", MAKERS)
 async def test_server_that_does_not_stream(open_sdk, question, name) -> None:
-    """A whole answer where a stream was asked for is no answer of these providers."""
-    with ProviderServer([RawReply(body={"output": [], "choices": [], "content": []})]) as server:
+    """A whole answer where a stream was asked for is the answer, in one piece."""
+    with ProviderServer([RawReply(body=WHOLE)]) as server:
         async with open_sdk(name, server) as model:
-            with pytest.raises(ModelConnectionError):
-                await last_of(model, question)
+            piece, response = [event async for event in model.stream(question)]
+    assert piece == TextDelta(text="well")
+    assert response.message.text == "well"
 
 
 @pytest.mark.parametrize("streamed", [False, True])

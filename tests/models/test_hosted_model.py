@@ -11,15 +11,14 @@ import pytest
 
 from agentkit.errors import (
     ModelConnectionError,
-    ModelError,
     ModelResponseError,
     ModelStatusError,
     ModelTimeoutError,
 )
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse, ModelSettings, TextDelta
-from agentkit.models.hosted.model import HostedModel
-from agentkit.models.hosted.sdk_errors import translated_sdk_error
+from agentkit.models.http_model import RemoteModel
+from agentkit.models.litellm import translated_sdk_error
 from agentkit.models.retries import RetryPolicy
 from agentkit.models.status import Endpoint
 
@@ -27,78 +26,59 @@ ENDPOINT = Endpoint(place="http://x", model="m", key_source="the variable X", ap
 ANSWER = ModelResponse(message=AssistantMessage(text="well"))
 
 
-class Provider:
+class Provider(RemoteModel):
     """Plays a script: an exception is raised, ``None`` hangs, anything else is streamed."""
 
-    def __init__(self, *script: object) -> None:
+    def __init__(self, *script: object, **options: object) -> None:
+        retry = RetryPolicy(sleep=no_wait)
+        super().__init__("m", provider_name="provider", retry=retry, **options)
         self.script = list(script)
-        self.is_closed = False
 
-    async def answer(self, request):
-        """Play one step; the whole answer follows the pieces."""
-        async for event in self.events(request):
-            if isinstance(event, ModelResponse):
-                return event
-        raise AssertionError
+    async def close(self) -> None:
+        """Nothing to close."""
 
-    async def events(self, request):
-        """Play steps up to the whole answer."""
+    async def _answer(self, request, idle):
+        return [event async for event in self._events(request, idle)][-1]
+
+    async def _events(self, request, idle):
         while True:
             step = self.script.pop(0)
             if step is None:
-                await asyncio.sleep(60)
+                await idle.wait(asyncio.sleep(60))
             if isinstance(step, Exception):
                 raise step
             yield step
             if isinstance(step, ModelResponse):
                 return
 
-    def translated(self, error: Exception) -> ModelError | None:
-        """An OSError is the SDK's."""
-        return ModelConnectionError(str(error)) if isinstance(error, OSError) else None
-
-    async def close(self) -> None:
-        """Note it."""
-        self.is_closed = True
-
 
 async def no_wait(seconds: float) -> None:
     """Return at once."""
 
 
-def opened(provider: Provider, **options: object) -> HostedModel:
-    """A model over the provider, with retries that do not wait."""
-    return HostedModel("m", provider, retry=RetryPolicy(sleep=no_wait), **options)
-
-
-async def collect(model: HostedModel, request, into: list) -> None:
+async def collect(model: RemoteModel, request, into: list) -> None:
     """Add the events of a stream to ``into``, as far as it goes."""
     async for event in model.stream(request):
         into.append(event)  # noqa: PERF401 - an extend would keep nothing when the stream fails
 
 
-async def test_errors_are_translated_and_retried(question) -> None:
-    """The SDK's errors become ours, and those that can pass are tried again."""
-    provider = Provider(OSError("reset"), OSError("reset"), ANSWER)
-    async with opened(provider) as model:
+async def test_failures_that_can_pass_are_retried(question) -> None:
+    """A lost connection is tried again; a bug is not dressed up as a model's failure."""
+    lost = ModelConnectionError("reset")
+    async with Provider(lost, lost, ANSWER) as model:
         assert await model.complete(question) == ANSWER
         assert model.name == "m"
-    assert provider.is_closed
-
-
-async def test_foreign_errors_pass(question) -> None:
-    """A bug in the SDK, or in a callback of the user's, is not dressed up as a model's failure."""
     with pytest.raises(ZeroDivisionError):
-        await opened(Provider(ZeroDivisionError())).complete(question)
+        await Provider(ZeroDivisionError()).complete(question)
 
 
 @pytest.mark.parametrize(("own", "asked"), [(0.05, None), (60.0, 0.05)])
 async def test_deadline(question, own, asked) -> None:
     """The wait ends with the model's deadline, or with that of the request."""
     request = replace(question, settings=ModelSettings(timeout_seconds=asked))
-    model = opened(Provider(None, None, ANSWER), timeout_seconds=own)
+    model = Provider(None, None, ANSWER, timeout_seconds=own)
     assert await model.complete(request) == ANSWER
-    model = opened(Provider(None, None, None), timeout_seconds=own)
+    model = Provider(None, None, None, timeout_seconds=own)
     with pytest.raises(ModelTimeoutError, match=r"Provider\('m'\) sent nothing usable for 0\.05 s"):
         await model.complete(request)
 
@@ -107,11 +87,11 @@ async def test_streams_start_again_only_before_they_show_anything(question) -> N
     """A failure after the first piece is raised, one before is retried."""
     events: list = []
     piece = TextDelta(text="we")
-    await collect(opened(Provider(OSError(), piece, ANSWER)), question, events)
+    await collect(Provider(ModelConnectionError("cut"), piece, ANSWER), question, events)
     assert events == [piece, ANSWER]
     events.clear()
     with pytest.raises(ModelConnectionError, match="cut"):
-        await collect(opened(Provider(piece, OSError("cut"), ANSWER)), question, events)
+        await collect(Provider(piece, ModelConnectionError("cut"), ANSWER), question, events)
     assert events == [piece]
 
 

@@ -14,8 +14,9 @@ import pytest
 from agentkit.errors import MissingExtraError, ModelError
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ModelRequest, ModelSettings
-from agentkit.models.hosted.model import HostedModel
-from agentkit.models.hosted.openai import openai_model
+from agentkit.models.anthropic import anthropic_model
+from agentkit.models.http_model import HttpModel
+from agentkit.models.openai import openai_model
 from agentkit.models.resolve import resolve_model
 from agentkit.testing import ProviderServer, Reply
 from agentkit.tools import ToolDefinition
@@ -110,7 +111,7 @@ LITELLM = pytest.param(
     CHAT,
     marks=pytest.mark.filterwarnings("ignore"),  # its own; here they would be errors
 )
-Opener = Callable[[str, ProviderServer], HostedModel]
+Opener = Callable[[str, ProviderServer], HttpModel]
 
 
 def point_at(monkeypatch: pytest.MonkeyPatch, server: ProviderServer) -> None:
@@ -172,13 +173,46 @@ def test_several_event_loops(monkeypatch, need, question, name) -> None:
     assert texts == ["hello there"] * 2
 
 
-@pytest.mark.parametrize("name", ["openai-responses", "anthropic", "litellm"])
-def test_absent_sdk_names_the_pip_line(monkeypatch: pytest.MonkeyPatch, name) -> None:
+def test_absent_litellm_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name whose extra is absent says what to install."""
-    sdk = name.partition("-")[0]
-    monkeypatch.setitem(sys.modules, sdk, None)
-    with pytest.raises(MissingExtraError, match=rf'pip install "agentkit-evolve\[{sdk}\]"'):
-        resolve_model(f"{name}:some/model")
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[litellm\]"'):
+        resolve_model("litellm:some/model")
+
+
+@pytest.mark.parametrize("name", ["openai", "openai-responses", "anthropic"])
+async def test_a_name_needs_no_sdk(monkeypatch, question, name) -> None:
+    """By name, OpenAI and Anthropic are asked without their SDKs."""
+    monkeypatch.setitem(sys.modules, name.partition("-")[0], None)
+    with ProviderServer(["hello there"]) as server:
+        point_at(monkeypatch, server)
+        async with resolve_model(f"{name}:m") as model:
+            assert (await model.complete(question)).message.text == "hello there"
+
+
+@pytest.mark.parametrize("module", ["openai", "anthropic"])
+async def test_clients_that_rewrite_requests(need, question, module) -> None:
+    """A client of a class of the user's own is given the request as an object."""
+    need(module)
+    import anthropic
+    import openai
+
+    kinds = {"openai": openai.AsyncOpenAI, "anthropic": anthropic.AsyncAnthropic}
+
+    class Signing(kinds[module]):
+        """Notes what it is to send."""
+
+        async def post(self, path, **sent):
+            bodies.append(sent["body"])
+            return await super().post(path, **sent)
+
+    bodies: list[Any] = []
+    with ProviderServer(["well"]) as server:
+        url = server.base_url if module == "openai" else server.root_url
+        async with Signing(base_url=url, api_key="k") as client:
+            maker = openai_model if module == "openai" else anthropic_model
+            await maker("m", client=client).complete(question)
+    assert bodies[0]["model"] == "m"
 
 
 async def test_openai_by_name_needs_no_sdk(monkeypatch, question) -> None:

@@ -9,8 +9,8 @@ import pytest
 from agentkit import Agent, Tool, tool
 from agentkit.messages import ToolCall
 from agentkit.models import DeferringChatModel, OpenAICompatibleModel
-from agentkit.models.hosted.anthropic import anthropic_model
-from agentkit.models.hosted.openai_responses import openai_responses_model
+from agentkit.models.anthropic import anthropic_model
+from agentkit.models.openai import openai_responses_model
 from agentkit.testing import ProviderServer, Reply, ScriptedModel
 from agentkit.tools import ToolDefinition
 

@@ -17,8 +17,8 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
+from agentkit.models import OpenAICompatibleModel, Price
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, StreamingChatModel
-from agentkit.models.openai_compatible import OpenAICompatibleModel, Price
 from agentkit.testing.model_server import FaultyServer
 from agentkit.testing.server_steps import RawReply, Reply
 from agentkit.tools.definition import ToolDefinition
@@ -242,7 +242,7 @@ async def test_injected_clients_are_used_and_left_open(question) -> None:
 
 async def test_own_transport(question) -> None:
     """Anything with the three methods of ``Transport`` carries the requests."""
-    from agentkit.models.transport.base import HttpResponse
+    from agentkit.models.transport import HttpResponse
 
     class Canned:
         async def post(self, url, headers, body):
@@ -311,7 +311,7 @@ async def test_openai_itself_gets_the_newer_token_limit() -> None:
 
     class Noting:
         async def post(self, url, headers, body):
-            from agentkit.models.transport.base import HttpResponse
+            from agentkit.models.transport import HttpResponse
 
             bodies.append(json.loads(body))
             answer = b'{"choices": [{"message": {"content": ""}}]}'

@@ -29,10 +29,9 @@ from agentkit.models import (
     StreamingChatModel,
     TextDelta,
 )
-from agentkit.models.hosted.anthropic import anthropic_model
-from agentkit.models.hosted.litellm import litellm_model
-from agentkit.models.hosted.openai import openai_model
-from agentkit.models.hosted.openai_responses import openai_responses_model
+from agentkit.models.anthropic import anthropic_model
+from agentkit.models.litellm import litellm_model
+from agentkit.models.openai import openai_model, openai_responses_model
 from agentkit.testing import (
     ErrorStatus,
     HalfStream,

@@ -9,7 +9,7 @@ import pytest
 
 from agentkit.messages import SystemMessage, UserMessage
 from agentkit.models import ModelRequest
-from agentkit.models.hosted.anthropic_messages import AnthropicCodec, CodecOptions
+from agentkit.models.anthropic_messages import AnthropicCodec, CodecOptions
 from agentkit.testing import ProviderServer
 from agentkit.tools import ToolDefinition
 
@@ -70,7 +70,7 @@ def test_nothing_is_marked_on_request() -> None:
 async def test_marks_reach_the_server(options, mark) -> None:
     """The model marks by default; the time is a choice, and so is none."""
     anthropic = pytest.importorskip("anthropic", reason="the extra 'anthropic' is not installed")
-    hosted = pytest.importorskip("agentkit.models.hosted.anthropic")
+    hosted = pytest.importorskip("agentkit.models.anthropic")
     with ProviderServer(["well"]) as server:
         async with anthropic.AsyncAnthropic(base_url=server.root_url, api_key="k") as client:
             await hosted.anthropic_model("claude", client=client, **options).complete(REQUEST)
@@ -81,7 +81,7 @@ async def test_marks_reach_the_server(options, mark) -> None:
 async def test_cache_key_reaches_openai(api) -> None:
     """OpenAI caches by itself; a key keeps requests that share a beginning on one machine."""
     openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")
-    hosted = pytest.importorskip(f"agentkit.models.hosted.{api}")
+    hosted = pytest.importorskip("agentkit.models.openai")
     make = getattr(hosted, f"{api}_model")
     with ProviderServer(["well"] * 2) as server:
         async with openai.AsyncOpenAI(base_url=server.base_url, api_key="k") as client:

@@ -64,7 +64,7 @@ def test_an_address_without_http_is_told(name) -> None:
 
 def test_plugin_gets_the_rest_of_the_name(plugins) -> None:
     """A scheme that an entry point names is opened by it, with whatever follows the colon."""
-    plugins(mine="agentkit.models.hosted.own_server:own_server_model")
+    plugins(mine="agentkit.models.openai_compatible:own_server_model")
     assert resolve_model("mine:a:b@http://localhost/v1").name == "a:b"
 
 

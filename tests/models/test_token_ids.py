@@ -15,7 +15,7 @@ from agentkit.errors import ModelResponseError
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, ProviderItem, TokenIds, ToolCall
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel, TextDelta
-from agentkit.models.hosted.openai import openai_model
+from agentkit.models.openai import openai_model
 from agentkit.testing import ProviderServer, RawReply, ReplayModel, Reply
 
 FIRST = TokenIds(prompt=(1, 2, 3), completion=(40, 41, 42), logprobs=(-0.5, -0.25, -2.0))

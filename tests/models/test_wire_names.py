@@ -7,7 +7,7 @@ import re
 
 from hypothesis import given, strategies as st
 
-from agentkit.models.wire.names import WireNames
+from agentkit.models.wire import WireNames
 
 names = st.one_of(
     st.text(min_size=1, max_size=80),

@@ -13,7 +13,7 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest, ModelSettings
-from agentkit.models.wire.request import RequestEncoder, encode_fields
+from agentkit.models.chat_completions import RequestEncoder, encode_fields
 from agentkit.tools.definition import ToolDefinition
 
 

@@ -12,9 +12,8 @@ from hypothesis import given, strategies as st
 from agentkit.errors import ModelResponseError
 from agentkit.messages import Usage
 from agentkit.models.base import ModelResponse
-from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.response import decode_completion
-from agentkit.models.wire.stream import CompletionAssembler
+from agentkit.models.chat_completions import CompletionAssembler, decode_completion
+from agentkit.models.wire import WireNames
 
 NAMES = WireNames(["a.b"])
 json_objects = st.dictionaries(

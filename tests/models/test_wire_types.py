@@ -13,9 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel
-from agentkit.models.hosted.anthropic import anthropic_model
-from agentkit.models.hosted.openai import openai_model
-from agentkit.models.hosted.openai_responses import openai_responses_model
+from agentkit.models.anthropic import anthropic_model
+from agentkit.models.openai import openai_model, openai_responses_model
 from agentkit.testing import ProviderServer, Reply
 from agentkit.tools import ToolDefinition
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.library.graph import Dag, reachable
+from agentkit.library.dag import Dag, reachable
 from agentkit.retrieval import Abstraction, CascadeRetriever, Lexical, SubGoal, Survivors
 from agentkit.retrieval.stages.abstraction import judge_composites
 

@@ -22,9 +22,10 @@ from dataclasses import replace
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.retrieval import CascadeRetriever, Lexical, TypedDagRetriever, default_stages
+from agentkit.retrieval import CascadeRetriever, Lexical, default_stages
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Example, Specification
+from agentkit_bench import TypedDagRetriever
 
 WORDS = ("rocket", "weather", "loan", "mail", "find", "fuel", "price", "天气")
 ALL = 10**9

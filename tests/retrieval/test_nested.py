@@ -22,7 +22,7 @@ from agentkit.retrieval import (
     Survivors,
 )
 from agentkit.tools import definition as tools
-from agentkit.tools.signature import slot_of_value
+from agentkit.tools.types.fit import slot_of_value
 
 WORDS = ("rocket", "weather", "loan", "mail", "find the fuel", "天气")
 STAGES = (

@@ -16,11 +16,11 @@ from agentkit.retrieval import (
     ModelPlanner,
     Plan,
     SubGoal,
-    TypedDagRetriever,
     estimate_tokens,
     identity_plan,
 )
 from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit_bench import TypedDagRetriever
 
 QUERY = "What is the weather in Oslo, and mail it to Ann"
 PLAN = json.dumps(

@@ -19,8 +19,9 @@ from agentkit.retrieval import (
     Survivors,
     TypeScoring,
 )
-from agentkit.tools.signature import ANY, TypedSlot, TypeSet, slot_of_value
+from agentkit.tools.types.fit import TypedSlot, slot_of_value
 from agentkit.tools.types.keys import TYPE_KEYS
+from agentkit.tools.types.lattice import ANY, TypeSet
 
 DAY = {"type": "string", "format": "date"}
 FLAG = {"type": "boolean"}

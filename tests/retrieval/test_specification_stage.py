@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Library, tool
-from agentkit.composites.partial import surely_broken
+from agentkit.composites.contracts import surely_broken
 from agentkit.messages import Usage
 from agentkit.retrieval import Judgement, Specification, SubGoal, Survivors
-from agentkit.tools.signature import TypedSlot, TypeSet, slot_of_value
+from agentkit.tools.types.fit import TypedSlot, slot_of_value
+from agentkit.tools.types.lattice import TypeSet
 
 
 @tool(pre=["months <= 60", "amount > 0"])

@@ -10,7 +10,7 @@ import pytest
 from agentkit import Agent, Library, ToolDefinition, open_store
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.keeping import with_episodes
+from agentkit.library.episode_stores import with_episodes
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse
 from agentkit.server import create_app

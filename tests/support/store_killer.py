@@ -25,9 +25,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 
 from agentkit.errors import StoreError
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store

@@ -73,24 +73,9 @@ def rest(make: str, price: float = 3.0) -> list[str]:
     return []
 
 
-def epydoc(make: str, price: float = 3.0) -> list[str]:
-    """Find cars.
-
-    Only cars in stock
-    are found.
-
-    @param make: The brand.
-    @param price: Most that may be paid,
-        in euros.
-    @return: Names of cars.
-    @raise ValueError: If the price is negative.
-    """
-    return []
-
-
-@pytest.mark.parametrize("function", [google, numpy, rest, epydoc])
+@pytest.mark.parametrize("function", [google, numpy, rest])
 def test_styles_say_the_same(function) -> None:
-    """Google, NumPy, reST and epydoc give the same definition."""
+    """Google, NumPy and reST give the same definition."""
     definition = definition_from_function(function)
     assert definition.description.summary == "Find cars.\n\nOnly cars in stock\nare found."
     assert definition.description.parameters == {
@@ -245,7 +230,6 @@ PUMPS = {
         "Parameters\n----------\n",
         "Returns\n-------\n",
         ":param ",
-        "@",
     ],
 )
 def test_a_docstring_is_read_in_linear_time(head, pump) -> None:

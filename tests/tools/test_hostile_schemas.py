@@ -14,15 +14,15 @@ from support.hostile_schemas import hostile_schemas, hostile_values
 
 from agentkit import Agent, Tool
 from agentkit.errors import DefinitionError
-from agentkit.interop.export.renderers import FORMATS, render
+from agentkit.interop.export.formats import FORMATS, render
 from agentkit.messages import ToolCall
-from agentkit.models.call_schema import call_schema
+from agentkit.models.grammar import call_schema
 from agentkit.testing import ScriptedModel
 from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.sources import definition_from_json, definitions_from_json
-from agentkit.tools.types.schemas import declared_type
+from agentkit.tools.types.declared import declared_type
 from agentkit.tools.validation import ArgumentValidator
 
 

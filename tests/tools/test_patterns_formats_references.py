@@ -8,10 +8,10 @@ import warnings
 import pytest
 from hypothesis import given, strategies as st
 
+from agentkit.tools.error_messages import value_text
 from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
 from agentkit.tools.patterns import is_compilable, pattern_holds, pattern_steps, why_unusable
-from agentkit.tools.problem import value_text
-from agentkit.tools.references import inline_root, references, resolve_local
+from agentkit.tools.schema import inline_root, references, resolve_local
 
 GOOD = {
     "date": ["2024-02-29"],

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
-from agentkit.tools.fit import fits, same_json
+from agentkit.tools.canonical import same_json
+from agentkit.tools.fit import fits
 from agentkit.tools.formats import FORMATS
 
 VALUES = st.recursive(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.tools.sources.type_names import JSON_TYPES, read_type_name
+from agentkit.tools.fit import JSON_TYPES
+from agentkit.tools.sources.keywords import read_type_name
 
 
 @pytest.mark.parametrize("name", JSON_TYPES)

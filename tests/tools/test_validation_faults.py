@@ -84,7 +84,6 @@ def test_remote_reference_never_touches_the_network(monkeypatch: pytest.MonkeyPa
     validator.prepare()
     assert validator.check({"y": 1}) == ()
     (problem,) = validator.check({"x": 1})
-    assert problem.keyword == "$ref"
     assert "'https://example.org/schema.json', which is not part of it and is never fetched" in (
         problem.rule
     )

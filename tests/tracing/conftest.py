@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agentkit import tool
-from agentkit.composites.binding import composite_tool
+from agentkit.composites.composite import composite_tool
 from agentkit.composites.source import compose
 from agentkit.library.library import Library
 from agentkit.tools.tool import Tool

@@ -25,9 +25,9 @@ from agentkit import (
     tool,
 )
 from agentkit.agent.types import Approval, Limits, RunEvent, RunFinished, ToolCallFinished
-from agentkit.composites.binding import composite_tool
-from agentkit.composites.expr import Expr
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.annotations import Expr
+from agentkit.composites.composite import composite_tool
+from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.library.store import (

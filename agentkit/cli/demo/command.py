@@ -21,15 +21,13 @@ from agentkit.cli.options import DEFAULT_MODEL, json_option, model_option
 from agentkit.cli.output import print_json
 from agentkit.cli.progress import Progress, progress
 from agentkit.errors import UsageError
-from agentkit.evaluation.bfcl import fetch_bfcl, load_bfcl
-from agentkit.evaluation.catalogue import import_catalogue
-from agentkit.evaluation.running.settings import EvaluationProgress, Listener
-from agentkit.evaluation.task import Benchmark
+from agentkit.evaluation.loading import load_benchmark
+from agentkit.evaluation.settings import EvaluationProgress, Listener
+from agentkit.evaluation.task import Benchmark, import_catalogue
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.evolver_lock import evolving
 from agentkit.fetch import cache_directory
-from agentkit.interop.export import artifact_of
-from agentkit.interop.export.renderers import formats
+from agentkit.interop.export import artifact_of, formats
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.opening import file_of, open_store
 from agentkit.models.resolve import resolve_model
@@ -135,7 +133,7 @@ def _loop(loop: Demo, view: DemoView, begin: _Begin, *, model: str, seed: int) -
 def _catalogue(begin: _Begin) -> Benchmark:
     """The public catalogue, fetched once."""
     fetched = begin("Fetching the public catalogue")
-    benchmark = load_bfcl(fetch_bfcl(progress=fetched))
+    benchmark = load_benchmark("bfcl", progress=fetched)
     fetched(1, 1)
     return benchmark
 

@@ -11,11 +11,11 @@ from agentkit.cli.demo.questions import Questions
 from agentkit.cli.demo.tools import TOOLS
 from agentkit.episodes import Episode
 from agentkit.evaluation.held_out import HeldOut
+from agentkit.evaluation.recorded import episodes_of_run
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.summary import summarise
-from agentkit.evaluation.running.evaluation import evaluate
-from agentkit.evaluation.running.resuming import episodes_of_run
-from agentkit.evaluation.running.settings import (
+from agentkit.evaluation.runner import evaluate
+from agentkit.evaluation.settings import (
     EvaluationProgress,
     EvaluationSettings,
     Listener,
@@ -24,9 +24,9 @@ from agentkit.evaluation.running.settings import (
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.round import Round, evolve
+from agentkit.evolution.round import EvolutionReport, evolve
 from agentkit.library import Author, Library, Store
-from agentkit.library.code_writing import bind_code
+from agentkit.library.code_registration import bind_code
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval, wilson_interval
 from agentkit.models.base import ChatModel, ModelSettings
@@ -139,7 +139,7 @@ class Demo:
         """
         return await self._ask(self._questions.score, run, listen=listen)
 
-    async def evolve(self, *, listen: Count = _uncounted) -> Round:
+    async def evolve(self, *, listen: Count = _uncounted) -> EvolutionReport:
         """Let the tools refuse other questions, learn from that, and promote what gains.
 
         What the tools said is all that lessons come from. Each lesson is compared on the held-out

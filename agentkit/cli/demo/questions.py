@@ -20,7 +20,7 @@ from agentkit.cli.demo.tools import (
     report_sales,
 )
 from agentkit.errors import UsageError
-from agentkit.evaluation.benchmarks.environments import with_tools
+from agentkit.evaluation.environments import with_tools
 from agentkit.evaluation.expectations import ExactCalls, GoldCall
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.tools.tool import Tool

@@ -16,7 +16,7 @@ from agentkit.cli.output import Column, plural, print_table, say, stdout
 from agentkit.cli.review_view import print_diff
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.differences import ViewChange
-from agentkit.evolution.round import Considered, Round
+from agentkit.evolution.round import EvolutionReport, ProposalOutcome
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval
 from agentkit.retrieval.retriever import Retrieval
@@ -114,7 +114,7 @@ class DemoView:
             self._answer(one)
         self._line((f"{before.right} of {before.of} right", "bold"))
 
-    def evolved(self, outcome: Round) -> None:
+    def evolved(self, outcome: EvolutionReport) -> None:
         """What the refusals of other questions taught, and what held-out ones said to it."""
         seen = outcome.looked_at
         self._step(
@@ -227,7 +227,7 @@ _ENDS = ("low", "value", "high")
 _DECISIONS = {"active": ("promoted", "green"), "rejected": ("rejected", "red")}
 
 
-def _held_out(one: Considered) -> str:
+def _held_out(one: ProposalOutcome) -> str:
     """How many held-out questions went better and worse, and why that decided nothing."""
     if one.report is None:
         return shown(one.why, 60)

@@ -2,102 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue
-from agentkit.evaluation.doctor.checks import (
-    confusions,
-    duplicates,
-    missing_texts,
-    names,
-    poor_texts,
-    refused,
-    shared_texts,
-    unclean_texts,
-    undeclared,
-    unused,
-    weight,
-)
-from agentkit.evaluation.doctor.finding import SEVERITIES, Finding, Kind, Level, Proposal
-from agentkit.evaluation.doctor.mends import merged
-from agentkit.evaluation.doctor.provider_rules import REFUSALS
-from agentkit.evaluation.doctor.weights import FIELDS, Weight, added_up
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
-    """One look at a catalogue.
-
-    Attributes:
-        run: The look.
-        kinds: What it can find.
-    """
-
-    run: Callable[[Catalogue], Iterable[Finding]]
-    kinds: tuple[Kind, ...]
-
-
-CHECKS: tuple[Check, ...] = (
-    Check(run=refused.refused, kinds=REFUSALS),
-    Check(
-        run=undeclared.undeclared,
-        kinds=(
-            undeclared.GHOST,
-            undeclared.DANGLING,
-            undeclared.UNTYPED,
-            undeclared.UNTYPED_ITEMS,
-            undeclared.OPEN_OBJECT,
-            undeclared.REPEATED_VALUES,
-            undeclared.UNTYPED_ENUM,
-            undeclared.GENERATED,
-            undeclared.UNTYPED_RESULT,
-        ),
-    ),
-    Check(
-        run=missing_texts.missing_texts,
-        kinds=(missing_texts.NO_SUMMARY, missing_texts.NO_PARAMETER_TEXT),
-    ),
-    Check(
-        run=poor_texts.poor_texts,
-        kinds=(
-            poor_texts.PLACEHOLDER,
-            poor_texts.SAYS_BROKEN,
-            poor_texts.ECHO,
-            poor_texts.LONG,
-            poor_texts.ECHO_PARAMETER,
-            poor_texts.LONG_PARAMETER,
-        ),
-    ),
-    Check(
-        run=unclean_texts.unclean_texts,
-        kinds=(
-            unclean_texts.INVISIBLE,
-            unclean_texts.MARKUP,
-            unclean_texts.BLOB,
-            unclean_texts.REPEATS,
-            unclean_texts.BLANKS,
-        ),
-    ),
-    Check(
-        run=names.shadowing_names,
-        kinds=(names.SAME_NAME, names.FOLDED_NAME, names.RESERVED_NAME, names.GENERIC_NAME),
-    ),
-    Check(run=shared_texts.shared_texts, kinds=(shared_texts.OPENING, shared_texts.SENTENCE)),
-    Check(
-        run=duplicates.duplicates,
-        kinds=(duplicates.DUPLICATE, duplicates.NEAR_DUPLICATE, duplicates.SIBLINGS),
-    ),
-    Check(run=confusions.confusions, kinds=(confusions.UNFINDABLE, confusions.CONFUSED)),
-    Check(run=weight.heavy_tools, kinds=(weight.UNAFFORDABLE, weight.HEAVY)),
-    Check(run=unused.unused, kinds=(unused.ALWAYS_FAILS, unused.PASSED_OVER, unused.NEVER_USED)),
-)
-"""Every check, in the order in which they run."""
-
-KINDS: dict[str, Kind] = {kind.code: kind for check in CHECKS for kind in check.kinds}
-"""Everything that can be found, by code."""
+from agentkit.evaluation.doctor.checks import CHECKS
+from agentkit.evaluation.doctor.findings import KINDS, SEVERITIES, Finding, Kind, Level, Proposal
+from agentkit.evaluation.doctor.fixes import merged
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,23 +19,18 @@ class Checkup:
 
     Attributes:
         catalogue: What was examined.
-        weights: What each tool costs, the heaviest first.
+        weights: Prompt tokens of each tool's full schema, the heaviest first.
         findings: The worst first, then in the order of the checks, then what costs most.
     """
 
     catalogue: Catalogue
-    weights: tuple[Weight, ...]
+    weights: Mapping[str, int]
     findings: tuple[Finding, ...]
 
     @property
     def tokens(self) -> int:
         """Prompt tokens of a request that offers every tool."""
-        return sum(weight.tokens for weight in self.weights)
-
-    @property
-    def tokens_by_field(self) -> dict[str, int]:
-        """The same by field."""
-        return dict(added_up(self.weights))
+        return sum(self.weights.values())
 
     def grouped(self) -> Iterator[tuple[Kind, tuple[Finding, ...]]]:
         """Findings of a kind together, in the order of ``findings``."""
@@ -133,7 +41,7 @@ class Checkup:
             yield found[0].kind, tuple(found)
 
     def proposals(self, level: Level) -> tuple[Proposal, ...]:
-        """One proposal a tool, with everything of that level mended."""
+        """One proposal a tool, with everything of that level fixed."""
         return merged(self.catalogue, self.findings, level=level)
 
     def to_json(self, *, limit: int | None = None) -> dict[str, Any]:
@@ -146,15 +54,7 @@ class Checkup:
         return {
             "tools": len(self.weights),
             "tokens": self.tokens,
-            "tokens_by_field": self.tokens_by_field,
-            "weights": [
-                {
-                    "tool": weight.tool,
-                    "tokens": weight.tokens,
-                    **dict(zip(FIELDS, weight.by_field, strict=True)),
-                }
-                for weight in self.weights
-            ],
+            "weights": [{"tool": name, "tokens": n} for name, n in self.weights.items()],
             "counts": {found[0].kind.code: len(found) for found in groups},
             "findings": [one.to_json() for found in groups for one in found[:limit]],
         }
@@ -169,8 +69,8 @@ def examine(
         catalogue: The tools and what is known of them.
         codes: Codes of ``KINDS`` to look for; empty for all. Checks that find none of them are
             not run.
-        tools: Names of the tools to report on; empty for all. Doubles and rivals are looked for
-            among all tools in any case.
+        tools: Names of the tools to report on; empty for all. Near duplicates and rivals are looked
+            for among all tools in any case.
 
     Raises:
         UsageError: There is no such code, or no such tool.
@@ -182,7 +82,7 @@ def examine(
         >>> [finding.kind.code for finding in found.findings]
         ['no_description', 'untyped_parameter']
 
-    Cost: linear in the size of the definitions, but for the search for confused pairs, which
+    Cost: linear in the size of the definitions, except for the search for confused pairs, which
     retrieves once or more for each tool.
     """
     _require(codes, KINDS, "check", "agentkit.evaluation.doctor.KINDS lists them")
@@ -197,17 +97,20 @@ def examine(
         for finding in check.run(catalogue)
         if finding.kind.code in wanted
     ]
-    order = {kind.code: at for at, kind in enumerate(KINDS.values())}
-    found.sort(key=lambda one: _worst_first(one, order))
-    weights = sorted(catalogue.weights.values(), key=lambda w: (-w.tokens, w.tool))
-    return Checkup(catalogue=catalogue, weights=tuple(weights), findings=tuple(found))
+    order = {code: at for at, code in enumerate(KINDS)}
 
+    def worst_first(finding: Finding) -> tuple[object, ...]:
+        kind = finding.kind
+        severity = SEVERITIES.index(kind.severity)
+        return severity, order[kind.code], -finding.tokens, finding.tools, finding.what
 
-def _worst_first(finding: Finding, order: Mapping[str, int]) -> tuple[object, ...]:
-    """By severity, then kind by kind in the order of the checks, what costs most first."""
-    kind = finding.kind
-    severity = SEVERITIES.index(kind.severity)
-    return severity, order[kind.code], -finding.tokens, finding.tools, finding.what
+    weights = {one.name: catalogue.tokens[one.name] for one in catalogue.definitions}
+    heaviest = sorted(weights.items(), key=lambda pair: (-pair[1], pair[0]))
+    return Checkup(
+        catalogue=catalogue,
+        weights=dict(heaviest),
+        findings=tuple(sorted(found, key=worst_first)),
+    )
 
 
 def _require(given: Sequence[str], known: Iterable[str], what: str, hint: str) -> None:

@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agentkit.errors import UsageError
-from agentkit.evaluation.results.attempts import mean
-from agentkit.evaluation.results.estimating import RESAMPLES, sure_difference
+from agentkit.evaluation.results.counting import RESAMPLES, sure_difference
 from agentkit.evaluation.results.records import EvaluationReport, TaskResult
-from agentkit.evaluation.results.texts import shown_value
-from agentkit.evaluation.results.wording import many
+from agentkit.evaluation.results.rows import mean
+from agentkit.evaluation.results.texts import many, shown_value
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval
 from agentkit.metrics.paired import PairedOutcome, compare_paired

@@ -6,17 +6,20 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentkit.evaluation.results.comparison import Comparison
-from agentkit.evaluation.results.comparison_tables import (
+from agentkit.evaluation.results.records import EvaluationReport
+from agentkit.evaluation.results.rows import Example, Finding
+from agentkit.evaluation.results.tables import (
+    Table,
+    category_table,
     comparison_table,
+    detail_tables,
+    headline,
+    notes,
     setting_table,
     task_table,
     verdict_line,
 )
-from agentkit.evaluation.results.examples import Example, Finding
-from agentkit.evaluation.results.records import EvaluationReport
-from agentkit.evaluation.results.tables import Table, category_table, detail_tables, headline
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import label_name, notes
+from agentkit.evaluation.results.texts import label_name, shown
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$@&]|:(?=//)|(?<=www)\.)")
 _SHOWN_A_LABEL = 3

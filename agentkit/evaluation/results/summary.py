@@ -8,16 +8,21 @@ from dataclasses import dataclass, field
 
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
-from agentkit.evaluation.labels import EvaluationLabels
-from agentkit.evaluation.results.attempts import SortedAttempts, sort_attempts
-from agentkit.evaluation.results.blaming import (
+from agentkit.evaluation.results.counting import (
     ChosenExamples,
+    by_task,
+    distribution,
+    error_incidents,
+    fault_incidents,
+    group_report,
+    macro_mean,
+    pass_table,
     recovery_counts,
+    task_outcome,
+    task_result,
     tool_confusions,
+    total_usage,
 )
-from agentkit.evaluation.results.estimating import macro_mean, pass_table
-from agentkit.evaluation.results.examples import ExampleShelf
-from agentkit.evaluation.results.incidents import error_incidents, fault_incidents
 from agentkit.evaluation.results.records import (
     EvaluationReport,
     GroupReport,
@@ -25,18 +30,14 @@ from agentkit.evaluation.results.records import (
 )
 from agentkit.evaluation.results.rows import (
     EpisodeRow,
+    ExampleShelf,
+    SortedAttempts,
     blames_of,
     failed_turns,
     row_of,
+    sort_attempts,
 )
-from agentkit.evaluation.results.spread import distribution
-from agentkit.evaluation.results.tally import (
-    by_task,
-    group_report,
-    task_outcome,
-    task_result,
-    total_usage,
-)
+from agentkit.evaluation.settings import EvaluationLabels
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import JsonObject
 
@@ -50,7 +51,7 @@ def summarise(
     left_out: Iterable[LeftOut] = (),
     command: str = "",
 ) -> EvaluationReport:
-    """Count the episodes of one run of ``agentkit.evaluation.running.evaluate``.
+    """Count the episodes of one run of ``agentkit.evaluation.evaluate``.
 
     Episodes are read one by one and not kept; their order changes nothing. Only finished attempts
     count, and of two finished tries at the same attempt the first. An attempt passed when all that

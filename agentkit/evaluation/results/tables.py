@@ -1,4 +1,4 @@
-"""A report as tables of text, which Markdown, HTML and the terminal all show."""
+"""Reports and comparisons as tables of text, which Markdown, HTML and the terminal all show."""
 
 from __future__ import annotations
 
@@ -9,18 +9,50 @@ from typing import Literal
 
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import FailureLabel
+from agentkit.evaluation.results.comparison import Comparison, GroupComparison
+from agentkit.evaluation.results.counting import FEWEST_DRAWN
 from agentkit.evaluation.results.records import Distribution, EvaluationReport, GroupReport
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import (
+from agentkit.evaluation.results.texts import (
     LABELS,
     dollars,
     interval,
     label_name,
+    many,
     percent,
+    points,
     seconds,
     share,
+    shown,
     whole,
 )
+
+
+def notes(report: EvaluationReport) -> tuple[str, ...]:
+    """What a reader has to know before the numbers, in sentences; empty for a sound, whole run."""
+    total, told = report.total, []
+    if report.planned is not None and report.finished < report.planned:
+        told.append(f"Finished: {report.finished:,} of {report.planned:,} planned attempts.")
+    if total.unfinished:
+        told.append(f"Begun and not finished: {many(total.unfinished, 'attempt')}.")
+    if total.faults:
+        what = ", ".join(many(n, label_name(fault)) for fault, n in total.faults.items())
+        told.append(f"In no number, because the reference or the verifier is broken: {what}.")
+    if total.unjudged:
+        told.append(f"In no number, because nobody judged: {many(total.unjudged, 'attempt')}.")
+    if total.errors:
+        told.append(f"The model failed in {many(total.errors, 'attempt')}; these count.")
+    if report.mixed:
+        told.append(f"Settings that are not the same in all episodes: {', '.join(report.mixed)}.")
+    if report.repeated:
+        told.append(
+            f"In no number, because it repeats another: {many(report.repeated, 'attempt')}."
+        )
+    if report.strangers:
+        told.append(f"In no number, because no task is named: {many(report.strangers, 'episode')}.")
+    if report.undiagnosed:
+        told.append(f"Judged and not diagnosed: {many(report.undiagnosed, 'episode')}.")
+    return tuple(told)
+
 
 WORST = 25
 """Rows of the tables of tools, parameters and mix-ups."""
@@ -46,6 +78,13 @@ class Table:
     columns: tuple[tuple[str, Align], ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+
+
+def columns(*titles: str) -> tuple[tuple[str, Align], ...]:
+    """Headings with their alignment: ``"tokens>"`` stands at the right, ``"tool"`` at the left."""
+    return tuple(
+        (title.removesuffix(">"), "right" if title.endswith(">") else "left") for title in titles
+    )
 
 
 def headline(report: EvaluationReport) -> tuple[tuple[str, str, str], ...]:
@@ -103,15 +142,15 @@ def category_table(report: EvaluationReport) -> Table:
         rows.append(_category_row("all", report.total))
     return Table(
         title="Accuracy by category",
-        columns=(
-            ("category", "left"),
-            ("accuracy", "right"),
-            ("95% interval", "right"),
-            ("passed", "right"),
-            ("attempts", "right"),
-            ("mean score", "right"),
-            ("tokens", "right"),
-            ("time", "right"),
+        columns=columns(
+            "category",
+            "accuracy>",
+            "95% interval>",
+            "passed>",
+            "attempts>",
+            "mean score>",
+            "tokens>",
+            "time>",
         ),
         rows=tuple(rows),
         note="Tokens and time are means an attempt.",
@@ -141,7 +180,7 @@ def pass_table(report: EvaluationReport) -> Table:
     """pass@k and pass^k."""
     return Table(
         title="Repeated attempts",
-        columns=(("k", "right"), ("tasks", "right"), ("pass@k", "right"), ("pass^k", "right")),
+        columns=columns("k>", "tasks>", "pass@k>", "pass^k>"),
         rows=tuple(
             (str(one.k), whole(one.tasks), percent(one.any_passes), percent(one.all_pass))
             for one in report.pass_at
@@ -179,13 +218,7 @@ def label_table(report: EvaluationReport) -> Table:
     count = sum(turns.values())
     return Table(
         title="Labels",
-        columns=(
-            ("label", "left"),
-            ("turns", "right"),
-            ("share", "right"),
-            ("episodes", "right"),
-            ("meaning", "left"),
-        ),
+        columns=columns("label", "turns>", "share>", "episodes>", "meaning"),
         rows=tuple(
             (
                 label_name(label),
@@ -205,7 +238,7 @@ def finding_table(report: EvaluationReport) -> Table:
     count = sum(findings.values())
     return Table(
         title="What the verdicts found",
-        columns=(("finding", "left"), ("times", "right"), ("share", "right")),
+        columns=columns("finding", "times>", "share>"),
         rows=tuple((label_name(kind), whole(n), share(n, count)) for kind, n in findings.items()),
     )
 
@@ -242,14 +275,7 @@ def tool_table(report: EvaluationReport) -> Table:
     """The worst tools."""
     return Table(
         title="Worst tools",
-        columns=(
-            ("tool", "left"),
-            ("episodes", "right"),
-            ("faulty", "right"),
-            ("share", "right"),
-            ("at least", "right"),
-            ("labels", "left"),
-        ),
+        columns=columns("tool", "episodes>", "faulty>", "share>", "at least>", "labels"),
         rows=tuple(
             (
                 shown(one.tool, _LONGEST),
@@ -283,13 +309,7 @@ def parameter_table(report: EvaluationReport) -> Table:
     """The worst parameters."""
     return Table(
         title="Worst parameters",
-        columns=(
-            ("tool", "left"),
-            ("parameter", "left"),
-            ("faults", "right"),
-            ("calls of the tool", "right"),
-            ("labels", "left"),
-        ),
+        columns=columns("tool", "parameter", "faults>", "calls of the tool>", "labels"),
         rows=tuple(
             (
                 shown(one.tool, _LONGEST),
@@ -308,7 +328,7 @@ def confusion_table(report: EvaluationReport) -> Table:
     """Tools that were called in place of others, in addition, or not at all."""
     return Table(
         title="Expected and called tools",
-        columns=(("expected", "left"), ("called", "left"), ("count", "right")),
+        columns=columns("expected", "called", "count>"),
         rows=tuple(
             (
                 shown(one.expected, _LONGEST) or "(no call)",
@@ -326,12 +346,7 @@ def recovery_table(report: EvaluationReport) -> Table:
     count = sum(one.count for one in report.recoveries)
     return Table(
         title="Recovery from failed calls",
-        columns=(
-            ("failure", "left"),
-            ("what followed", "left"),
-            ("count", "right"),
-            ("share", "right"),
-        ),
+        columns=columns("failure", "what followed", "count>", "share>"),
         rows=tuple(
             (
                 label_name(one.kind),
@@ -357,9 +372,7 @@ def refine_table(report: EvaluationReport) -> Table:
             ("extra tokens an attempt", whole(refine.usage.total_tokens / n)),
             ("share of all tokens", share(refine.usage.total_tokens, total.usage.total_tokens)),
         ]
-    return Table(
-        title="Refinement", columns=(("what", "left"), ("value", "right")), rows=tuple(rows)
-    )
+    return Table(title="Refinement", columns=columns("what", "value>"), rows=tuple(rows))
 
 
 def spread_table(report: EvaluationReport) -> Table:
@@ -390,7 +403,7 @@ def stop_table(report: EvaluationReport) -> Table:
     count = sum(reasons.values())
     return Table(
         title="Why episodes ended",
-        columns=(("reason", "left"), ("episodes", "right"), ("share", "right")),
+        columns=columns("reason", "episodes>", "share>"),
         rows=tuple((label_name(why), whole(n), share(n, count)) for why, n in reasons.items()),
     )
 
@@ -399,7 +412,7 @@ def incident_table(report: EvaluationReport) -> Table:
     """Errors of the model, broken references and verifiers."""
     return Table(
         title="Errors and faults",
-        columns=(("what", "left"), ("episodes", "right"), ("task", "left"), ("message", "left")),
+        columns=columns("what", "episodes>", "task", "message"),
         rows=tuple(
             (
                 label_name(shown(one.what, _LONGEST)),
@@ -431,7 +444,7 @@ def settings_table(report: EvaluationReport) -> Table:
     }
     return Table(
         title="Settings",
-        columns=(("setting", "left"), ("value", "left")),
+        columns=columns("setting", "value"),
         rows=tuple((shown(name, _LONGEST), shown(value)) for name, value in rows.items() if value),
     )
 
@@ -440,7 +453,7 @@ def left_out_table(report: EvaluationReport) -> Table:
     """What the source holds beside the tasks."""
     return Table(
         title="Left out",
-        columns=(("why", "left"), ("rows", "right"), ("where", "left")),
+        columns=columns("why", "rows>", "where"),
         rows=tuple(
             (shown(one.reason), whole(one.count), _where(one.where, one.count))
             for one in report.left_out
@@ -484,3 +497,113 @@ def detail_tables(report: EvaluationReport) -> Iterable[Table]:
         left_out_table(report),
     )
     return (table for table in tables if table.rows)
+
+
+MOST_TASKS = 20
+_NAME = 60
+_HEADING = 24
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Accuracy of both runs by category, with the difference."""
+    rows = [_row(shown(group.name, _NAME), group) for group in comparison.categories]
+    if len(rows) != 1:
+        rows.append(_row("all", comparison.total))
+    return Table(
+        title="Accuracy on the tasks of both",
+        columns=(
+            ("category", "left"),
+            ("tasks", "right"),
+            (shown(comparison.a, _HEADING) or "a", "right"),
+            (shown(comparison.b, _HEADING) or "b", "right"),
+            ("difference", "right"),
+            ("95% interval", "right"),
+            ("gained", "right"),
+            ("lost", "right"),
+            ("p", "right"),
+            ("tokens", "right"),
+        ),
+        rows=tuple(rows),
+        note="Difference: in percentage points; its interval is that of a paired bootstrap over "
+        f"tasks, below {FEWEST_DRAWN} tasks that of Agresti and Min. p: McNemar's mid-p, for "
+        "categories adjusted for their number (Holm). Tokens: of the second run for each of the "
+        "first.",
+    )
+
+
+def _row(name: str, group: GroupComparison) -> tuple[str, ...]:
+    difference = group.difference
+    return (
+        name,
+        whole(group.tasks),
+        percent(group.a),
+        percent(group.b),
+        points(difference.value),
+        f"{points(difference.low)} to {points(difference.high)}",
+        whole(len(group.gained)),
+        whole(len(group.lost)),
+        p_text(group.p_adjusted),
+        ratio_text(group.tokens_ratio),
+    )
+
+
+def p_text(p_value: float) -> str:
+    """A p-value with as many digits as matter."""
+    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """A ratio: ``1.62x``; a dash where there is none."""
+    return "-" if ratio is None else f"{ratio:.2f}x"
+
+
+def setting_table(comparison: Comparison) -> Table:
+    """Settings in which the runs differ."""
+    return Table(
+        title="What differs",
+        columns=(
+            ("setting", "left"),
+            (shown(comparison.a, _HEADING) or "a", "left"),
+            (shown(comparison.b, _HEADING) or "b", "left"),
+        ),
+        rows=tuple(
+            (shown(one.name, _NAME), one.a or "(not set)", one.b or "(not set)")
+            for one in comparison.differences
+        ),
+    )
+
+
+def task_table(comparison: Comparison) -> Table:
+    """Ids of the tasks that changed, and of those that only one run has."""
+    return Table(
+        title="Tasks",
+        columns=columns("what", "tasks>", "which"),
+        rows=tuple(_task_rows(comparison)),
+    )
+
+
+def _task_rows(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
+    kinds = {
+        "gained": comparison.total.gained,
+        "lost": comparison.total.lost,
+        f"only in {shown(comparison.a, _NAME)}": comparison.only_a,
+        f"only in {shown(comparison.b, _NAME)}": comparison.only_b,
+    }
+    for name, tasks in kinds.items():
+        if tasks:
+            told = ", ".join(shown(task, _NAME) for task in tasks[:MOST_TASKS])
+            more = len(tasks) - MOST_TASKS
+            yield name, whole(len(tasks)), f"{told} and {more:,} more" if more > 0 else told
+
+
+def verdict_line(comparison: Comparison) -> str:
+    """The outcome in a sentence."""
+    total, difference = comparison.total, comparison.total.difference
+    holds_zero = difference.low <= 0 <= difference.high
+    a, b = shown(comparison.a, _NAME), shown(comparison.b, _NAME)
+    return (
+        f"Of {total.tasks:,} tasks that both answered, {a} passes {percent(total.a)} and {b} "
+        f"{percent(total.b)}: {points(difference.value)} points. The 95% interval, "
+        f"{points(difference.low)} to {points(difference.high)}, "
+        f"{'includes' if holds_zero else 'does not include'} zero."
+    )

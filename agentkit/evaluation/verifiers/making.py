@@ -22,16 +22,19 @@ from agentkit.evaluation.expectations import (
     TextAnswer,
 )
 from agentkit.evaluation.task import Environment
-from agentkit.evaluation.verifiers.allowed_calls import AllowedCallsVerifier
-from agentkit.evaluation.verifiers.any_call import AnyCallVerifier, NoCallVerifier
-from agentkit.evaluation.verifiers.data_flow_verifier import DataFlowVerifier
-from agentkit.evaluation.verifiers.exact_calls import ExactCallsVerifier
-from agentkit.evaluation.verifiers.final_state import FinalStateVerifier
-from agentkit.evaluation.verifiers.guard import guarded
-from agentkit.evaluation.verifiers.number_answer import NumberAnswerVerifier
+from agentkit.evaluation.verifiers.answers import TextAnswerVerifier
+from agentkit.evaluation.verifiers.calls import (
+    AllowedCallsVerifier,
+    AnyCallVerifier,
+    ExactCallsVerifier,
+    NoCallVerifier,
+)
+from agentkit.evaluation.verifiers.data_flow import DataFlowVerifier
+from agentkit.evaluation.verifiers.numbers import NumberAnswerVerifier
 from agentkit.evaluation.verifiers.python_tests import PythonTestsVerifier
-from agentkit.evaluation.verifiers.rubric_judge import RubricVerifier
-from agentkit.evaluation.verifiers.text_answer import TextAnswerVerifier
+from agentkit.evaluation.verifiers.rubric import RubricVerifier
+from agentkit.evaluation.verifiers.state import FinalStateVerifier
+from agentkit.evaluation.verifiers.verdicts import guarded
 from agentkit.models.base import ChatModel
 from agentkit.tools.definition import ToolDefinition
 

@@ -11,11 +11,10 @@ from functools import partial
 from typing import Any
 
 from agentkit.composites.codec import program_from_json
-from agentkit.composites.language import BUILTINS, METHODS
-from agentkit.composites.limits import READING_LIMITS, CompositeLimits
-from agentkit.composites.render import render
+from agentkit.composites.language import BUILTINS, METHODS, is_dotted, written
+from agentkit.composites.problems import READING_LIMITS, CompositeLimits
+from agentkit.composites.rendering import render
 from agentkit.composites.source import compose
-from agentkit.composites.written import is_dotted, written
 from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import CompositeError, SourceProblem, UsageError

@@ -18,6 +18,11 @@ from agentkit.tools.rules import JsonScalar, NamedFormat
 # --- What a tool says about its arguments, as data -----------------------------------------------
 
 
+def _word_set(text: str) -> frozenset[str]:
+    """The words of a text, where a set of many reads better as lines of words."""
+    return frozenset(text.split())
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatedSet:
     """A list of the values that are taken.
@@ -164,48 +169,11 @@ _CUT_SHORT = re.compile(
     r"|\bfor\s+instance\b|\bincluding\b|\blike\b",
     re.IGNORECASE,
 )
-_PROSE = frozenset(
-    {
-        "a",
-        "an",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "can",
-        "for",
-        "from",
-        "got",
-        "has",
-        "have",
-        "if",
-        "in",
-        "is",
-        "it",
-        "not",
-        "of",
-        "on",
-        "only",
-        "please",
-        "than",
-        "that",
-        "the",
-        "their",
-        "these",
-        "this",
-        "those",
-        "to",
-        "use",
-        "was",
-        "when",
-        "which",
-        "with",
-        "you",
-        "your",
-    }
+_PROSE = _word_set(
+    """
+    a an any are as at be but by can for from got has have if in is it not of on only please
+    than that the their these this those to use was when which with you your
+    """
 )
 _BOUNDS = frozenset({"between", "above", "below", "positive"})
 _SLASHED = re.compile(r"\((?P<list>[^\s()/,;]{1,30}(?:\s?/\s?[^\s()/,;]{1,30}){1,30})\)")
@@ -386,106 +354,21 @@ _MODAL = re.compile(
     re.IGNORECASE,
 )
 _IS = re.compile(r"\b(?:is|was|are|were)\s+(?:not\s+)?$", re.IGNORECASE)
-_COUNTED = frozenset(
-    {
-        "character",
-        "characters",
-        "char",
-        "chars",
-        "letter",
-        "letters",
-        "digit",
-        "digits",
-        "item",
-        "items",
-        "element",
-        "elements",
-        "entry",
-        "entries",
-        "word",
-        "words",
-        "byte",
-        "bytes",
-        "value",
-        "values",
-        "time",
-        "times",
-        "result",
-        "results",
-    }
+_COUNTED = _word_set(
+    """
+    character characters char chars letter letters digit digits item items element elements
+    entry entries word words byte bytes value values time times result results
+    """
 )
-UNITS = frozenset(
-    {
-        "second",
-        "seconds",
-        "minute",
-        "minutes",
-        "hour",
-        "hours",
-        "day",
-        "days",
-        "week",
-        "weeks",
-        "month",
-        "months",
-        "year",
-        "years",
-        "millisecond",
-        "milliseconds",
-        "metre",
-        "metres",
-        "meter",
-        "meters",
-        "kilometre",
-        "kilometres",
-        "kilometer",
-        "kilometers",
-        "km",
-        "cm",
-        "mm",
-        "mile",
-        "miles",
-        "foot",
-        "feet",
-        "inch",
-        "inches",
-        "kg",
-        "kilogram",
-        "kilograms",
-        "gram",
-        "grams",
-        "pound",
-        "pounds",
-        "percent",
-        "%",
-        "euro",
-        "euros",
-        "eur",
-        "dollar",
-        "dollars",
-        "usd",
-        "cents",
-        "celsius",
-        "fahrenheit",
-        "kelvin",
-        "degrees",
-        "°c",
-        "°f",
-        "litre",
-        "litres",
-        "liter",
-        "liters",
-        "decilitres",
-        "deciliters",
-        "millilitres",
-        "milliliters",
-        "people",
-        "persons",
-        "guests",
-        "passengers",
-        "nights",
-        "pages",
-    }
+UNITS = _word_set(
+    """
+    second seconds minute minutes hour hours day days week weeks month months year years
+    millisecond milliseconds metre metres meter meters kilometre kilometres kilometer kilometers
+    km cm mm mile miles foot feet inch inches kg kilogram kilograms gram grams pound pounds
+    percent % euro euros eur dollar dollars usd cents celsius fahrenheit kelvin degrees °c °f
+    litre litres liter liters decilitres deciliters millilitres milliliters people persons
+    guests passengers nights pages
+    """
 )
 """Words that are taken for units behind a number."""
 

@@ -34,11 +34,11 @@ from agentkit.evolution.proposers.constraints import (
 )
 from agentkit.evolution.proposers.echoes import is_constant
 from agentkit.evolution.proposers.observed import (
-    EvidenceRules,
-    Lesson,
+    EvidenceConfig,
     ObservedCall,
+    RuleBacktest,
+    RuleSuggestion,
     ToolRecord,
-    Trial,
     allows_more,
     applied,
     confidence,
@@ -65,7 +65,7 @@ from agentkit.retrieval.cards import first_sentence
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Between, CallBefore, OneOf, Requires, Rule, rule_sentence
-from agentkit.tools.rules.sentences import demand
+from agentkit.tools.rules.rendering import demand
 from agentkit.tools.schema import excerpt
 from agentkit.tools.validation import validate_arguments
 
@@ -182,7 +182,7 @@ _PARTS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class ToolEvidence:
     """One tool with what was observed of it.
 
     Attributes:
@@ -196,7 +196,7 @@ class Seen:
     definition: ToolDefinition
     record: ToolRecord
     library: Library
-    knobs: EvidenceRules
+    knobs: EvidenceConfig
     pass_over: Callable[[PassedOver], None]
 
 
@@ -232,7 +232,7 @@ class _Agreed:
     is_constant: bool
 
 
-def stated_lessons(seen: Seen) -> Iterator[Lesson]:
+def stated_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
     """What the tool says itself about its arguments, as far as calls bear it out."""
     claims = [claim for call in seen.record.refused for claim in _claimed(call, call.refusal, seen)]
     stated = list(_agreed(claims, seen, basis="The tool says so when it refuses a call"))
@@ -242,7 +242,9 @@ def stated_lessons(seen: Seen) -> Iterator[Lesson]:
     yield from _agreed(described, seen, basis="The description says so, and calls broke it")
 
 
-def _claimed(call: ObservedCall, failure: ToolFailure | None, seen: Seen) -> Iterator[_Claim]:
+def _claimed(
+    call: ObservedCall, failure: ToolFailure | None, seen: ToolEvidence
+) -> Iterator[_Claim]:
     """The rules that one refusal states and that the refused call breaks."""
     if failure is None or failure.kind == "contract_violated":
         return
@@ -253,14 +255,14 @@ def _claimed(call: ObservedCall, failure: ToolFailure | None, seen: Seen) -> Ite
         broken = [
             rule
             for rule in _possible(statement, paths, seen)
-            if Trial(rule, seen.definition).refuses(call)
+            if RuleBacktest(rule, seen.definition).refuses(call)
         ]
         chosen = meant(broken, statement, call, failure, seen.definition)
         if chosen is not None:
             yield _Claim(rule=chosen, call=call, statement=None if of_schema else statement)
 
 
-def _paths(call: ObservedCall, failure: ToolFailure, seen: Seen) -> list[str]:
+def _paths(call: ObservedCall, failure: ToolFailure, seen: ToolEvidence) -> list[str]:
     """The parameters that a refusal may be about: the one it points at, or all that were given."""
     if failure.path:
         return [*value_paths(_INDEX.sub("[]", failure.path), seen.definition)]
@@ -268,7 +270,7 @@ def _paths(call: ObservedCall, failure: ToolFailure, seen: Seen) -> list[str]:
     return [path for path in given if path in value_paths(path, seen.definition)]
 
 
-def _possible(statement: Statement, paths: Iterable[str], seen: Seen) -> Iterator[Rule]:
+def _possible(statement: Statement, paths: Iterable[str], seen: ToolEvidence) -> Iterator[Rule]:
     """The rules that a statement makes, one for each parameter that it may be about."""
     is_about_two = isinstance(statement, StatedOrder | StatedNeed)
     for path in ("",) if is_about_two else paths:
@@ -277,7 +279,9 @@ def _possible(statement: Statement, paths: Iterable[str], seen: Seen) -> Iterato
             yield rule
 
 
-def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Lesson]:
+def _agreed(
+    claims: Iterable[_Claim], seen: ToolEvidence, *, basis: str
+) -> Iterator[RuleSuggestion]:
     """The rules that enough refusals agree on and that no known call or value breaks."""
     about: dict[tuple[str, str], list[_Claim]] = defaultdict(list)
     for claim in claims:
@@ -298,32 +302,32 @@ def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Les
             origins = origins_of_rule(
                 rule, seen.record, seen.definition, seen.library, is_constant=made.is_constant
             )
-            yield Lesson.from_calls(
+            yield RuleSuggestion.from_calls(
                 calls, seen.record, basis=basis, against=made.against, rule=rule, origins=origins
             )
 
 
-def _unsupported(found: list[_Claim], seen: Seen) -> PassedOver:
+def _unsupported(found: list[_Claim], seen: ToolEvidence) -> PassedOver:
     """Refusals that state something, and that are too few or do not agree."""
     rules = Counter(rule_key(claim.rule) for claim in found)
     [(_, most)] = rules.most_common(1)
     count = _counted(len(found), "refused call")
-    if most < seen.knobs.least_agreement * len(found):
+    if most < seen.knobs.min_agreement * len(found):
         why = f"{count} state {len(rules)} different rules, so none of them holds for every call"
         return _passed_over("disagreement", why, found[0].rule, len(found), seen)
     episodes = len({claim.call.episode_id for claim in found})
-    needed = f"{seen.knobs.least_failures} from {seen.knobs.least_episodes} episodes are needed"
+    needed = f"{seen.knobs.min_failures} from {seen.knobs.min_episodes} episodes are needed"
     why = f"{count} in {_counted(episodes, 'episode')}; {needed}"
     return _passed_over("too_few", why, found[0].rule, len(found), seen)
 
 
-def _nothing_new(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> PassedOver:
+def _nothing_new(rule: Rule, calls: Collection[ObservedCall], seen: ToolEvidence) -> PassedOver:
     count = _counted(len(calls), "refused call")
     why = f"the definition says it by now; {count} broke it, before that or since"
     return _passed_over("already_said", why, rule, len(calls), seen)
 
 
-def _contradicted(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> PassedOver:
+def _contradicted(rule: Rule, calls: Collection[ObservedCall], seen: ToolEvidence) -> PassedOver:
     refused = _counted(len(calls), "refused call")
     why = (
         f"{refused} state: {rule_sentence(rule)} But the tool took calls, or a verifier expected "
@@ -333,7 +337,7 @@ def _contradicted(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> Pa
 
 
 def _passed_over(
-    reason: PassedOverReason, why: str, rule: Rule, failures: int, seen: Seen
+    reason: PassedOverReason, why: str, rule: Rule, failures: int, seen: ToolEvidence
 ) -> PassedOver:
     return PassedOver(
         tool=seen.definition.name,
@@ -344,14 +348,14 @@ def _passed_over(
     )
 
 
-def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> bool:
+def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: ToolEvidence) -> bool:
     """Whether the definition does not say it yet, as a rule or in its contract."""
     if rule_key(rule) in map(rule_key, seen.definition.specification.rules):
         return False
     return not all(_contract_refuses(_parameter_of(rule), call, seen) for call in calls)
 
 
-def _contract_refuses(parameter: str, call: ObservedCall, seen: Seen) -> bool:
+def _contract_refuses(parameter: str, call: ObservedCall, seen: ToolEvidence) -> bool:
     problems = validate_arguments(seen.definition, dict(call.arguments))
     return any(_INDEX.sub("[]", problem.path_text) == parameter for problem in problems)
 
@@ -362,7 +366,7 @@ def _had(rule: Rule, definition: ToolDefinition) -> Rule | None:
     return next((one for one in rules if subject(one) == subject(rule)), None)
 
 
-def _majority(claims: list[_Claim], seen: Seen, had: Rule | None) -> _Agreed | None:
+def _majority(claims: list[_Claim], seen: ToolEvidence, had: Rule | None) -> _Agreed | None:
     """The rule that enough claims agree on."""
     wider = [one for one in claims if had is not None and allows_more(one.rule, had)]
     made = _agreement(wider, seen) if wider else None
@@ -371,13 +375,13 @@ def _majority(claims: list[_Claim], seen: Seen, had: Rule | None) -> _Agreed | N
     return replace(made, against=len(claims) - len(made.calls))
 
 
-def _agreement(claims: list[_Claim], seen: Seen) -> _Agreed | None:
+def _agreement(claims: list[_Claim], seen: ToolEvidence) -> _Agreed | None:
     by_rule: dict[str, list[_Claim]] = defaultdict(list)
     for claim in claims:
         by_rule[rule_key(claim.rule)].append(claim)
     most = max(by_rule.values(), key=len)
     calls = [claim.call for claim in most]
-    is_agreed = len(most) >= seen.knobs.least_agreement * len(claims)
+    is_agreed = len(most) >= seen.knobs.min_agreement * len(claims)
     if not is_agreed or not is_enough(calls, seen.record, seen.knobs):
         return None
     rule = most[0].rule
@@ -391,7 +395,7 @@ def _agreement(claims: list[_Claim], seen: Seen) -> _Agreed | None:
     )
 
 
-def _together(claims: list[_Claim], seen: Seen, had: Rule | None) -> _Agreed | None:
+def _together(claims: list[_Claim], seen: ToolEvidence, had: Rule | None) -> _Agreed | None:
     """A range of which some claims state the one end and some the other, or one was known.
 
     Each part needs agreement and enough calls of its own, so that no bound rests on one call.
@@ -428,7 +432,7 @@ def _said(rule: Rule, names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, "")}
 
 
-def _described(seen: Seen) -> Iterator[_Claim]:
+def _described(seen: ToolEvidence) -> Iterator[_Claim]:
     """Rules that the description states in passing, and that calls were blamed for breaking.
 
     The second of ToolDNA's case studies: the text says ``Loan term (36/48/60)`` and the model calls
@@ -439,7 +443,7 @@ def _described(seen: Seen) -> Iterator[_Claim]:
         calls = [c for c in seen.record.calls if name in c.blamed and not c.is_accepted]
         for rule in described_rules(seen.definition, name):
             if is_sound(rule, seen.definition, seen.library):
-                trial = Trial(rule, seen.definition)
+                trial = RuleBacktest(rule, seen.definition)
                 yield from (_Claim(rule=rule, call=c) for c in calls if trial.refuses(c))
 
 
@@ -451,7 +455,7 @@ def _counted(number: int, noun: str) -> str:
 # What can be said in words only: forms without a pattern, and what the contract says already.
 
 
-def worded_lessons(seen: Seen) -> Iterator[Lesson]:
+def worded_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
     """Sentences for the texts of parameters that calls keep breaking.
 
     A model that breaks the schema it was shown did not read it there. The sentence says the same
@@ -472,7 +476,7 @@ def worded_lessons(seen: Seen) -> Iterator[Lesson]:
         before = seen.definition.description.parameters.get(parameter, "")
         if text.casefold() not in before.casefold() and is_enough(calls, seen.record, seen.knobs):
             basis = "The tool says so when it refuses a call"
-            yield Lesson.from_calls(
+            yield RuleSuggestion.from_calls(
                 calls,
                 seen.record,
                 basis=basis,
@@ -482,7 +486,7 @@ def worded_lessons(seen: Seen) -> Iterator[Lesson]:
             )
 
 
-def _refused_parameter(call: ObservedCall, seen: Seen) -> str:
+def _refused_parameter(call: ObservedCall, seen: ToolEvidence) -> str:
     """The parameter that a refusal is about; empty where it is about none that has a value."""
     failure = call.refusal
     if failure is None:
@@ -492,13 +496,13 @@ def _refused_parameter(call: ObservedCall, seen: Seen) -> str:
 
 
 def _origins(
-    text: str, found: Collection[tuple[Statement, ObservedCall]], parameter: str, seen: Seen
+    text: str, found: Collection[tuple[Statement, ObservedCall]], parameter: str, seen: ToolEvidence
 ) -> tuple[TextOrigin, ...]:
     is_own = is_constant(found, parameter, seen.definition)
     return (quoted(text, seen.definition, seen.library, is_constant=is_own),)
 
 
-def _forms(call: ObservedCall, seen: Seen) -> Iterator[tuple[str, StatedForm]]:
+def _forms(call: ObservedCall, seen: ToolEvidence) -> Iterator[tuple[str, StatedForm]]:
     """Forms that the tool tells in words of its own."""
     parameter = _refused_parameter(call, seen)
     if call.refusal is None or not parameter:
@@ -508,7 +512,7 @@ def _forms(call: ObservedCall, seen: Seen) -> Iterator[tuple[str, StatedForm]]:
             yield parameter, statement
 
 
-def _of_contract(call: ObservedCall, seen: Seen) -> Iterator[tuple[str, str]]:
+def _of_contract(call: ObservedCall, seen: ToolEvidence) -> Iterator[tuple[str, str]]:
     """The list or range of the contract that was broken, as the contract has it, in words."""
     failure, parameter = call.refusal, _refused_parameter(call, seen)
     part = excerpt(seen.definition.signature.parameters, tuple(parameter.split(".")))
@@ -528,7 +532,9 @@ def _sentence(words: str) -> str:
 # Learned rules that turned out too strict: they refuse what is right, or what the tool takes.
 
 
-def relaxed_lessons(seen: Seen, stated: Collection[Lesson] = ()) -> Iterator[Lesson]:
+def relaxed_lessons(
+    seen: ToolEvidence, stated: Collection[RuleSuggestion] = ()
+) -> Iterator[RuleSuggestion]:
     """Rules to take away, since calls that went well break them in enough episodes.
 
     These are values that a verifier held for right, and calls that the tool took: from before there
@@ -545,8 +551,8 @@ def relaxed_lessons(seen: Seen, stated: Collection[Lesson] = ()) -> Iterator[Les
             continue
         taken = list(_taken(rule, seen))
         distinct = tuple(dict.fromkeys(chain(_right(rule, seen), taken)))
-        if len(distinct) >= max(seen.knobs.least_failures, seen.knobs.least_episodes):
-            yield Lesson(
+        if len(distinct) >= max(seen.knobs.min_failures, seen.knobs.min_episodes):
+            yield RuleSuggestion(
                 drop=rule,
                 basis=f"The rule refuses what {'the tool accepts' if taken else 'is right'}",
                 failures=len(distinct),
@@ -556,20 +562,20 @@ def relaxed_lessons(seen: Seen, stated: Collection[Lesson] = ()) -> Iterator[Les
             )
 
 
-def _right(rule: Rule, seen: Seen) -> Iterator[str]:
+def _right(rule: Rule, seen: ToolEvidence) -> Iterator[str]:
     """Episodes in which a value was right that the rule refuses."""
     if isinstance(rule, CallBefore | Requires):
         return
-    trial = Trial(rule, seen.definition)
+    trial = RuleBacktest(rule, seen.definition)
     for name, values in seen.record.right.items():
         for episode_id, value in values:
             if may_be(value, name, seen.definition) and trial.stops({name: value}):
                 yield episode_id
 
 
-def _taken(rule: Rule, seen: Seen) -> Iterator[str]:
+def _taken(rule: Rule, seen: ToolEvidence) -> Iterator[str]:
     """Episodes in which the tool took a call that the rule refuses."""
-    trial = Trial(rule, seen.definition)
+    trial = RuleBacktest(rule, seen.definition)
     for call in seen.record.accepted:
         if trial.stops(call.arguments, call.earlier):
             yield call.episode_id
@@ -579,7 +585,9 @@ def _taken(rule: Rule, seen: Seen) -> Iterator[str]:
 # Required look-ups: a value that has always come from another tool's result, and once did not.
 
 
-def lookup_lessons(seen: Seen, routes: Collection[RouteEvidence]) -> Iterator[Lesson]:
+def lookup_lessons(
+    seen: ToolEvidence, routes: Collection[RouteEvidence]
+) -> Iterator[RuleSuggestion]:
     """Tools that must be called first, because a parameter is to come from their results.
 
     Learned when the parameter's values came from the other tool in enough successful episodes, when
@@ -593,19 +601,19 @@ def lookup_lessons(seen: Seen, routes: Collection[RouteEvidence]) -> Iterator[Le
     name = seen.definition.name
     for (producer, argument), support in sorted(_supports(name, routes).items()):
         rule = CallBefore(tool=producer, parameter=argument)
-        if producer == name or support < seen.knobs.least_lookups:
+        if producer == name or support < seen.knobs.min_lookups:
             continue
         if rule in seen.definition.specification.rules:
             continue
         if not is_sound(rule, seen.definition, seen.library):
             continue
-        trial = Trial(rule, seen.definition)
+        trial = RuleBacktest(rule, seen.definition)
         if any(argument in c.arguments and trial.refuses(c) for c in seen.record.accepted):
             continue
         failed = [c for c in seen.record.calls if _failed_at(c, argument) and trial.refuses(c)]
         if is_enough(failed, seen.record, seen.knobs):
             basis = f"In {support:,} conversations that went well {argument} came from that result"
-            yield Lesson.from_calls(failed, seen.record, basis=basis, rule=rule)
+            yield RuleSuggestion.from_calls(failed, seen.record, basis=basis, rule=rule)
 
 
 def _supports(consumer: str, routes: Collection[RouteEvidence]) -> Mapping[tuple[str, str], int]:
@@ -674,8 +682,8 @@ def misuse(episodes: Iterable[Episode], library: Library) -> Misuse:
 
 
 def confusion_lessons(
-    found: Misuse, library: Library, knobs: EvidenceRules
-) -> Iterator[tuple[str, Lesson]]:
+    found: Misuse, library: Library, knobs: EvidenceConfig
+) -> Iterator[tuple[str, RuleSuggestion]]:
     """A rule for each tool of a pair that is confused, with the name of its tool."""
     for (called, due), episodes in sorted(found.pairs.items()):
         if not _is_enough(episodes, knobs) or due not in library:
@@ -695,8 +703,8 @@ def confusion_lessons(
 
 
 def abstention_lessons(
-    found: Misuse, library: Library, knobs: EvidenceRules
-) -> Iterator[tuple[str, Lesson]]:
+    found: Misuse, library: Library, knobs: EvidenceConfig
+) -> Iterator[tuple[str, RuleSuggestion]]:
     """For tools that are called though nothing was to be called: when to ask or to answer."""
     for name, cases in sorted(found.alone.items()):
         episodes = [episode.episode_id for _, episode in cases]
@@ -712,10 +720,10 @@ def abstention_lessons(
         yield name, _lesson(text, episodes, "It was called where no call was due", *own(text))
 
 
-def _lesson(text: str, episodes: Iterable[str], basis: str, origin: TextOrigin) -> Lesson:
+def _lesson(text: str, episodes: Iterable[str], basis: str, origin: TextOrigin) -> RuleSuggestion:
     distinct = tuple(dict.fromkeys(episodes))
     count = len(distinct)
-    return Lesson(
+    return RuleSuggestion(
         text=text,
         basis=basis,
         failures=count,
@@ -725,8 +733,8 @@ def _lesson(text: str, episodes: Iterable[str], basis: str, origin: TextOrigin) 
     )
 
 
-def _is_enough(episodes: Iterable[str], knobs: EvidenceRules) -> bool:
-    return len(set(episodes)) >= max(knobs.least_failures, knobs.least_episodes)
+def _is_enough(episodes: Iterable[str], knobs: EvidenceConfig) -> bool:
+    return len(set(episodes)) >= max(knobs.min_failures, knobs.min_episodes)
 
 
 def _purposes(
@@ -820,7 +828,7 @@ class EvidenceProposer:
 
     name = "evidence"
 
-    def __init__(self, knobs: EvidenceRules = EvidenceRules()) -> None:  # noqa: B008 - frozen
+    def __init__(self, knobs: EvidenceConfig = EvidenceConfig()) -> None:  # noqa: B008 - frozen
         self._knobs = knobs
 
     async def propose(self, observations: Observations) -> Sequence[Proposal]:
@@ -828,7 +836,7 @@ class EvidenceProposer:
         library, episodes = observations.library, observations.episodes
         records = observed(episodes, library)
         routes = trajectories_of(filter(_is_data, episodes)).routes
-        found: dict[str, tuple[list[Lesson], list[Lesson]]] = {}
+        found: dict[str, tuple[list[RuleSuggestion], list[RuleSuggestion]]] = {}
         noted: set[str] = set()
 
         def pass_over(one: PassedOver) -> None:
@@ -836,7 +844,7 @@ class EvidenceProposer:
             observations.pass_over(one)
 
         for name in sorted(name for name in records if name in library):
-            seen = Seen(
+            seen = ToolEvidence(
                 definition=library[name].definition,
                 record=records[name],
                 library=library,
@@ -863,9 +871,9 @@ class EvidenceProposer:
         ]
 
     def _proposals(
-        self, base: ToolDefinition, stated: list[Lesson], inferred: list[Lesson]
+        self, base: ToolDefinition, stated: list[RuleSuggestion], inferred: list[RuleSuggestion]
     ) -> Iterator[Proposal]:
-        best = sorted(stated, key=lambda lesson: -lesson.failures)[: self._knobs.most_lessons]
+        best = sorted(stated, key=lambda lesson: -lesson.failures)[: self._knobs.max_lessons]
         together = [lesson for lesson in best if all(map(is_vouched_for, lesson.origins))]
         waiting = [lesson for lesson in best if lesson not in together]
         for lessons in [together, waiting, *([lesson] for lesson in inferred)]:
@@ -896,7 +904,7 @@ def _is_data(episode: Episode) -> bool:
 
 
 def _order(
-    found: dict[str, tuple[list[Lesson], list[Lesson]]], observations: Observations
+    found: dict[str, tuple[list[RuleSuggestion], list[RuleSuggestion]]], observations: Observations
 ) -> Iterable[str]:
     """The tools asked for, in that order; else the worst of the profile, then by failures."""
     if observations.tools:

@@ -49,9 +49,9 @@ from agentkit.tools.rules import (
     rule_sentence,
     rule_to_json,
 )
+from agentkit.tools.rules.checking import EarlierCall
 from agentkit.tools.rules.contradictions import possible_types
-from agentkit.tools.rules.earlier import EarlierCall
-from agentkit.tools.rules.places import places, values_at
+from agentkit.tools.schema import places, values_at
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
@@ -223,47 +223,46 @@ def _as_text(value: Any) -> str:
         return ""
 
 
-# --- ``Lesson``: one thing that the evidence says a definition should say, and what it rests  ----
-# ``Lesson``: one thing that the evidence says a definition should say, and what it rests on.
-#
-# ``EvidenceRules`` says how much must have happened before the evidence proposer says anything.
+# --- What a definition should say -------------------------------------------------------------
+# A ``RuleSuggestion`` is one thing that the evidence says, and what it rests on.
+# ``EvidenceConfig`` says how much must have happened before the evidence proposer says anything.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EvidenceRules:
+class EvidenceConfig:
     """Thresholds of the evidence proposer.
 
     Attributes:
-        least_failures: Calls that a tool must have refused for the same stated reason.
-        least_episodes: Different episodes that they must come from. One episode may repeat one
+        min_failures: Calls that a tool must have refused for the same stated reason.
+        min_episodes: Different episodes that they must come from. One episode may repeat one
             call, and one text may be hostile or broken.
-        least_agreement: Of the refusals that state something of this kind about the parameter, the
+        min_agreement: Of the refusals that state something of this kind about the parameter, the
             share that must state the same. A list that differs from call to call depends on the
             other arguments, and no rule can hold it.
-        least_share: Of the observed calls of the tool, the share that must have failed so.
-        least_lookups: Episodes in which a parameter's value must have come from another tool's
+        min_share: Of the observed calls of the tool, the share that must have failed so.
+        min_lookups: Episodes in which a parameter's value must have come from another tool's
             result before that tool is asked to be called first.
-        most_lessons: Lessons that one proposal may hold; those with most failures come first.
+        max_lessons: Lessons that one proposal may hold; those with most failures come first.
     """
 
-    least_failures: int = 2
-    least_episodes: int = 2
-    least_agreement: float = 1.0
-    least_share: float = 0.0
-    least_lookups: int = 3
-    most_lessons: int = 12
+    min_failures: int = 2
+    min_episodes: int = 2
+    min_agreement: float = 1.0
+    min_share: float = 0.0
+    min_lookups: int = 3
+    max_lessons: int = 12
 
     def __post_init__(self) -> None:
-        counts = (self.least_failures, self.least_episodes, self.least_lookups, self.most_lessons)
+        counts = (self.min_failures, self.min_episodes, self.min_lookups, self.max_lessons)
         if min(counts) < 1:
-            raise UsageError(f"counts of EvidenceRules must be 1 or more, got {counts}")
-        for share in (self.least_agreement, self.least_share):
+            raise UsageError(f"counts of EvidenceConfig must be 1 or more, got {counts}")
+        for share in (self.min_agreement, self.min_share):
             if not 0 <= share <= 1:
-                raise UsageError(f"shares of EvidenceRules must be from 0 to 1, got {share}")
+                raise UsageError(f"shares of EvidenceConfig must be from 0 to 1, got {share}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lesson:
+class RuleSuggestion:
     """One thing to say.
 
     Attributes:
@@ -304,7 +303,7 @@ class Lesson:
         parameter: str = "",
         text: str = "",
         origins: tuple[TextOrigin, ...] = (),
-    ) -> Lesson:
+    ) -> RuleSuggestion:
         """A lesson that calls of a tool teach.
 
         Args:
@@ -365,14 +364,14 @@ def confidence(agreeing: int, against: int = 0) -> float:
     return round(wilson_interval(agreeing, agreeing + against).low, 2)
 
 
-def is_enough(calls: Collection[ObservedCall], record: ToolRecord, knobs: EvidenceRules) -> bool:
+def is_enough(calls: Collection[ObservedCall], record: ToolRecord, knobs: EvidenceConfig) -> bool:
     """Whether calls are many enough, from enough episodes, and a share of all that matters."""
     episodes = {call.episode_id for call in calls}
     share = len(calls) / max(1, len(record.calls))
     return (
-        len(calls) >= knobs.least_failures
-        and len(episodes) >= knobs.least_episodes
-        and share >= knobs.least_share
+        len(calls) >= knobs.min_failures
+        and len(episodes) >= knobs.min_episodes
+        and share >= knobs.min_share
     )
 
 
@@ -383,7 +382,7 @@ def with_rule(definition: ToolDefinition, rule: Rule) -> ToolDefinition:
     return replace(definition, specification=replace(specification, rules=(*others, rule)))
 
 
-def applied(definition: ToolDefinition, lessons: Iterable[Lesson]) -> ToolDefinition:
+def applied(definition: ToolDefinition, lessons: Iterable[RuleSuggestion]) -> ToolDefinition:
     """The definition with what the lessons say."""
     for lesson in lessons:
         if lesson.rule is not None:
@@ -404,7 +403,7 @@ def subject(rule: Rule) -> tuple[object, ...]:
     return (rule.kind, rule.parameter)
 
 
-def _with_words(definition: ToolDefinition, lesson: Lesson) -> ToolDefinition:
+def _with_words(definition: ToolDefinition, lesson: RuleSuggestion) -> ToolDefinition:
     words = definition.description
     if lesson.parameter:
         texts = dict(words.parameters)
@@ -668,7 +667,7 @@ def _is_scalar(value: Any) -> bool:
 # allowed; that another one never came up shows nothing (a closed world is not assumed).
 
 
-class Trial:
+class RuleBacktest:
     """One rule of a tool, or several, and no other, held against calls.
 
     Args:
@@ -707,7 +706,7 @@ def rejects_known(rule: Rule, definition: ToolDefinition, record: ToolRecord) ->
     Verifiers list the values that are right. Values that the parameter does not take at all say
     nothing, such as the empty text for one that may be left out (BFCL).
     """
-    trial = Trial(rule, definition)
+    trial = RuleBacktest(rule, definition)
     if any(trial.stops(call.arguments, call.earlier) for call in record.accepted):
         return True
     if isinstance(rule, CallBefore | Requires):
@@ -730,8 +729,8 @@ def refused_by_rules(
         definition: The tool, with or without them.
         calls: Calls that are known to be right, or that the tool took.
     """
-    together = Trial(rules, definition)
-    trials = [(rule, Trial(rule, definition)) for rule in rules]
+    together = RuleBacktest(rules, definition)
+    trials = [(rule, RuleBacktest(rule, definition)) for rule in rules]
     for call in calls:
         if together.stops(call.arguments, call.earlier):
             stops = (rule for rule, one in trials if one.stops(call.arguments, call.earlier))

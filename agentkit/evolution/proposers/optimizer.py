@@ -56,9 +56,9 @@ class GepaOptimizer(Generic[Case]):
         evaluate: Runs cases with a candidate.
         cases: What candidates are tried and compared on.
         held_out: What the best one is chosen on; the cases themselves when left out.
-        most_evaluations: Cases that may be run for one tool, in all.
+        max_evaluations: Cases that may be run for one tool, in all.
         minibatch: Cases that one reflection looks at.
-        most_tools: Tools that are optimised in one round.
+        max_tools: Tools that are optimised in one round.
         prompt: What the model is asked with; the shipped ``optimizer_v1`` when left out.
         settings: How the model generates.
         seed: Of the search; the same seed and the same answers give the same result.
@@ -74,9 +74,9 @@ class GepaOptimizer(Generic[Case]):
         cases: Sequence[Case],
         *,
         held_out: Sequence[Case] = (),
-        most_evaluations: int = 200,
+        max_evaluations: int = 200,
         minibatch: int = 3,
-        most_tools: int = 1,
+        max_tools: int = 1,
         prompt: Prompt | None = None,
         settings: ModelSettings = PROPOSER_SETTINGS,
         seed: int = 0,
@@ -87,9 +87,9 @@ class GepaOptimizer(Generic[Case]):
         self._evaluate = evaluate
         self._cases = list(cases)
         self._held_out = list(held_out) or list(cases)
-        self._most_evaluations = most_evaluations
+        self._most_evaluations = max_evaluations
         self._minibatch = minibatch
-        self._most_tools = most_tools
+        self._most_tools = max_tools
         self._prompt = prompt or Prompt.shipped("optimizer_v1")
         self._settings = settings
         self._seed = seed
@@ -169,12 +169,7 @@ class GepaOptimizer(Generic[Case]):
         return response.message.text
 
     def _proposal(
-        self,
-        base: ToolDefinition,
-        candidate: ToolDefinition,
-        seed: float,
-        best: float,
-        result: Any,
+        self, base: ToolDefinition, candidate: ToolDefinition, seed: float, best: float, result: Any
     ) -> Proposal:
         reason = (
             f"mean score {best:.3f} against {seed:.3f} on {len(self._held_out)} cases, after "

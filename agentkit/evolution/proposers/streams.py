@@ -500,9 +500,9 @@ class EvolutionStream:
         model: Is asked with the perfect episodes of each tool; without one only blocks that the
             episodes hold themselves are read.
         prompt: What it is asked with; the shipped ``evolution_v1`` when left out.
-        most_episodes: Episodes that it is shown of a tool, the newest.
-        least_episodes: Perfect episodes that a tool needs before a model is asked about it.
-        most_tools: Tools that it is asked about in one round.
+        max_episodes: Episodes that it is shown of a tool, the newest.
+        min_episodes: Perfect episodes that a tool needs before a model is asked about it.
+        max_tools: Tools that it is asked about in one round.
         settings: How it generates.
         structured: As for ``FeedbackStream``.
 
@@ -526,9 +526,9 @@ class EvolutionStream:
         model: ChatModel | None = None,
         *,
         prompt: Prompt | None = None,
-        most_episodes: int = 6,
-        least_episodes: int = 2,
-        most_tools: int = 20,
+        max_episodes: int = 6,
+        min_episodes: int = 2,
+        max_tools: int = 20,
         settings: ModelSettings = PROPOSER_SETTINGS,
         structured: bool = False,
     ) -> None:
@@ -540,9 +540,9 @@ class EvolutionStream:
                 settings=settings,
                 structured=structured,
             )
-        self._most_episodes = most_episodes
-        self._least_episodes = least_episodes
-        self._most_tools = most_tools
+        self._most_episodes = max_episodes
+        self._least_episodes = min_episodes
+        self._most_tools = max_tools
 
     @property
     def name(self) -> str:
@@ -614,7 +614,7 @@ def _perfect_shown(episodes: Iterable[Episode], tool: str) -> str:
 # the paper (section 3.3, figure 3):
 #
 # * The paper asks once for each record. One record invites words that fit that record, so here one
-#   request holds several failures of one tool; ``most_episodes=1`` is the paper's way.
+#   request holds several failures of one tool; ``max_episodes=1`` is the paper's way.
 # * Gold comes as evidence of the verdict (what was expected, what was there), which every verifier
 #   gives, rather than as the gold calls of a training set. What the model writes is held against
 #   these values: a text that repeats one is refused (``generalising``).
@@ -630,9 +630,9 @@ class FeedbackStream:
     Args:
         model: The feedback model.
         prompt: What it is asked with; the shipped ``feedback_v1`` when left out.
-        most_episodes: Failed episodes of a tool in one request, the newest.
-        least_episodes: Failed episodes that a tool needs before it is asked about.
-        most_tools: Tools that it is asked about in one round.
+        max_episodes: Failed episodes of a tool in one request, the newest.
+        min_episodes: Failed episodes that a tool needs before it is asked about.
+        max_tools: Tools that it is asked about in one round.
         settings: How it generates.
         structured: Ask for JSON of a schema (``ModelRequest.output_schema``) in place of a block
             between tags. For models that can be held to one; small local ones answer with nothing
@@ -644,9 +644,9 @@ class FeedbackStream:
         model: ChatModel,
         *,
         prompt: Prompt | None = None,
-        most_episodes: int = 4,
-        least_episodes: int = 1,
-        most_tools: int = 20,
+        max_episodes: int = 4,
+        min_episodes: int = 1,
+        max_tools: int = 20,
         settings: ModelSettings = PROPOSER_SETTINGS,
         structured: bool = False,
     ) -> None:
@@ -656,9 +656,9 @@ class FeedbackStream:
             settings=settings,
             structured=structured,
         )
-        self._most_episodes = most_episodes
-        self._least_episodes = least_episodes
-        self._most_tools = most_tools
+        self._most_episodes = max_episodes
+        self._least_episodes = min_episodes
+        self._most_tools = max_tools
 
     @property
     def name(self) -> str:

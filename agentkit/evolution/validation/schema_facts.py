@@ -10,7 +10,7 @@ from typing import Any
 from agentkit.evolution.validation.texts import mapping, rules_of, sequence
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.references import resolve_local
+from agentkit.tools.schema import resolve_local
 
 _LIMITS = (
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",

@@ -14,8 +14,7 @@ from agentkit.evolution.gates import GateReport
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryStore
-from agentkit.library.abilities import AppliedChange
-from agentkit.library.copying.changes import changes_of
+from agentkit.library.capabilities import AppliedChange, changes_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject

@@ -19,8 +19,8 @@ from agentkit.interop.export.artifact import (
     GateEvidence,
     dag_of,
 )
-from agentkit.library.chain import Signer, Verifier
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
+from agentkit.library.event_chain import Signer, Verifier
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.reading import read_json, unpacked

@@ -1,14 +1,16 @@
-from .client.group import McpServers as McpServers
-from .client.keeping import (
-    approved_in as approved_in,
-    keep_tools as keep_tools,
+from .client import (
+    McpServer as McpServer,
+    McpServers as McpServers,
 )
-from .client.limits import McpLimits as McpLimits
-from .client.listing import (
+from .library_server import LibraryServer as LibraryServer
+from .listing import (
     HeldTool as HeldTool,
     ListedTool as ListedTool,
     Listing as Listing,
+    McpLimits as McpLimits,
 )
-from .client.server import McpServer as McpServer
-from .serving.exposure import HiddenTool as HiddenTool
-from .serving.library_server import LibraryServer as LibraryServer
+from .serving import HiddenTool as HiddenTool
+from .snapshots import (
+    approved_in as approved_in,
+    keep_tools as keep_tools,
+)

@@ -3,17 +3,17 @@ from .credentials import (
     Env as Env,
 )
 from .documents import (
+    RemoteReferences as RemoteReferences,
     is_openapi as is_openapi,
     read_document as read_document,
 )
+from .http_client import CallPolicy as CallPolicy
 from .importing import (
     OpenApiTools as OpenApiTools,
     openapi_tools as openapi_tools,
 )
-from .remote import RemoteReferences as RemoteReferences
 from .report import (
     OpenApiNote as OpenApiNote,
     OpenApiReport as OpenApiReport,
     OperationReport as OperationReport,
 )
-from .sending import CallPolicy as CallPolicy

@@ -1,4 +1,7 @@
-"""What proves who is calling: looked up at the call, put into the request, taken out of texts."""
+"""What proves who is calling: what a description wants, and what the environment holds for it.
+
+Secrets are looked up at the call, put into the request, and taken out of texts.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,116 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import quote
 
 from agentkit.errors import ToolFailed, UsageError
-from agentkit.interop.openapi.plan import SecurityScheme
+from agentkit.interop.openapi.documents import Operation, ReferenceSpace, Unmappable, below
+from agentkit.interop.openapi.report import OpenApiNote
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHORTEST_SECRET = 4
+"""Shorter values are not looked for in texts: they would be found everywhere."""
+
+_BEARER_PARAMETERS = ("access_token", "oauth_token")
+_PLACES = ("query", "header", "cookie")  # looked up by values that may not be hashable
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SecurityScheme:
+    """One way to prove who is calling.
+
+    Attributes:
+        name: Its name in the document.
+        kind: ``key``, ``basic`` or ``bearer``; ``unsupported`` for what needs more than a value.
+        location: Where a key is sent.
+        parameter: The name under which a key is sent.
+        told: What it is, for people.
+    """
+
+    name: str
+    kind: Literal["key", "basic", "bearer", "unsupported"]
+    location: Literal["header", "query", "cookie"] = "header"
+    parameter: str = "Authorization"
+    told: str = ""
+
+
+def read_schemes(space: ReferenceSpace, notes: list[OpenApiNote]) -> dict[str, SecurityScheme]:
+    """The security schemes of a document by name; one that is broken is unsupported."""
+    given = space.root.at("components", "securitySchemes")
+    schemes: dict[str, SecurityScheme] = {}
+    for name in given.value if isinstance(given.value, Mapping) else ():
+        at = given.at(name)
+        try:
+            schemes[name] = _scheme(name, space.followed(at).value)
+        except Unmappable as error:
+            schemes[name] = SecurityScheme(name=name, kind="unsupported", told=error.message)
+        if schemes[name].kind == "unsupported":
+            message = f"the security scheme {name!r} is not supported: {schemes[name].told}"
+            notes.append(
+                OpenApiNote(pointer=at.pointer, code="security_unsupported", message=message)
+            )
+    return schemes
+
+
+def _scheme(name: str, raw: Mapping[str, Any]) -> SecurityScheme:
+    kind, place, key = raw.get("type"), raw.get("in"), raw.get("name")
+    if kind == "apiKey" and place in _PLACES and isinstance(key, str):
+        where = cast("Literal['header', 'query', 'cookie']", place)
+        told = f"a key in the {place} {key}"
+        return SecurityScheme(name=name, kind="key", location=where, parameter=key, told=told)
+    if kind in ("oauth2", "openIdConnect"):
+        told = f"a ready access token of {kind}, sent as bearer"
+        return SecurityScheme(name=name, kind="bearer", told=told)
+    scheme = str(raw.get("scheme", "")).lower()
+    if kind == "http" and scheme == "bearer":
+        return SecurityScheme(name=name, kind="bearer", told="a bearer token")
+    if kind == "http" and scheme == "basic":
+        return SecurityScheme(name=name, kind="basic", told="user and password (http basic)")
+    told = f"type {kind!r}" + (f" with scheme {scheme!r}" if scheme else "")
+    return SecurityScheme(name=name, kind="unsupported", told=told)
+
+
+def requirements_of(
+    operation: Operation, root: Mapping[str, Any], schemes: Mapping[str, SecurityScheme]
+) -> tuple[tuple[SecurityScheme, ...], ...]:
+    """Alternatives, of each of which all schemes are needed; empty when nothing is wanted.
+
+    Raises:
+        Unmappable: A requirement is no object.
+    """
+    given = operation.body.get("security", root.get("security"))
+    at = below(operation.pointer, "security")
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise Unmappable(f"its security is a {type(given).__name__}, not a list", pointer=at)
+    if not all(isinstance(each, Mapping) for each in given):
+        raise Unmappable("a security requirement is an object", pointer=at)
+    told = "it is not under components/securitySchemes"
+    return tuple(
+        tuple(
+            schemes.get(name) or SecurityScheme(name=name, kind="unsupported", told=told)
+            for name in each
+        )
+        for each in given
+    )
+
+
+def secret_parameters(
+    alternatives: tuple[tuple[SecurityScheme, ...], ...],
+) -> frozenset[tuple[str, str]]:
+    """Place and name, in lower case, of what carries a secret of these schemes.
+
+    A bearer token may travel in the query too (RFC 6750, section 2.3), and descriptions list that
+    among the parameters; we send it as a header only.
+    """
+    found: set[tuple[str, str]] = set()
+    for scheme in (scheme for schemes in alternatives for scheme in schemes):
+        found.add((scheme.location, scheme.parameter.lower()))
+        if scheme.kind == "bearer":
+            found.update(("query", name) for name in _BEARER_PARAMETERS)
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +144,23 @@ class Env:
                 "not the secret"
             )
 
-    def read(self, environment: Mapping[str, str] | None = None) -> str | None:
+    def read(self) -> str | None:
         """The value without white space at its ends; None when it is unset or empty."""
-        given = (os.environ if environment is None else environment).get(self.name, "")
-        return given.strip() or None
+        return os.environ.get(self.name, "").strip() or None
+
+    def sendable(self) -> str:
+        """The value of a variable that is set.
+
+        Raises:
+            ToolFailed: It can not be sent.
+        """
+        value = self.read() or ""
+        if not value.isprintable():
+            raise ToolFailed(
+                f"the environment variable {self.name} holds a line break or another control "
+                "character, which can not be sent"
+            )
+        return value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,16 +180,10 @@ Credential: TypeAlias = "Env | BasicEnv"
 """Where a secret comes from. A single ``Env`` for the basic scheme holds ``user:password``."""
 
 
-def variables_of(credential: Credential) -> Iterator[Env]:
-    """The variables that a credential reads."""
+def _variables_of(credential: Credential) -> tuple[Env, ...]:
     if isinstance(credential, BasicEnv):
-        yield from (credential.username, credential.password)
-    else:
-        yield credential
-
-
-_SHORTEST_SECRET = 4
-"""Shorter values are not looked for in texts: they would be found everywhere."""
+        return credential.username, credential.password
+    return (credential,)
 
 
 @dataclass(kw_only=True, repr=False)
@@ -93,6 +206,28 @@ class Secrets:
     def is_empty(self) -> bool:
         """Whether nothing of the caller's would be sent."""
         return not (self.headers or self.query or self.cookies)
+
+    def add(self, scheme: SecurityScheme, credential: Credential) -> None:
+        """Take in the secret of a scheme, whose variables are set.
+
+        Raises:
+            ToolFailed: It can not be sent.
+        """
+        parts = [variable.sendable() for variable in _variables_of(credential)]
+        value = ":".join(parts)
+        self.values.append(value)
+        if scheme.kind == "basic":
+            encoded = base64.b64encode(value.encode()).decode("ascii")
+            self.values += [encoded, *parts, value.partition(":")[2]]
+            self.headers["Authorization"] = f"Basic {encoded}"
+        elif scheme.kind == "bearer":
+            self.headers["Authorization"] = f"Bearer {value}"
+        elif scheme.location == "query":
+            self.query.append((scheme.parameter, value))
+        elif scheme.location == "cookie":
+            self.cookies.append((scheme.parameter, value))
+        else:
+            self.headers[scheme.parameter] = value
 
     def redacted(self, text: str) -> str:
         """The text without the secrets, also where they are written as in a URL."""
@@ -129,11 +264,6 @@ class Credentials:
         self._auth = dict(auth)
         self._headers = dict(headers)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no credential was given at all."""
-        return not self._auth
-
     def secrets_for(
         self, alternatives: tuple[tuple[SecurityScheme, ...], ...], *, lenient: bool
     ) -> Secrets:
@@ -153,34 +283,33 @@ class Credentials:
         for schemes in alternatives:
             if not schemes or any(scheme.name not in self._auth for scheme in schemes):
                 continue
-            unset = self._unset(schemes)
+            unset = list(self._unset(schemes))
             if not unset:
                 for scheme in schemes:
-                    _add(scheme, self._auth[scheme.name], secrets)
+                    secrets.add(scheme, self._auth[scheme.name])
                 return secrets
             missing += unset
-        anonymous = not alternatives or () in alternatives or (lenient and self.is_empty)
-        if anonymous:
+        if not alternatives or () in alternatives or (lenient and not self._auth):
             return secrets
         raise ToolFailed(_refusal(alternatives, missing))
 
-    def _unset(self, schemes: Iterable[SecurityScheme]) -> list[str]:
-        variables = (each for scheme in schemes for each in variables_of(self._auth[scheme.name]))
-        return [each.name for each in variables if each.read() is None]
+    def _unset(self, schemes: Iterable[SecurityScheme]) -> Iterator[str]:
+        for scheme in schemes:
+            variables = _variables_of(self._auth[scheme.name])
+            yield from (each.name for each in variables if each.read() is None)
 
     def _add_headers(self, secrets: Secrets) -> None:
         for name, given in self._headers.items():
             if isinstance(given, str):
                 secrets.headers[name] = given
                 continue
-            value = given.read()
-            if value is None:
+            if given.read() is None:
                 raise ToolFailed(
                     f"the header {name} comes from the environment variable {given.name}, which "
                     "is not set; the person who runs this program has to set it"
                 )
-            secrets.headers[name] = _sendable(value, given)
-            secrets.values.append(value)
+            secrets.headers[name] = given.sendable()
+            secrets.values.append(secrets.headers[name])
 
 
 def _check_header(name: str, value: object) -> None:
@@ -224,37 +353,3 @@ def _refusal(alternatives: tuple[tuple[SecurityScheme, ...], ...], missing: list
         f"the API wants a credential for this call, and none was configured: {wanted}. The person "
         "who runs this program has to give it, as in auth={'NAME': Env('VARIABLE')}"
     )
-
-
-def _add(scheme: SecurityScheme, credential: Credential, secrets: Secrets) -> None:
-    if scheme.kind == "basic":
-        _add_basic(credential, secrets)
-        return
-    variable = next(variables_of(credential))
-    value = _sendable(variable.read() or "", variable)
-    secrets.values.append(value)
-    if scheme.kind == "bearer":
-        secrets.headers["Authorization"] = f"Bearer {value}"
-    elif scheme.location == "query":
-        secrets.query.append((scheme.parameter, value))
-    elif scheme.location == "cookie":
-        secrets.cookies.append((scheme.parameter, value))
-    else:
-        secrets.headers[scheme.parameter] = value
-
-
-def _add_basic(credential: Credential, secrets: Secrets) -> None:
-    parts = [_sendable(each.read() or "", each) for each in variables_of(credential)]
-    pair = ":".join(parts)
-    encoded = base64.b64encode(pair.encode()).decode("ascii")
-    secrets.values += [encoded, pair, *parts, pair.partition(":")[2]]
-    secrets.headers["Authorization"] = f"Basic {encoded}"
-
-
-def _sendable(value: str, variable: Env) -> str:
-    if not value.isprintable():
-        raise ToolFailed(
-            f"the environment variable {variable.name} holds a line break or another control "
-            "character, which can not be sent"
-        )
-    return value

@@ -10,14 +10,20 @@ changes in between leads nowhere else. Certificates and ``Host`` remain those of
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import re
 import socket
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin, urlsplit
 
+from agentkit._proxies import environment_proxy
 from agentkit.errors import UsageError
+
+if TYPE_CHECKING:
+    import httpcore
+    import httpx
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _UNSAID = ({"url": "/"},)
@@ -258,3 +264,90 @@ async def public_addresses(host: str, port: int) -> Sequence[str]:
 def _refuse_private(host: str, address: str) -> None:
     if not is_public(address):
         raise NotPublicError(host, f"is {address}, which is not a public address")
+
+
+class PublicTransport:
+    """A transport of httpx that connects to public addresses, directly or through a proxy.
+
+    A name is looked up for each connection, and the connection goes to an address that was checked.
+    The environment's proxy looks names up itself: there, names and addresses of the own network
+    are refused as far as this machine knows them.
+
+    Args:
+        exempt: Hosts (``host`` or ``host:port``) that may be private.
+        backend: Opens connections; None for httpcore's own.
+    """
+
+    def __init__(
+        self, exempt: Collection[str] = (), *, backend: httpcore.AsyncNetworkBackend | None = None
+    ) -> None:
+        import httpcore
+        import httpx
+
+        self._exempt = frozenset(urlsplit(f"//{host}").hostname for host in exempt)
+        self._direct = httpx.AsyncHTTPTransport()
+        # httpx offers no argument for it; the pool has no connection yet that needed closing.
+        backend = _CheckedBackend(backend or httpcore.AnyIOBackend(), self._exempt)  # type: ignore[assignment] # it is asked for no more than these two
+        self._direct._pool = httpcore.AsyncConnectionPool(  # noqa: SLF001
+            ssl_context=httpx.create_ssl_context(), network_backend=backend
+        )
+        self._proxied: dict[str, httpx.AsyncHTTPTransport] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request.
+
+        Raises:
+            NotPublicError: The server, or the address that its name leads to, is not public.
+        """
+        import httpx
+
+        proxy = environment_proxy(str(request.url))
+        if proxy is None:
+            return await self._direct.handle_async_request(request)
+        host = request.url.host
+        if host not in self._exempt:
+            refuse_inner_name(host)
+            # Behind a proxy, this machine may be unable to look up any name.
+            with contextlib.suppress(OSError, UnicodeError):
+                await public_addresses(host, request.url.port or 0)
+        if proxy not in self._proxied:
+            self._proxied[proxy] = httpx.AsyncHTTPTransport(proxy=proxy)
+        return await self._proxied[proxy].handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for transport in (self._direct, *self._proxied.values()):
+            await transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class _CheckedBackend:
+    """Opens connections to addresses that were checked, for httpcore."""
+
+    def __init__(self, inner: httpcore.AsyncNetworkBackend, exempt: Collection[str | None]) -> None:
+        self._inner = inner
+        self._exempt = exempt
+        self.sleep = inner.sleep
+
+    async def connect_tcp(
+        self, host: str, port: int, *args: Any, **options: Any
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to the first address of a name that answers."""
+        import httpcore
+
+        try:
+            addresses = [host] if host in self._exempt else await public_addresses(host, port)
+        except (OSError, UnicodeError) as error:
+            raise httpcore.ConnectError(str(error)) from error
+        failure: Exception = httpcore.ConnectError(f"{host} has no address")
+        for address in addresses:
+            try:
+                return await self._inner.connect_tcp(address, port, *args, **options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure

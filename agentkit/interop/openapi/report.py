@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 OperationStatus = Literal["mapped", "deprecated", "unselected", "unusable"]
@@ -24,10 +24,6 @@ class OpenApiNote:
     pointer: str
     code: str
     message: str
-
-    def to_json(self) -> dict[str, str]:
-        """The note as a JSON object."""
-        return {"pointer": self.pointer, "code": self.code, "message": self.message}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,20 +55,6 @@ class OperationReport:
         """Method and path, as people write an operation."""
         return f"{self.method} {self.path}"
 
-    def to_json(self) -> dict[str, Any]:
-        """The record as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {
-            "method": self.method,
-            "path": self.path,
-            "pointer": self.pointer,
-            "status": self.status,
-            "operation_id": self.operation_id,
-            "tool_name": self.tool_name,
-            "reason": self.reason,
-            "notes": [note.to_json() for note in self.notes],
-        }
-        return {key: value for key, value in record.items() if value not in (None, "", [])}
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenApiReport:
@@ -84,9 +66,9 @@ class OpenApiReport:
         openapi: The version of OpenAPI that the document is written in.
         reference: File or URL that it came from; empty when it was given as data.
         server: The base URL that calls go to, unless an operation names its own; empty if unknown.
+        security: The names of the security schemes, and what each wants.
         operations: Every operation, in document order.
         notes: What concerns the whole document: webhooks, schemas that had to be repaired.
-        security: The names of the security schemes, and what each wants.
     """
 
     title: str
@@ -94,9 +76,9 @@ class OpenApiReport:
     openapi: str
     reference: str = ""
     server: str = ""
+    security: Mapping[str, str] = field(default_factory=dict)
     operations: tuple[OperationReport, ...] = ()
     notes: tuple[OpenApiNote, ...] = ()
-    security: Mapping[str, str] = field(default_factory=dict)
 
     def of_status(self, status: OperationStatus) -> tuple[OperationReport, ...]:
         """The operations of one status, in document order."""
@@ -128,14 +110,10 @@ class OpenApiReport:
         return f"{head} (OpenAPI {self.openapi}): {mapped:,} of {total:,} operations mapped{rest}"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON object."""
-        return {
-            "title": self.title,
-            "version": self.version,
-            "openapi": self.openapi,
-            "reference": self.reference,
-            "server": self.server,
-            "security": dict(self.security),
-            "operations": [entry.to_json() for entry in self.operations],
-            "notes": [note.to_json() for note in self.notes],
-        }
+        """The report as a JSON object; empty parts of operations are left out."""
+        record = asdict(self)
+        record["operations"] = [
+            {key: value for key, value in entry.items() if value not in (None, "", ())}
+            for entry in record["operations"]
+        ]
+        return record

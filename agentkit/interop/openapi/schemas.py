@@ -2,8 +2,8 @@
 
 A reference becomes ``#/$defs/Name`` and stays one, so that recursion costs nothing; a tool's
 schema then gets the definitions that it reaches, see ``SchemaPool.closed``. Keywords of OpenAPI
-3.0 are translated (``keywords``), properties that do not travel in the pool's direction are left
-out, and what is still no valid schema is repaired by ``normalise_schema``.
+3.0 are translated, properties that do not travel in the pool's direction are left out, and what is
+still no valid schema is repaired by ``normalise_schema``.
 """
 
 from __future__ import annotations
@@ -16,19 +16,30 @@ from functools import cached_property
 from typing import Any, Literal
 
 from agentkit.errors import DefinitionError
-from agentkit.interop.openapi.remote import Located, ReferenceSpace, Unmappable, below
+from agentkit.interop.openapi.documents import Located, ReferenceSpace, Unmappable, below
 from agentkit.interop.openapi.report import OpenApiNote
+from agentkit.tools.schema import SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS
 from agentkit.tools.sources.dialects import normalise_schema
-from agentkit.tools.sources.keywords import (
-    SCHEMA_KEYWORDS,
-    SCHEMA_LIST_KEYWORDS,
-    SCHEMA_MAP_KEYWORDS,
-)
+
+Direction = Literal["request", "response"]
+
+_HIDDEN: Mapping[Direction, str] = {"request": "readOnly", "response": "writeOnly"}
+"""The flag of a property that does not travel in a direction."""
 
 _MAX_DEPTH = 48
+_LONGEST_EXAMPLE = 200
 _SCALARS = ("string", "integer", "number", "boolean")
 _STILL_HERE = frozenset({"allOf", "anyOf", "else", "if", "not", "oneOf", "then"})
 """Keywords whose schemas look at the same value: a circle of these alone never ends."""
+
+_DROPPED = frozenset(
+    {"$anchor", "$comment", "$dynamicAnchor", "$dynamicRef", "$id", "$schema", "$vocabulary"}
+    | {"$defs", "definitions"}  # every reference is rewritten, so nothing refers to these any more
+    | {"discriminator"}  # becomes a const in the branches, see `_branches`
+    | {"example", "examples", "nullable", "readOnly", "writeOnly"}  # read elsewhere
+    | {"externalDocs", "xml"}
+)
+"""Keywords that are left out, or that another takes the place of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,25 +62,6 @@ class Converted:
         return len(json.dumps(self.schema, ensure_ascii=False))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Closure:
-    """The definitions that a schema reaches.
-
-    Attributes:
-        definitions: By name.
-        cut: Names of those that were too far away; in ``definitions`` they allow anything.
-    """
-
-    definitions: dict[str, Any]
-    cut: tuple[str, ...] = ()
-
-    @property
-    def told(self) -> str:
-        """The first of those that were cut, and how many more there are."""
-        more = len(self.cut) - 3
-        return ", ".join(self.cut[:3]) + (f" and {more:,} more" if more > 0 else "")
-
-
 class SchemaPool:
     """The schemas of one document in one direction.
 
@@ -81,7 +73,7 @@ class SchemaPool:
 
     def __init__(self, space: ReferenceSpace, *, direction: Direction, is_old: bool) -> None:
         self.space = space
-        self.hidden = HIDDEN[direction]
+        self.hidden = _HIDDEN[direction]
         self.is_old = is_old
         self.notes: list[OpenApiNote] = []
         self._converted: dict[tuple[str, str], Converted] = {}
@@ -90,37 +82,38 @@ class SchemaPool:
         self._definitions: dict[str, Converted | Unmappable] = {}
         self._circular: dict[str, bool] = {}
 
-    def convert(self, raw: object, *, document: str, pointer: str) -> Converted:
+    def convert(self, raw: Located) -> Converted:
         """One schema; what it refers to is converted when it is asked for.
 
         Raises:
             Unmappable: A reference in it can not be followed.
         """
-        known = self._converted.get((document, pointer))
-        if known is not None:  # a parameter that many operations share
-            return known
-        walk = _Walk(pool=self, document=document)
-        found = walk.schema(raw, pointer, 0, here=True)
-        try:
-            normalised = normalise_schema(found)
-        except DefinitionError as error:
-            raise Unmappable(str(error), pointer=pointer) from error
-        self.notes += [
-            OpenApiNote(pointer=f"{pointer}{change.pointer}", code="repaired", message=change.rule)
-            for change in normalised.changes
-        ]
-        made = self._converted[document, pointer] = Converted(
-            schema=normalised.schema,
-            names=tuple(dict.fromkeys(walk.names)),
-            here=tuple(dict.fromkeys(walk.here)),
-        )
-        return made
+        key = raw.document, raw.pointer
+        if key not in self._converted:  # many operations share a parameter
+            walk = _Walk(pool=self, document=raw.document)
+            given = {} if raw.value is None else raw.value
+            found = walk.schema(given, raw.pointer, 0, here=True)
+            try:
+                normalised = normalise_schema(found)
+            except DefinitionError as error:
+                raise Unmappable(str(error), pointer=raw.pointer) from error
+            self.notes += [
+                OpenApiNote(
+                    pointer=f"{raw.pointer}{change.pointer}", code="repaired", message=change.rule
+                )
+                for change in normalised.changes
+            ]
+            self._converted[key] = Converted(
+                schema=normalised.schema,
+                names=tuple(dict.fromkeys(walk.names)),
+                here=tuple(dict.fromkeys(walk.here)),
+            )
+        return self._converted[key]
 
     def name_of(self, found: Located) -> str:
         """The name under which a schema stands in ``$defs``."""
         key = found.document, found.pointer
-        name = self._names.get(key)
-        if name is None:
+        if key not in self._names:
             # A schema that is a document of its own is named as its file is.
             place = found.pointer or found.document.rpartition("/")[2].rpartition(".")[0]
             last = place.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
@@ -130,27 +123,28 @@ class SchemaPool:
                 name, number = f"{wanted}__{number}", number + 1
             self._names[key] = name
             self._found[name] = found
-        return name
+        return self._names[key]
 
     def definition(self, name: str) -> Converted:
-        """The definition of a name.
+        """The definition of a name, or of a reference to it.
 
         Raises:
-            Unmappable: It can not be converted, or it is defined by nothing but itself.
+            Unmappable: It can not be converted.
         """
-        known = self._definitions.get(name)
-        if known is None:
-            found = self._found[name]
+        name = name.removeprefix("#/$defs/")
+        if name not in self._definitions:
             try:
-                known = self.convert(found.value, document=found.document, pointer=found.pointer)
+                self._definitions[name] = self.convert(self._found[name])
             except Unmappable as error:
-                known = error
-            self._definitions[name] = known
+                self._definitions[name] = error
+        known = self._definitions[name]
         if isinstance(known, Unmappable):
             raise known
         return known
 
-    def closed(self, names: Iterable[str], *, budget: int, strict: bool) -> Closure:
+    def closed(
+        self, names: Iterable[str], *, budget: int, strict: bool
+    ) -> tuple[dict[str, Any], str]:
         """The definitions that names reach: the nearest first, of equally near ones the smallest.
 
         Args:
@@ -159,6 +153,9 @@ class SchemaPool:
             strict: Whether a definition that can not be converted is an error; otherwise it
                 allows anything.
 
+        Returns:
+            The definitions by name, and which of them were cut, in words.
+
         Raises:
             Unmappable: Only when strict.
         """
@@ -166,26 +163,21 @@ class SchemaPool:
         cut: list[str] = []
         level = list(dict.fromkeys(names))
         while level:
-            below: list[str] = []
-            for name, found in self._by_size(level, budget, strict=strict):
-                if found is None or found.size > budget:
+            found = [
+                (name, self._usable(name, strict=strict) if budget > 0 else None) for name in level
+            ]
+            following: list[str] = []
+            for name, one in sorted(found, key=lambda pair: pair[1].size if pair[1] else 0):
+                if one is None or one.size > budget:
                     cut.append(name)
                     definitions[name] = {"title": name}
                     continue
-                budget -= found.size
-                definitions[name] = found.schema
-                below += found.names
-            level = [name for name in dict.fromkeys(below) if name not in definitions]
-        return Closure(definitions=definitions, cut=tuple(cut))
-
-    def _by_size(
-        self, names: Iterable[str], budget: int, *, strict: bool
-    ) -> list[tuple[str, Converted | None]]:
-        """Definitions by name, the smallest first; None for those that can not be had."""
-        if budget <= 0:
-            return [(name, None) for name in names]
-        found = [(name, self._usable(name, strict=strict)) for name in names]
-        return sorted(found, key=lambda one: 0 if one[1] is None else one[1].size)
+                budget -= one.size
+                definitions[name] = one.schema
+                following += one.names
+            level = [name for name in dict.fromkeys(following) if name not in definitions]
+        more = f" and {len(cut) - 3:,} more" if len(cut) > 3 else ""
+        return definitions, ", ".join(cut[:3]) + more
 
     def _usable(self, name: str, *, strict: bool) -> Converted | None:
         try:
@@ -198,8 +190,7 @@ class SchemaPool:
 
     def _refuse_circle(self, name: str) -> None:
         """Refuse a definition that looking at one value comes back to: it never ends."""
-        known = self._circular.get(name)
-        if known is None:
+        if name not in self._circular:
             seen: set[str] = set()
             waiting = list(self.definition(name).here)
             while waiting:
@@ -207,15 +198,15 @@ class SchemaPool:
                 if step not in seen:
                     seen.add(step)
                     waiting += self.definition(step).here
-            known = self._circular[name] = name in seen
-        if known:
+            self._circular[name] = name in seen
+        if self._circular[name]:
             message = f"the schema {name!r} is defined by nothing but itself"
             raise Unmappable(message, pointer=self._found[name].pointer)
 
 
 @dataclass(kw_only=True, slots=True)
 class _Walk:
-    """One pass over one schema."""
+    """One pass over one schema, which notes the definitions that it refers to."""
 
     pool: SchemaPool
     document: str
@@ -229,83 +220,68 @@ class _Walk:
             note = f"nested deeper than {_MAX_DEPTH} levels, cut"
             self.pool.notes.append(OpenApiNote(pointer=pointer, code="cut", message=note))
             return {}
-        if isinstance(raw.get("$ref"), str):
-            return self._reference(raw, pointer, depth, here=here)
-        kept = self._keywords(raw, pointer, depth, here=here)
-        return allow_null(kept) if raw.get("nullable") is True else kept
+        is_reference = isinstance(raw.get("$ref"), str)
+        read = self._reference if is_reference else self._keywords
+        found = read(raw, pointer, depth, here=here)
+        return allow_null(found) if raw.get("nullable") is True else found
 
     def _keywords(
         self, raw: Mapping[str, Any], pointer: str, depth: int, *, here: bool
     ) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for key, rule in raw.items():
-            if key in DROPPED or key == "examples" or key.startswith("x-"):
+            if key in _DROPPED or key.startswith("x-"):
                 continue
             at, inside = below(pointer, key), here and key in _STILL_HERE
             if key in SCHEMA_KEYWORDS:
                 kept[key] = self.schema(rule, at, depth + 1, here=inside)
-            elif key in SCHEMA_LIST_KEYWORDS:
+            elif key in SCHEMA_LIST_KEYWORDS and isinstance(rule, list):
                 kept[key] = self._branches(raw, key, at, depth, here=inside)
-            elif key == "properties" and isinstance(rule, dict):
-                kept[key] = self._properties(rule, at, depth)
             elif key in SCHEMA_MAP_KEYWORDS and isinstance(rule, dict):
-                kept[key] = self._map(rule, at, depth)
+                kept[key] = {
+                    name: self.schema(part, below(at, name), depth + 1, here=False)
+                    for name, part in rule.items()
+                    if key != "properties" or not self._is_hidden(part)
+                }
             else:
                 kept[key] = rule
-        self._unrequire(kept, raw)
+        properties, required = raw.get("properties"), kept.get("required")
+        if isinstance(properties, dict) and isinstance(required, list):
+            gone = properties.keys() - kept["properties"].keys()  # not required when it is hidden
+            kept["required"] = [
+                name for name in required if not isinstance(name, str) or name not in gone
+            ]
         if examples := examples_of(raw):
             kept["examples"] = examples
         return kept
 
-    def _map(self, rules: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
-        return {
-            name: self.schema(part, below(pointer, name), depth + 1, here=False)
-            for name, part in rules.items()
-        }
-
     def _branches(
         self, raw: Mapping[str, Any], key: str, pointer: str, depth: int, *, here: bool
-    ) -> Any:
-        branches = raw[key]
-        if not isinstance(branches, list):
-            return branches
-        name, values = tags_of(raw.get("discriminator"))
+    ) -> list[Any]:
+        """The schemas of a combination; each says by which value of a discriminator it is meant."""
+        name, values = _tags_of(raw.get("discriminator"))
         made = []
-        for index, branch in enumerate(branches):
+        for index, branch in enumerate(raw[key]):
             part = self.schema(branch, below(pointer, index), depth + 1, here=here)
             reference = branch.get("$ref") if isinstance(branch, dict) else None
-            if isinstance(reference, str) and reference in values and key != "allOf":
-                part = tagged(part, name, values[reference])
+            tags = values.get(reference, []) if isinstance(reference, str) else []
+            if tags and key != "allOf":
+                rule = {"const": tags[0]} if len(tags) == 1 else {"enum": tags}
+                part = {**part, "properties": {name: rule}, "required": [name]}
             made.append(part)
         return made
-
-    def _properties(self, rules: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
-        travelling = {name: part for name, part in rules.items() if not self._is_hidden(part)}
-        return self._map(travelling, pointer, depth)
 
     def _is_hidden(self, part: object) -> bool:
         if not isinstance(part, dict):
             return False
-        if part.get(self.pool.hidden) is True:
-            return True
         reference = part.get("$ref")
-        if not isinstance(reference, str):
-            return False
+        if part.get(self.pool.hidden) is True or not isinstance(reference, str):
+            return part.get(self.pool.hidden) is True
         try:
             found = self.pool.space.find(reference, within=self.document, pointer="")
         except Unmappable:
             return False  # told where the reference itself is read
         return isinstance(found.value, dict) and found.value.get(self.pool.hidden) is True
-
-    def _unrequire(self, kept: dict[str, Any], raw: Mapping[str, Any]) -> None:
-        """What does not travel is not required either."""
-        given, required = raw.get("properties"), kept.get("required")
-        if not isinstance(required, list) or not isinstance(given, dict):
-            return
-        gone = given.keys() - kept.get("properties", {}).keys()
-        kept["required"] = [
-            name for name in required if not (isinstance(name, str) and name in gone)
-        ]
 
     def _reference(
         self, raw: Mapping[str, Any], pointer: str, depth: int, *, here: bool
@@ -323,10 +299,8 @@ class _Walk:
         beside = {key: rule for key, rule in raw.items() if key != "$ref"}
         if self.pool.is_old:
             words = beside.get("description")
-            made = {**made, "description": words} if isinstance(words, str) else made
-        elif beside:
-            made = {**made, **self._keywords(beside, pointer, depth, here=here)}
-        return allow_null(made) if raw.get("nullable") is True else made
+            return {**made, "description": words} if isinstance(words, str) else made
+        return {**made, **self._keywords(beside, pointer, depth, here=here)} if beside else made
 
 
 def _is_scalar(value: object) -> bool:
@@ -337,60 +311,19 @@ def _is_scalar(value: object) -> bool:
     )
 
 
-Direction = Literal["request", "response"]
-
-HIDDEN: Mapping[Direction, str] = {"request": "readOnly", "response": "writeOnly"}
-"""The flag of a property that does not travel in a direction."""
-
-DROPPED = frozenset(
-    {
-        "$anchor",
-        "$comment",
-        "$defs",  # every reference is rewritten, so nothing refers to these any more
-        "$dynamicAnchor",
-        "$dynamicRef",
-        "$id",
-        "$schema",
-        "$vocabulary",
-        "definitions",
-        "discriminator",  # becomes a const in the branches, see ``tagged``
-        "example",  # becomes one of ``examples``
-        "externalDocs",
-        "nullable",  # becomes a type
-        "readOnly",
-        "writeOnly",
-        "xml",
-    }
-)
-"""Keywords that are left out, or that another takes the place of."""
-
-_LONGEST_EXAMPLE = 200
-_WORDS: tuple[str, ...] = ("description", "title")
-_APPLICATORS = ("$ref", "allOf", "anyOf", "oneOf")
-
-
 def examples_of(raw: Mapping[str, Any]) -> list[Any]:
     """The short examples of a schema or a parameter: ``example`` and ``examples`` of all versions.
 
     ``examples`` is a list in a schema and a map of objects with a ``value`` elsewhere.
     """
-    found: list[Any] = []
-    if "example" in raw:
-        found.append(raw["example"])
+    found = [raw["example"]] if "example" in raw else []
     named = raw.get("examples")
     if isinstance(named, list):
         found += named
     elif isinstance(named, Mapping):
-        found += [item["value"] for item in named.values() if _has_value(item)]
-    return [item for item in found if _is_short(item)][:3]
-
-
-def _has_value(item: object) -> bool:
-    return isinstance(item, Mapping) and "value" in item
-
-
-def _is_short(value: object) -> bool:
-    return len(json.dumps(value, default=str)) <= _LONGEST_EXAMPLE
+        parts = [part for part in named.values() if isinstance(part, Mapping)]
+        found += [part["value"] for part in parts if "value" in part]
+    return [item for item in found if len(json.dumps(item, default=str)) <= _LONGEST_EXAMPLE][:3]
 
 
 def allow_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -403,41 +336,32 @@ def allow_null(schema: dict[str, Any]) -> dict[str, Any]:
         {'anyOf': [{'$ref': '#/$defs/Pet'}, {'type': 'null'}], 'description': 'A pet.'}
     """
     changed = dict(schema)
-    if any(key in schema for key in _APPLICATORS):
-        words = {key: changed.pop(key) for key in _WORDS if key in changed}
+    if any(key in schema for key in ("$ref", "allOf", "anyOf", "oneOf")):
+        words = {key: changed.pop(key) for key in ("description", "title") if key in changed}
         return {"anyOf": [changed, {"type": "null"}]} | words
-    kind = schema.get("type")
-    if isinstance(kind, str) and kind != "null":
-        changed["type"] = [kind, "null"]
-    elif isinstance(kind, list) and "null" not in kind:
-        changed["type"] = [*kind, "null"]
-    members = schema.get("enum")
+    kind, members = schema.get("type"), schema.get("enum")
+    kinds = [kind] if isinstance(kind, str) else kind
+    if isinstance(kinds, list) and "null" not in kinds:
+        changed["type"] = [*kinds, "null"]
     if isinstance(members, list) and None not in members:
         changed["enum"] = [*members, None]
     return changed
 
 
-def tags_of(discriminator: object) -> tuple[str, Mapping[str, list[str]]]:
+def _tags_of(discriminator: object) -> tuple[str, Mapping[str, list[str]]]:
     """The property of a discriminator, and for each branch's reference the values that mean it.
 
     Without a ``mapping`` the values are the names of schemas, but real documents often mean
     something else; so only what is written counts.
     """
     by_reference: dict[str, list[str]] = {}
-    if not isinstance(discriminator, Mapping):
-        return "", by_reference
-    name, mapping = discriminator.get("propertyName"), discriminator.get("mapping")
+    given = discriminator if isinstance(discriminator, Mapping) else {}
+    name, mapping = given.get("propertyName"), given.get("mapping")
     if not isinstance(name, str) or not isinstance(mapping, Mapping):
         return "", by_reference
     for value, target in mapping.items():
         if isinstance(target, str):
-            is_name = "/" not in target and "#" not in target and "." not in target
+            is_name = not any(mark in target for mark in "/#.")
             reference = f"#/components/schemas/{target}" if is_name else target
             by_reference.setdefault(reference, []).append(value)
     return name, by_reference
-
-
-def tagged(branch: dict[str, Any], name: str, values: list[str]) -> dict[str, Any]:
-    """A branch of ``oneOf`` that says by which values of the discriminator it is meant."""
-    rule: dict[str, Any] = {"const": values[0]} if len(values) == 1 else {"enum": values}
-    return {**branch, "properties": {name: rule}, "required": [name]}

@@ -6,28 +6,26 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentkit.errors import StoreError
-from agentkit.library.abilities import StoreFault
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.capabilities import StoreFault
+from agentkit.library.chain_check import verify_chain
 from agentkit.library.directory.folder import Folder
-from agentkit.library.directory.hand_edits import HandEdit
-from agentkit.library.directory.index import Index
-from agentkit.library.directory.log import Log
-from agentkit.library.directory.past import Past, check_follows_file
+from agentkit.library.directory.hand_edits import HandEdit, Index
+from agentkit.library.directory.history import History, HistoryState, check_follows_file
 from agentkit.library.events import LibraryEvent
 
 _OURS = frozenset({"tools", "history", "local", "index.json"})
 _MAY_BE = frozenset({".gitignore", ".gitattributes", "README.md", "README"})
 
 
-def history_faults(folder: Folder, log: Log) -> Iterator[StoreFault]:
+def history_faults(folder: Folder, history: History) -> Iterator[StoreFault]:
     """What is damaged in the history; after a file that can not be read, nothing can be told."""
-    places = log.places()
-    past = Past()
+    places = history.places()
+    past = HistoryState()
     events: list[LibraryEvent] = []
     for place in range(1, max(places, default=0) + 1):
         path = folder.entry(place)
         try:
-            for entry in log.entries(place, place):
+            for entry in history.entries(place, place):
                 check_follows_file(entry, past.head, path)
                 past.apply(entry, path)
                 events += entry.events
@@ -40,7 +38,7 @@ def history_faults(folder: Folder, log: Log) -> Iterator[StoreFault]:
             yield StoreFault(place=str(folder.history), message=message)
 
 
-def file_faults(folder: Folder, index: Index | None, past: Past) -> Iterator[StoreFault]:
+def file_faults(folder: Folder, index: Index | None, past: HistoryState) -> Iterator[StoreFault]:
     """Where the index and the history disagree."""
     if index is None:
         if past.version:

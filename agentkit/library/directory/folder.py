@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISREG
-from typing import IO
+from typing import IO, TypeAlias
 
 from agentkit.episodes.replacing import first_link, following_no_link
 from agentkit.errors import StoreError, StoreUnavailableError
@@ -24,6 +24,10 @@ _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 _LOOK_AGAIN_SECONDS = 0.002
+
+
+Signature: TypeAlias = tuple[int, int, int]
+"""By which a file that was put in the place of another is told apart."""
 
 
 class OvertakenError(Exception):
@@ -89,6 +93,19 @@ class Folder:
     def entry(self, place: int) -> Path:
         """The file of the change at a place of the history."""
         return self.history / f"{place:08}.json"
+
+    def sign(self, place: int) -> Signature | None:
+        """The signature of the file at a place of the history; None where there is none."""
+        return self.signature(self.entry(place))
+
+    def signature(self, path: Path) -> Signature | None:
+        """Time, number and size of a file; None where there is none."""
+        with self.translated(path):
+            try:
+                found = path.stat()
+            except FileNotFoundError:
+                return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
 
     def content(self, path: Path) -> bytes | None:
         """What a file holds; None when there is none, and nothing for what is no file.

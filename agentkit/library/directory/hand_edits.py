@@ -1,19 +1,117 @@
-"""Edits by hand: files of tools that are not as the store wrote them."""
+"""What people made of the files of tools since the store wrote them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agentkit.errors import DefinitionError
-from agentkit.library.directory.entries import digest_of, has_markers
 from agentkit.library.directory.folder import Folder
-from agentkit.library.directory.index import Index, Written
-from agentkit.library.directory.past import Past
+from agentkit.library.directory.history import (
+    FORMAT_VERSION,
+    History,
+    HistoryState,
+    check_format,
+    damaged,
+    digest_of,
+    has_markers,
+    json_object,
+)
 from agentkit.library.directory.texts import TextForm
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.record_faults import record_faults
+from agentkit.tools.sources.json_records import record_faults
+
+_text = json.encoder.encode_basestring
+_DIGITS = frozenset("0123456789abcdef")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """The file of a tool, as the store knows it.
+
+    Attributes:
+        file: Its name in ``tools/``.
+        digest: Of the definition that it was written from. An edit by hand was made from this one.
+        content: SHA-256 of what stood in it then; empty when that is not known.
+    """
+
+    file: str
+    digest: str
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Index:
+    """The files of tools as they were last written.
+
+    Attributes:
+        form: How tools are written: ``yaml`` or ``json``.
+        place: The change that made the version which the files show.
+        head: Digest of its file in the history.
+        version: The library version that they show.
+        tools: By name, in the order of names.
+    """
+
+    form: str
+    place: int = 0
+    head: str = ""
+    version: int = 0
+    tools: Mapping[str, Written] = field(default_factory=dict)
+
+    def encoded(self) -> bytes:
+        """The file."""
+        head = {
+            "format": FORMAT_VERSION,
+            "form": self.form,
+            "version": self.version,
+            "place": self.place,
+            "head": self.head,
+        }
+        lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
+        # A store of ten thousand tools writes as many rows with each commit.
+        rows = ",\n".join(
+            f'  {_text(name)}: [{_text(one.file)}, "{one.digest}", "{one.content}"]'
+            for name, one in sorted(self.tools.items())
+        )
+        tools = f"{{\n{rows}\n }}" if rows else "{}"
+        return ("{\n" + ",\n".join([*lines, f' "tools": {tools}']) + "\n}\n").encode()
+
+
+def decoded(content: bytes, path: Path) -> Index:
+    """The inverse of ``Index.encoded``.
+
+    Raises:
+        StoreFormatError: The file is none of ours, damaged, holds what git could not merge, or was
+            written by a newer agentkit.
+    """
+    record = json_object(content, path)
+    check_format(record, path)
+    shape = {"form": str, "version": int, "place": int, "head": str, "tools": dict}
+    for name, kind in shape.items():
+        if type(record.get(name)) is not kind:
+            raise damaged(
+                path,
+                f"{name!r} is {record.get(name)!r:.60}; or delete it, it is made "
+                "again from the history",
+            )
+    tools = {name: _written(row, path) for name, row in record["tools"].items()}
+    return Index(**{name: record[name] for name in shape} | {"tools": tools})
+
+
+def _written(row: Any, path: Path) -> Written:
+    is_row = isinstance(row, list) and len(row) == len(Written.__dataclass_fields__)
+    if not is_row or not all(isinstance(one, str) for one in row):
+        raise damaged(path, f"it holds {row!r:.60} in the place of a tool's file")
+    file, digest, content = row
+    if not {*digest, *content} <= _DIGITS:
+        raise damaged(path, f"{row!r:.60} holds what is no digest")
+    if not file or file in {".", ".."} or "/" in file or "\\" in file:
+        raise damaged(path, f"{file!r} is no name of a file in tools/")
+    return Written(file=file, digest=digest, content=content)
+
 
 _MOST_BYTES = 4_000_000
 """More would keep the reader of YAML busy for minutes."""
@@ -96,21 +194,23 @@ def read_definition(content: bytes, form: TextForm) -> ToolDefinition:
     return definition
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class EditFinder:
     """Looks through the files of tools.
 
-    Attributes:
+    Args:
         folder: Of the store.
         form: How tools are written.
-        past: What the history comes to.
-        revision: An earlier definition by name and digest; None when there is none.
+        history: The changes.
+        past: What they come to.
     """
 
-    folder: Folder
-    form: TextForm
-    past: Past
-    revision: Callable[[str, str], ToolDefinition | None]
+    def __init__(
+        self, folder: Folder, form: TextForm, history: History, past: HistoryState
+    ) -> None:
+        self._folder = folder
+        self._form = form
+        self._history = history
+        self._past = past
 
     def edits(self, index: Index) -> Iterator[HandEdit]:
         """Every edit: of tools in the order of names, then of files that are new."""
@@ -118,89 +218,68 @@ class EditFinder:
             if (edit := self._edit(name, written)) is not None:
                 yield edit
         for path in self.strangers(index):
-            if path.suffix == self.form.suffix and (edit := self._new(path)) is not None:
+            if path.suffix == self._form.suffix and (edit := self._new(path)) is not None:
                 yield edit
 
     def strangers(self, index: Index) -> list[Path]:
         """Files beside those of tools; hidden ones belong to editors."""
         known = {one.file for one in index.tools.values()}
-        with self.folder.translated(self.folder.tools):
-            if not self.folder.tools.is_dir():
+        with self._folder.translated(self._folder.tools):
+            if not self._folder.tools.is_dir():
                 return []
-            found = [path for path in self.folder.tools.iterdir() if path.name not in known]
+            found = [path for path in self._folder.tools.iterdir() if path.name not in known]
         return sorted(path for path in found if not path.name.startswith("."))
 
     def _edit(self, name: str, written: Written) -> HandEdit | None:
-        path = self.folder.tools / written.file
-        content = self.folder.content(path)
+        path = self._folder.tools / written.file
+        content = self._folder.content(path)
         if content is not None and digest_of(content) == written.content:
             return None
-        newest = self.past.definitions.get(name)
-        after, faults = (None, ()) if content is None else self._read(path, content, name)
-        if after is not None and is_same(after, newest):
+        newest = self._past.definitions.get(name)
+        after, faults = (None, ()) if content is None else self._read(path, content)
+        if after is not None and after.name != name:
+            fault = (
+                f"it says that its name is {after.name!r}; a tool keeps its name, so put {name!r} "
+                "back, or make a new file for the other one and delete this one"
+            )
+            after, faults = None, (fault,)
+        if (after is not None and is_same(after, newest)) or (content is None and newest is None):
             return None
-        if content is None and newest is None:
-            return None
-        before = self._before(name, written.digest, newest)
+        before: ToolDefinition | None = None
+        if newest is not None and newest.digest == written.digest:
+            before = newest
+        elif written.digest:
+            before = self._history.revision(name, written.digest)
         if after is not None and before is not None and not is_other(before, after):
-            faults = (*faults, ONLY_ORIGIN) if not is_same(after, before) else faults
-            if not faults:  # the same said in other words, of YAML
+            if is_same(after, before):  # the same said in other words, of YAML
                 return None
+            faults = (ONLY_ORIGIN,)
         return HandEdit(
             name=name, file=path, before=before, after=after, newest=newest, faults=faults
         )
 
-    def _before(
-        self, name: str, digest: str, newest: ToolDefinition | None
-    ) -> ToolDefinition | None:
-        if newest is not None and newest.digest == digest:
-            return newest
-        return self.revision(name, digest) if digest else None
-
-    def _read(
-        self, path: Path, content: bytes, name: str
-    ) -> tuple[ToolDefinition | None, tuple[str, ...]]:
-        try:
-            found = self._definition(path, content)
-        except DefinitionError as error:
-            return None, tuple(map(str, error.args))
-        if found.name == name:
-            return found, ()
-        fault = (
-            f"it says that its name is {found.name!r}; a tool keeps its name, so put {name!r} "
-            "back, or make a new file for the other one and delete this one"
-        )
-        return None, (fault,)
-
-    def _definition(self, path: Path, content: bytes) -> ToolDefinition:
-        """The definition in a file; of what a link leads to, nothing is told.
-
-        Raises:
-            DefinitionError: There is none.
-        """
-        if path.is_symlink():
-            raise DefinitionError("it is a link; put a copy of the file here")
-        if not path.is_file():
-            raise DefinitionError("it is no file; take it away")
-        return read_definition(content, self.form)
-
     def _new(self, path: Path) -> HandEdit | None:
-        content = self.folder.content(path)
+        content = self._folder.content(path)
         if content is None:
             return None
-        try:
-            found = self._definition(path, content)
-        except DefinitionError as error:
-            faults = tuple(map(str, error.args))
-            return HandEdit(
-                name=path.stem, file=path, before=None, after=None, newest=None, faults=faults
-            )
-        newest = self.past.definitions.get(found.name)
-        if is_same(found, newest):
+        found, faults = self._read(path, content)
+        name = path.stem if found is None else found.name
+        newest = None if found is None else self._past.definitions.get(name)
+        if found is not None and is_same(found, newest):
             return None
-        faults = ()
         if newest is not None:
-            faults = (f"{found.name!r} has a file already; edit that one, and delete this one",)
+            faults = (f"{name!r} has a file already; edit that one, and delete this one",)
         return HandEdit(
-            name=found.name, file=path, before=None, after=found, newest=newest, faults=faults
+            name=name, file=path, before=None, after=found, newest=newest, faults=faults
         )
+
+    def _read(self, path: Path, content: bytes) -> tuple[ToolDefinition | None, tuple[str, ...]]:
+        """The definition in a file, or why there is none; of what a link leads to, nothing."""
+        if path.is_symlink():
+            return None, ("it is a link; put a copy of the file here",)
+        if not path.is_file():
+            return None, ("it is no file; take it away",)
+        try:
+            return read_definition(content, self._form), ()
+        except DefinitionError as error:
+            return None, tuple(map(str, error.args))

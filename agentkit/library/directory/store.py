@@ -5,37 +5,39 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from agentkit.episodes import Episode
-from agentkit.errors import StoreError, UsageError
-from agentkit.library.abilities import (
+from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError, UsageError
+from agentkit.library.capabilities import (
     AppliedChange,
     Compacted,
     EpisodeVolume,
     Retention,
     StoreFault,
 )
-from agentkit.library.changes import check_change, check_filter
-from agentkit.library.directory.checking import (
-    edit_faults,
-    file_faults,
-    history_faults,
-    strangers,
-)
-from agentkit.library.directory.committing import answer, encoded_behind
+from agentkit.library.changes import are_held, check_change, check_filter, check_follows
+from agentkit.library.directory.checking import edit_faults, file_faults, history_faults, strangers
+from agentkit.library.directory.files import ToolFiles
 from agentkit.library.directory.folder import Folder, no_parent
 from agentkit.library.directory.hand_edits import EditFinder, HandEdit
-from agentkit.library.directory.leftovers import clear_leftovers, size_of
-from agentkit.library.directory.local_episodes import LocalEpisodes
-from agentkit.library.directory.log import Log
-from agentkit.library.directory.tool_files import ToolFiles
-from agentkit.library.directory.url import DirectoryUrl
-from agentkit.library.directory.watching import FolderWatch
+from agentkit.library.directory.history import History, HistoryState, encoded
 from agentkit.library.events import LibraryEvent
-from agentkit.library.library import Library
+from agentkit.library.library import Library, nearest_names
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.sqlite.connection import storable
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+
+_SECONDS_OF_A_WRITER = 3600
+"""A draft of a writer on another machine may be in use; none is for so long."""
+
+_LOOK_AGAIN_SECONDS = 0.02
+
+_NOTHING = EpisodeVolume(count=0, bytes=0)
 
 logger = logging.getLogger(__name__)
 
@@ -86,10 +88,11 @@ class DirectoryStore:
     ) -> None:
         self.path = Path(path)
         self._folder = Folder(self.path, timeout_seconds=timeout_seconds)
-        self._log = Log(self._folder)
-        self._files = ToolFiles(self._folder, self._log, form=form)
-        self._episodes = LocalEpisodes(self._folder)
+        self._history = History(self._folder)
+        self._files = ToolFiles(self._folder, self._history, form=form)
         self._writing = threading.Lock()
+        self._opening = threading.Lock()
+        self._episodes: SQLiteStore | None = None
         self._closed = False
         self._open()
 
@@ -127,7 +130,7 @@ class DirectoryStore:
         object until somebody commits, and then only what changed is read.
         """
         self._check_open()
-        return self._log.refresh()[1] if version is None else self._log.at(version)
+        return self._history.refresh()[1] if version is None else self._history.at(version)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """Apply ``change``; see ``ToolStore.commit``.
@@ -142,15 +145,41 @@ class DirectoryStore:
         self._folder.make()
         with self._writing, self._folder.locked():
             while True:
-                with self._log.lock:
+                with self._history.lock:
                     self._files.check_not_ahead()
-                    known = answer(change, self._log, expected_version)
+                    past, _ = self._history.refresh()
+                    known = self._answer(change, past, expected_version)
                     if known is not None:
                         return known
-                    claim = encoded_behind(change, self._log)
-                if self._folder.claim(claim.place, claim.content):
+                    place, version = past.length + 1, past.version + change.makes_version
+                    content = encoded(change, place=place, version=version, previous=past.head)
+                if self._folder.claim(place, content):
                     self._settle()
-                    return claim.version
+                    return version
+
+    def _answer(
+        self, change: LibraryChange, past: HistoryState, expected_version: int
+    ) -> int | None:
+        """The version that a known change made; None for one that is to be made."""
+        made = past.made_by.get(storable(change.proposal_id))
+        if made is not None:
+            return made
+        if not change.makes_version:
+            first, end = change.events[0].sequence, past.last_event
+            if (
+                end is not None
+                and first <= end.sequence
+                and are_held(change.events, self._history.events(first - 1))
+            ):
+                return past.version
+        if past.version != expected_version:
+            raise StaleVersionError(expected=expected_version, actual=past.version)
+        check_follows(change.events, past.last_event)
+        for name in change.removals:
+            if name not in past.definitions:
+                nearest = nearest_names(name, past.definitions)
+                raise ToolNotFoundError(name, nearest=nearest, version=past.version)
+        return None
 
     def _settle(self) -> None:
         try:
@@ -166,22 +195,22 @@ class DirectoryStore:
     def versions(self) -> Sequence[int]:
         """All versions in ascending order."""
         self._check_open()
-        return range(1, self._log.refresh()[0].version + 1)
+        return range(1, self._history.refresh()[0].version + 1)
 
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """All revisions of one tool in ascending order."""
         self._check_open()
-        return self._log.revisions(tool_name)
+        return self._history.revisions(tool_name)
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
         """The changes behind ``after``, ascending; see ``ChangeLog.changes``."""
         self._check_open()
-        return self._log.changes(after)
+        return self._history.changes(after)
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``, ascending."""
         self._check_open()
-        return self._log.events(after)
+        return self._history.events(after)
 
     def edits(self) -> tuple[HandEdit, ...]:
         """What people made of the files of tools since the store wrote them.
@@ -200,8 +229,8 @@ class DirectoryStore:
 
     def _edits_in_place(self) -> tuple[HandEdit, ...]:
         """The edits in a folder as it is, whose files may be behind, as in a fresh clone."""
-        plan, index = self._files.planned()
-        found = self._finder().edits(index)
+        plan = self._files.planned()
+        found = self._finder().edits(plan.reached)
         return tuple(edit for edit in found if edit.file not in plan.seen)
 
     def take_back(self, name: str) -> Path | None:
@@ -222,13 +251,13 @@ class DirectoryStore:
     def watch(self) -> FolderWatch:
         """Hears commits by looking for the next file; see ``Watchable.watch``."""
         self._check_open()
-        return FolderWatch(self._folder, place=self._log.refresh()[0].length)
+        return FolderWatch(self._folder, place=self._history.refresh()[0].length)
 
     def check(self) -> Iterator[StoreFault]:
         """Read every file; edits by hand and files of others are notes."""
         self._check_open()
         is_whole = True
-        for fault in history_faults(self._folder, self._log):
+        for fault in history_faults(self._folder, self._history):
             is_whole = False
             yield fault
         if is_whole and self._may_write():
@@ -237,25 +266,35 @@ class DirectoryStore:
             yield from found
         elif is_whole:
             yield from self._file_faults()
-        yield from self._episodes.check()
+        episodes = self._kept_episodes()
+        if episodes is not None:
+            yield from episodes.check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
-        index, (past, _) = self._files.index(), self._log.refresh()
+        index, (past, _) = self._files.index(), self._history.refresh()
         yield from file_faults(self._folder, index, past)
         yield from edit_faults(self._edits_in_place())
-        known, suffix = self._files.planned()[1], self._files.form.suffix
+        known, suffix = self._files.planned().reached, self._files.form.suffix
         yield from strangers(self._folder, self._finder().strangers(known), suffix)
 
     def compact(self) -> Compacted:
         """Clear away what killed writers left, and shrink the file of episodes."""
         self._check_open()
-        before = size_of(self.path)
+        before = _size_of(self.path)
         if self.path.exists():
-            clear_leftovers(self._folder)
-            episodes = self._episodes.to_read()
+            self._clear_drafts()
+            episodes = self._kept_episodes()
             if episodes is not None:
                 episodes.compact()
-        return Compacted(bytes_before=before, bytes_after=size_of(self.path))
+        return Compacted(bytes_before=before, bytes_after=_size_of(self.path))
+
+    def _clear_drafts(self) -> None:
+        """Delete drafts that nobody will complete."""
+        with self._folder.translated(self._folder.local):
+            for draft in self._folder.local.glob("draft-*.tmp"):
+                with suppress(FileNotFoundError):  # a writer is just done with it
+                    if time.time() - draft.stat().st_mtime > _SECONDS_OF_A_WRITER:
+                        draft.unlink()
 
     def append(self, episode: Episode) -> None:
         """Keep one episode, on this machine; one with a known id is ignored.
@@ -263,69 +302,153 @@ class DirectoryStore:
         Raises:
             EpisodeFormatError: The episode holds a value that JSON can not.
         """
-        self._check_open()
-        self._episodes.to_write().append(episode)
+        self._made_episodes().append(episode)
 
     def append_many(self, episodes: Sequence[Episode]) -> None:
         """Keep several episodes, all of them or none."""
-        self._check_open()
-        self._episodes.to_write().append_many(episodes)
+        self._made_episodes().append_many(episodes)
 
     def get(self, episode_id: str) -> Episode | None:
         """The episode of that id, or None."""
-        self._check_open()
-        store = self._episodes.to_read()
+        store = self._kept_episodes()
         return None if store is None else store.get(episode_id)
 
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
         """The episodes that match, of those kept before the call; a page is read at a time."""
-        self._check_open()
+        store = self._kept_episodes()
         check_filter(matching)
-        store = self._episodes.to_read()
         return iter(()) if store is None else store.select(matching)
 
     def volume(self) -> EpisodeVolume:
         """How much is kept of episodes."""
-        self._check_open()
-        store = self._episodes.to_read()
-        return EpisodeVolume(count=0, bytes=0) if store is None else store.volume()
+        store = self._kept_episodes()
+        return _NOTHING if store is None else store.volume()
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
         """How much ``prune`` would delete."""
-        self._check_open()
-        store = self._episodes.to_read()
-        return EpisodeVolume(count=0, bytes=0) if store is None else store.prunable(retention)
+        store = self._kept_episodes()
+        return _NOTHING if store is None else store.prunable(retention)
 
     def prune(self, retention: Retention) -> EpisodeVolume:
         """Delete the episodes that break ``retention``."""
-        self._check_open()
-        store = self._episodes.to_read()
-        return EpisodeVolume(count=0, bytes=0) if store is None else store.prune(retention)
+        store = self._kept_episodes()
+        return _NOTHING if store is None else store.prune(retention)
 
     def close(self) -> None:
         """Close the file of episodes, and refuse further use. A second call does nothing."""
-        self._episodes.close()
-        self._closed = True
+        with self._opening:
+            self._closed = True
+            if self._episodes is not None:
+                self._episodes.close()
+                self._episodes = None
+
+    def _made_episodes(self) -> SQLiteStore:
+        """The file of episodes, made when it is absent."""
+        with self._opening:
+            self._check_open()
+            if self._episodes is None:
+                self._folder.make_local()
+                self._episodes = SQLiteStore(self._folder.local / "episodes.db")
+            return self._episodes
+
+    def _kept_episodes(self) -> SQLiteStore | None:
+        """The file of episodes; None when none was ever kept here, so that reading makes none."""
+        self._check_open()
+        path = self._folder.local / "episodes.db"
+        with self._folder.translated(path):
+            is_there = self._episodes is not None or path.exists()
+        return self._made_episodes() if is_there else None
 
     def _finder(self) -> EditFinder:
-        return EditFinder(
-            folder=self._folder,
-            form=self._files.form,
-            past=self._log.refresh()[0],
-            revision=self._log.revision,
-        )
+        return EditFinder(self._folder, self._files.form, self._history, self._history.refresh()[0])
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"{self.path} is closed; open it again with open_store")
 
 
+class FolderWatch:
+    """Looks at two names in the history: the last one, and the one that comes next.
+
+    A look costs some microseconds, and works on every file system, also on those of other machines.
+    What git puts in the place of the history is heard too.
+    """
+
+    def __init__(self, folder: Folder, *, place: int) -> None:
+        self._folder = folder
+        self._place = place
+        self._last = folder.sign(place)
+        self._is_closed = False
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait for a commit; see ``Watch.wait``."""
+        deadline = time.monotonic() + timeout_seconds
+        while not self._has_moved():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(left, _LOOK_AGAIN_SECONDS))
+        return True
+
+    def close(self) -> None:
+        """Stop listening. A second call does nothing."""
+        self._is_closed = True
+
+    def _has_moved(self) -> bool:
+        if self._is_closed:
+            raise StoreError(f"this watch of {self._folder.path} is closed; make a new one")
+        if self._folder.sign(self._place) != self._last:  # another branch: what does it have?
+            self._place = 0
+        start = self._place
+        while self._folder.sign(self._place + 1) is not None:
+            self._place += 1
+        last = self._folder.sign(self._place)
+        has_moved = self._place != start or last != self._last
+        self._last = last
+        return has_moved
+
+
 def open_directory(url: str) -> DirectoryStore:
     """The store of a URL ``dir:PATH`` or ``dir:PATH?format=json``.
+
+    ``dir:library``, ``dir:/data/library`` and ``dir:~/library`` are paths; ``dir:///data/library``
+    is one too.
 
     Raises:
         UsageError: The URL names no folder, or asks for something else than a format.
         StoreError: The store can not be opened; see ``DirectoryStore``.
     """
-    place = DirectoryUrl.parse(url)
-    return DirectoryStore(place.path, form=place.form)
+    path, form = _parts_of(url)
+    return DirectoryStore(path, form=form)
+
+
+def folder_of(url: str) -> Path | None:
+    """The folder of a directory store's URL, whether it is there or not; None for any other URL.
+
+    Example:
+        >>> print(folder_of("dir:library?format=json"), folder_of("sqlite:///library.db"))
+        library None
+    """
+    return _parts_of(url)[0] if url.partition(":")[0].lower() == "dir" else None
+
+
+def _parts_of(url: str) -> tuple[Path, str]:
+    """The folder of a URL and the form that it asks for, which may be empty."""
+    place, _, query = url.partition(":")[2].partition("?")
+    path = place.removeprefix("//")
+    asked = dict(parse_qsl(query, keep_blank_values=True))
+    if not path or not asked.keys() <= {"format"}:
+        raise UsageError(
+            f"{url!r} is not the URL of a directory store; write dir:library, "
+            "dir:/data/library, or dir:library?format=json"
+        )
+    return Path(path).expanduser(), asked.get("format", "")
+
+
+def _size_of(folder: Path) -> int:
+    """Bytes of all files of a folder; of those that vanish meanwhile, none."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total

@@ -1,17 +1,337 @@
-"""How a tool stands in its file: as YAML or as JSON, always in the same order."""
+"""How a tool is written in its file: as YAML or as JSON, always in the same order."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
-from agentkit.errors import DefinitionError, UsageError
-from agentkit.library.directory.yaml_reading import check_yaml_is_there, from_yaml
-from agentkit.library.directory.yaml_writing import to_yaml
+from agentkit.errors import DefinitionError, MissingExtraError, UsageError
 from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
+
+if TYPE_CHECKING:
+    import yaml
+
+_MOST_LEVELS = 300
+"""Deeper data would break the parser rather than fail."""
+
+_PREFIX = "tag:yaml.org,2002:"
+_MEANINGS = (
+    ("null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
+    ("bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
+    ("int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
+    (
+        "float",
+        re.compile(
+            r"^(?:[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+        ),
+        list("-+.0123456789"),
+    ),
+)
+
+
+def check_yaml_is_there() -> None:
+    """Refuse to go on without PyYAML.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("yaml") is None:
+        raise MissingExtraError(
+            "a store of YAML files (one of JSON files, dir:PATH?format=json, does not)",
+            package="pyyaml",
+            install='pip install "agentkit-evolve[dir]"',
+        )
+
+
+def from_yaml(content: str) -> Any:
+    """The data of a YAML document.
+
+    Raises:
+        DefinitionError: It is no YAML, or uses what JSON does not have.
+    """
+    import yaml
+
+    loader = _loader()
+    try:
+        _check_events(yaml.parse(content, Loader=loader))
+        return yaml.load(content, Loader=loader)  # noqa: S506 - a subclass of the safe loader
+    except yaml.YAMLError as error:
+        raise DefinitionError(_in_our_words(error)) from error
+    except RecursionError as error:
+        raise DefinitionError("it is nested too deeply") from error
+    except ValueError as error:  # such as a number of thousands of digits
+        raise DefinitionError(f"a value can not be read: {error}") from error
+
+
+def _check_events(events: Iterable[yaml.Event]) -> None:
+    """Refuse what would grow, or break the parser."""
+    import yaml
+
+    levels = 0
+    for event in events:
+        levels += isinstance(event, yaml.CollectionStartEvent)
+        levels -= isinstance(event, yaml.CollectionEndEvent)
+        if levels > _MOST_LEVELS:
+            raise RecursionError
+        if isinstance(event, yaml.AliasEvent):
+            raise DefinitionError(
+                f"'*{event.anchor}' stands for another part of the file; write that part out"
+            )
+
+
+@cache
+def _loader() -> type[yaml.SafeLoader]:
+    import yaml
+
+    base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc, valid-type]  # which one is there is known now
+        """Knows the words of JSON alone."""
+
+        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as the base has it
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - as the base has it
+            found: dict[str, Any] = {}
+            for key_node, value_node in node.value:
+                key = self.construct_object(key_node, deep=True)
+                line = key_node.start_mark.line + 1
+                if not isinstance(key, str):
+                    raise DefinitionError(
+                        f"line {line}: the key {key!r} is no text; put it in quotes"
+                    )
+                if key in found:
+                    raise DefinitionError(f"line {line}: the key {key!r} stands here a second time")
+                found[key] = self.construct_object(value_node, deep=deep)
+            return found
+
+    for name, pattern, first in _MEANINGS:
+        Loader.add_implicit_resolver(_PREFIX + name, pattern, first)
+    return Loader
+
+
+def _in_our_words(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or " ".join(str(error).split())
+    return f"line {mark.line + 1}: {problem}" if mark is not None else str(problem)
+
+
+_WIDTH = 96
+_LEAST_WIDTH = 40
+_LONGEST_ROW = 72
+_LONGEST_WORD = 40
+_LONGEST_KEY = 1_000  # YAML looks no further for the colon behind a key
+_STEP = "  "
+
+_WORDS_WITH_A_MEANING = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_FIRST = re.compile(r"[^\W\d]|[$^/(]")
+_NOT_PLAIN = re.compile(r": |:$| #|\s$")
+_NOT_PLAIN_IN_ROW = re.compile(r"[,\[\]{}:?#&*!|>'\"%@`]")
+_GAP = re.compile(r"(?<=\S) (?=\S)")
+_SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[^\sa-z])")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def to_yaml(record: dict[str, Any]) -> str:
+    r"""An object of JSON data as a YAML document, keys in the order given.
+
+    Args:
+        record: Numbers are finite, and keys are text.
+
+    Example:
+        >>> print(to_yaml({"name": "ping", "tags": ["net", "no"], "text": "One.\nTwo."}), end="")
+        name: ping
+        tags: [net, "no"]
+        text: |-
+          One.
+          Two.
+    """
+    return "\n".join(_lines(record, "")) + "\n"
+
+
+def _lines(value: dict[str, Any] | list[Any], indent: str) -> list[str]:
+    """The lines of a collection that is not empty, each with its indentation."""
+    inner = indent + _STEP
+    lines: list[str] = []
+    if isinstance(value, dict):
+        for name, item in value.items():
+            key = _key(name)
+            if len(key) > _LONGEST_KEY:
+                lines.append(f"{indent}? {key}")
+                key = ""
+            if (short := _short(item, inner)) is not None:
+                lines.append(f"{indent}{key}: {short}")
+            else:
+                lines.append(f"{indent}{key}:")
+                lines += _lines(item, inner)
+        return lines
+    for item in value:
+        if (short := _short(item, inner)) is not None:
+            lines.append(f"{indent}- {short}")
+        else:
+            first, *rest = _lines(item, inner)
+            lines += [f"{indent}- {first.removeprefix(inner)}", *rest]
+    return lines
+
+
+def _short(value: Any, indent: str) -> str | None:
+    """A scalar, or a collection that fits in the row; None for any other."""
+    if isinstance(value, dict):
+        return None if value else "{}"
+    if isinstance(value, list):
+        if not value:
+            return "[]"
+        return _row(value) if all(not isinstance(item, dict | list) for item in value) else None
+    return _text(value, indent) if isinstance(value, str) else _number(value)
+
+
+def _row(items: list[Any]) -> str | None:
+    """Single words and numbers side by side; a line for each sentence is easier to review."""
+    if any(isinstance(item, str) and " " in item for item in items):
+        return None
+    told = [_word(item) if isinstance(item, str) else _number(item) for item in items]
+    row = f"[{', '.join(told)}]"
+    return row if len(row) <= _LONGEST_ROW else None
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    told = repr(value)
+    # Without the point, YAML 1.1 takes 1e-05 for text.
+    return told if "." in told else told.replace("e", ".0e")
+
+
+def _key(text: str) -> str:
+    return text if _is_plain(text) and len(text) <= _WIDTH else _quoted(text)
+
+
+def _word(text: str) -> str:
+    """A text in a row."""
+    return text if _is_plain(text) and not _NOT_PLAIN_IN_ROW.search(text) else _quoted(text)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is taken for that text without quotes."""
+    return _is_plain_word(text) if len(text) <= _LONGEST_WORD else _looks_plain(text)
+
+
+@lru_cache(maxsize=4_096)
+def _is_plain_word(text: str) -> bool:
+    """The same of a short text; ten thousand tools say the same few words over and over."""
+    return _looks_plain(text)
+
+
+def _looks_plain(text: str) -> bool:
+    return (
+        _FIRST.match(text) is not None
+        and text.isprintable()
+        and _NOT_PLAIN.search(text) is None
+        and text.lower() not in _WORDS_WITH_A_MEANING
+    )
+
+
+def _text(text: str, indent: str) -> str:
+    """A text as a value: bare, in quotes, or in a block of lines of this indentation."""
+    width = max(_WIDTH - len(indent), _LEAST_WIDTH)
+    is_long = len(text) > width
+    if _is_plain(text) and not is_long:
+        return text
+    if (is_long or "\n" in text) and _fits_in_block(text, width):
+        return _block(text, indent, width)
+    return _quoted(text) if not is_long else _quoted_in_lines(text, indent, width)
+
+
+def _fits_in_block(text: str, width: int) -> bool:
+    """Whether nothing of a text would be lost, hidden, or off the screen in a block."""
+    lines = text.split("\n")
+    return any(lines) and all(_fits_in_line(line, width) for line in lines if line)
+
+
+def _fits_in_line(line: str, width: int) -> bool:
+    if line.isspace() or (len(line) > width and line[-1] == " "):  # such a line is not folded
+        return False
+    return line.replace("\t", " ").isprintable()
+
+
+def _block(text: str, indent: str, width: int) -> str:
+    body = text.rstrip("\n")
+    after = len(text) - len(body)
+    lines = body.split("\n")
+    is_folded = any(len(line) > width for line in lines) and all(map(_can_be_folded, lines))
+    head = ">" if is_folded else "|"
+    if text[0] in " \t\n":
+        head += str(len(_STEP))
+    head += ("-", "", "+")[min(after, 2)]
+    shown = list(_folded(lines, width)) if is_folded else lines
+    shown += [""] * (after - 1)
+    return "\n".join([head, *(f"{indent}{line}" if line else "" for line in shown)])
+
+
+def _can_be_folded(line: str) -> bool:
+    """Whether breaking a line at its spaces gives the line again."""
+    return line == line.strip(" ") and "\t" not in line
+
+
+def _folded(lines: list[str], width: int) -> Iterator[str]:
+    """Long lines in pieces; a line that ends for good has an empty one behind it."""
+    for number, line in enumerate(lines):
+        if number:
+            yield ""
+        for sentence in _SENTENCE_END.split(line) if line else ():
+            yield from _pieces(sentence, width)
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """A text in pieces of at most the width, broken at single spaces."""
+    piece = ""
+    for word in _GAP.split(text):
+        if piece and len(piece) + 1 + len(word) > width:
+            yield piece
+            piece = word
+        else:
+            piece = f"{piece} {word}" if piece else word
+    yield piece
+
+
+def _quoted(text: str) -> str:
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(letter: str) -> str:
+    """A character in double quotes; what nobody could see is written out."""
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
+    return f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
+
+
+def _quoted_in_lines(text: str, indent: str, width: int) -> str:
+    """A long text in double quotes: a backslash ends each line but the last."""
+    pieces: list[str] = []
+    for line in re.split(r"(?<=\n)", text):
+        parts = list(_pieces("".join(map(_escaped, line)), width)) if line else []
+        pieces += [f"{part} " for part in parts[:-1]] + parts[-1:]
+    first, *rest = pieces
+    # Spaces at the start of a line count for nothing, unless they are escaped.
+    rest = [f"\\{piece}" if piece.startswith(" ") else piece for piece in rest]
+    return '"' + f"\\\n{indent}".join([first, *rest]) + '"'
+
 
 _ORDER = (
     "name",

@@ -1,22 +1,196 @@
-"""One SQLite connection that threads share: transactions, tracing, errors in our words."""
+"""Bringing the write-ahead log of a SQLite file into the file, while nobody else writes.
+
+SQLite does so by itself behind a commit, when no lock keeps other writers out. In versions before
+3.51.3 that may meet a writer who begins the log anew, and part of what is committed later is never
+brought over: https://sqlite.org/wal.html#walresetbug. With the write lock held nobody begins anew.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakValueDictionary
 
 from agentkit.episodes.replacing import make_private
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
-from agentkit.library.sqlite.forks import Opening, give_up_inherited, identity_of
-from agentkit.library.sqlite.still_files import check_still, still_state, uri_to_read
-from agentkit.library.sqlite.write_ahead_log import CHECKPOINT, WriteAheadLog
 
 if TYPE_CHECKING:
-    import sqlite3  # loaded where a file is opened: programs without one do without it
+    import sqlite3
+
+logger = logging.getLogger(__name__)
+
+LOG_BYTES = 4 * 1024 * 1024
+"""A log that is shorter is left alone; SQLite's own bound is about the same."""
+
+_MOST_WRITES = 128
+"""A log that is begun anew keeps its length; how much of it is in use only a checkpoint tells."""
+
+CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and takes what no reader needs
+
+
+class WriteAheadLog:
+    """The log beside a SQLite file, kept short by those who write.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log = f"{path}-wal"
+        self._known = LOG_BYTES
+        self._writes = 0
+
+    def switch_off(self, connection: sqlite3.Connection) -> None:
+        """Let a connection never bring the log over behind a commit."""
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+
+    def is_long(self) -> bool:
+        """Whether this write should bring the log over: it has grown, or was used for a while."""
+        try:
+            size = os.stat(self._log).st_size  # noqa: PTH116 - on the way of each write
+        except OSError:  # there is none
+            return False
+        if size < LOG_BYTES:
+            return False
+        self._writes += 1
+        if size <= self._known and self._writes < _MOST_WRITES:
+            return False
+        self._known, self._writes = size, 0
+        return True
+
+    def bring_over(self) -> None:
+        """Bring the log into the file. The caller holds the write lock, on another connection."""
+        import sqlite3
+
+        try:
+            with closing(sqlite3.connect(self._path, timeout=0, isolation_level=None)) as beside:
+                self.switch_off(beside)
+                beside.execute(CHECKPOINT).fetchall()
+        except sqlite3.Error as error:  # as SQLite itself does, which does not even tell
+            logger.info("the log of %s stays long for now: %s", self._path, error)
+
+
+State: TypeAlias = tuple[int, int, bool]
+"""Size, time of the last change, and whether a log stands beside the file."""
+
+
+def still_state(path: Path) -> State | None:
+    """The state of a file that has to be read as one that does not change; None for any other."""
+    state = None if os.access(path.parent, os.W_OK) else _state(path)
+    return None if state is None or state[-1] else state
+
+
+def uri_to_read(path: Path, state: State | None) -> str:
+    """The file as SQLite opens it to read only.
+
+    Args:
+        path: The file, as an absolute path.
+        state: See ``still_state``.
+    """
+    return f"{path.as_uri()}?mode=ro{'' if state is None else '&immutable=1'}"
+
+
+def check_still(path: Path, state: State) -> None:
+    """Refuse what was read of a file that changed meanwhile.
+
+    Raises:
+        StoreUnavailableError: It did.
+    """
+    if _state(path) != state:
+        raise StoreUnavailableError(
+            f"{path} was changed by another user while it was read, and this one may not write its "
+            "folder, which SQLite needs to read beside a writer. Nothing was changed; open the "
+            "store again, or give this user the right to write the folder"
+        )
+
+
+def _state(path: Path) -> State | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, path.with_name(f"{path.name}-wal").exists()
+
+
+Identity: TypeAlias = tuple[int, int]
+"""What tells a file from another one of the same name."""
+
+
+class Opening:
+    """A connection that SQLite has in the list of this process, or of the one it was forked from.
+
+    Args:
+        raw: The connection.
+        identity: Of its file.
+        lock: Held by a thread for as long as it uses the connection.
+    """
+
+    def __init__(
+        self, raw: sqlite3.Connection, identity: Identity | None, lock: threading.RLock
+    ) -> None:
+        self.raw = raw
+        self.identity = identity
+        self.lock = lock
+        self.process = os.getpid()
+        _OPENINGS[id(self)] = self
+
+    def end(self) -> None:
+        """The connection is closed."""
+        _OPENINGS.pop(id(self), None)
+
+
+_OPENINGS: WeakValueDictionary[int, Opening] = WeakValueDictionary()
+"""Of this process, as SQLite's own list is; each goes with the connection that holds it."""
+
+
+def give_up_inherited(path: Path) -> None:
+    """Close the connections to a file that this process inherited. Whose they are keeps its own.
+
+    Raises:
+        StoreError: The fork came while one was in use, so that it can not be closed.
+    """
+    here = os.getpid()
+    known = [reference() for reference in _OPENINGS.valuerefs()]  # whole, whatever threads do
+    inherited = [one for one in known if one is not None and one.process != here]
+    identity = identity_of(path) if inherited else None
+    for one in inherited:
+        if one.identity == identity is not None:
+            _give_up(one, path)
+
+
+def _give_up(one: Opening, path: Path) -> None:
+    import sqlite3
+
+    if not one.lock.acquire(blocking=False) or one.raw.in_transaction:
+        raise StoreError(
+            f"{path} was in use by another thread when process {os.getpid()} was forked from "
+            f"process {one.process}, and SQLite can not open it here any more; start processes "
+            "with the method 'spawn' or 'forkserver', or fork before the store is opened"
+        )
+    # The last connection to close clears the log away, and this one knows no later log than its
+    # own. Beside one that only reads it is not the last, and that one may clear nothing away.
+    only_reads = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
+    with closing(only_reads):
+        only_reads.execute("BEGIN")
+        only_reads.execute("SELECT count(*) FROM sqlite_master")
+        one.raw.close()
+    one.end()
+
+
+def identity_of(path: Path) -> Identity | None:
+    """What tells a file from another one of the same name; None when there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - on the way of each read: half the time of Path.stat
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
 
 Tracer: TypeAlias = Callable[[str, object], None]
 """Called with the SQL and its parameters before a statement runs; what it raises stops it."""

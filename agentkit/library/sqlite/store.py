@@ -1,35 +1,108 @@
-"""``SQLiteStore``: the default store, one file that several programs may use at a time."""
+"""``sqlite:``, the default store: one file that several programs may use at a time."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.library.abilities import (
-    AppliedChange,
-    Compacted,
-    EpisodeVolume,
-    Retention,
-    StoreFault,
+from agentkit.episodes.jsonl import decode_episode, encode_episode
+from agentkit.errors import (
+    EpisodeFormatError,
+    StaleVersionError,
+    StoreError,
+    StoreFormatError,
+    ToolNotFoundError,
 )
-from agentkit.library.events import LibraryEvent
-from agentkit.library.library import Library
-from agentkit.library.sqlite.checking import check_file
-from agentkit.library.sqlite.compacting import compact_file
-from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
-from agentkit.library.sqlite.derived_table import DerivedTable
-from agentkit.library.sqlite.episode_tables import EpisodeTables
-from agentkit.library.sqlite.event_table import EventTable
-from agentkit.library.sqlite.extent_table import ExtentTable
+from agentkit.library.capabilities import Compacted, EpisodeVolume, Retention, StoreFault
+from agentkit.library.changes import (
+    are_held,
+    begun_at,
+    check_change,
+    check_follows,
+    microseconds,
+    now,
+)
+from agentkit.library.library import nearest_names
+from agentkit.library.sql_store import SQLStore
+from agentkit.library.sqlite.connection import SQLiteConnection, Tracer, storable
+from agentkit.library.sqlite.derived import DerivedTable
 from agentkit.library.sqlite.migrations import bring_up_to_date
-from agentkit.library.sqlite.tool_tables import ToolTables
-from agentkit.library.sqlite.watching import SQLiteWatch
-from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.sqlite.upkeep import check_file, compact_file
+from agentkit.library.store import LibraryChange
+from agentkit.tools.definition import ToolDefinition
+
+_MADE_BY = "SELECT version FROM versions WHERE proposal_id = ?"
+
+_LOAD = """
+SELECT r.tool_name, r.digest, r.origin, r.since, d.body
+FROM (SELECT tool_name, max(version) AS version FROM revisions WHERE version > ? AND version <= ?
+      GROUP BY tool_name) AS newest
+JOIN revisions AS r ON r.tool_name = newest.tool_name AND r.version = newest.version
+LEFT JOIN definitions AS d ON d.digest = r.digest
+ORDER BY r.since, r.place
+"""
+"""What differs between two versions: each tool as the later one has it, no digest if removed."""
+
+_ROWS = """
+SELECT version, tool_name FROM revisions
+WHERE version > ?1 AND (
+    (version <= ?2 AND (
+        typeof(since) <> 'integer' OR typeof(place) <> 'integer' OR since > version
+        OR typeof(digest) NOT IN ('text', 'null') OR (digest IS NULL AND since = version)
+    ))
+    OR version NOT IN (SELECT version FROM versions)
+) ORDER BY version LIMIT 1
+"""
+"""A revision that no commit writes. What a version removes was added by an earlier one."""
+
+_GAP = """
+SELECT version FROM versions WHERE version > ?1 AND version <= ?2 AND (
+    (version > 1 AND version - 1 NOT IN (SELECT version FROM versions))
+    OR version NOT IN (SELECT version FROM revisions)
+) ORDER BY version LIMIT 1
+"""
+"""A version that does not follow the one before, or that changed no tool."""
+
+_CURRENT = """
+SELECT digest, since, place FROM revisions WHERE tool_name = ? ORDER BY version DESC LIMIT 1
+"""
+
+_LAST_EVENT = "SELECT sequence, body FROM library_events ORDER BY sequence DESC LIMIT 1"
+
+_EVENTS_BETWEEN = """
+SELECT sequence, body FROM library_events WHERE sequence BETWEEN ? AND ? ORDER BY sequence
+"""
+
+_INSERT_EPISODE = """
+INSERT OR IGNORE INTO episodes (episode_id, session_id, stop_reason, body) VALUES (?,?,?,?)
+"""
+
+_HAS_LABEL = """
+CASE WHEN json_valid(body) THEN EXISTS (
+    SELECT 1 FROM json_each(body, '$.metadata')
+    WHERE key = json_extract(?, '$') AND atom = json_extract(?, '$')
+) ELSE TRUE END
+"""
+"""Python writes and reads NaN, where SQLite says "malformed JSON" and ends the query. What it can
+not read is looked at when it has been decoded."""
+
+_UNMEASURED = """
+SELECT sequence, body FROM episodes WHERE sequence IN (
+    SELECT sequence FROM episodes
+    WHERE sequence > ? AND sequence NOT IN (SELECT sequence FROM episode_extents)
+    ORDER BY sequence LIMIT ?
+) ORDER BY sequence
+"""
 
 
-class SQLiteStore:
+class SQLiteStore(SQLStore):
     """All parts of a store in one SQLite file.
 
     Definitions are kept by content, so that a version costs what it changed. Two definitions of
@@ -69,6 +142,14 @@ class SQLiteStore:
         >>> folder.cleanup()
     """
 
+    events_table = "library_events"
+    extents_table = "episode_extents"  # a column behind a body could only be read through it
+    begun = "begun"
+    versions_at_a_time = 32
+    episodes_at_a_time = (64, 64)
+    pruned_at_a_time = 200  # another writer waits for milliseconds
+    longest_pause = 0.1
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -86,76 +167,105 @@ class SQLiteStore:
         except BaseException:
             self._connection.close()
             raise
-        self._events = EventTable(self._connection)
-        self._tools = ToolTables(self._connection, DerivedTable(self._connection), self._events)
-        self._extents = ExtentTable(self._connection)
-        self._episodes = EpisodeTables(self._connection, self._extents)
+        super().__init__(
+            self.path,
+            identity=str(self.path.absolute()),
+            cache=DerivedTable(self._connection),
+        )
 
     def __repr__(self) -> str:
         return f"SQLiteStore({str(self.path)!r})"
 
-    def load(self, version: int | None = None) -> Library:
-        """The snapshot at ``version``; see ``ToolStore.load``.
-
-        The newest snapshot is kept: asking again costs one look at the file and gives the same
-        object until somebody commits, and then only what changed is read.
-        """
-        return self._tools.load(version)
-
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """Apply ``change``; see ``ToolStore.commit``."""
-        return self._tools.commit(change, expected_version=expected_version)
+        check_change(change)
+        tools = [(tool, *_encoded(tool)) for tool in change.upserts]  # before the file is locked
+        events = [(event.sequence, _json(event.to_json())) for event in change.events]
+        with self._connection.transaction(durable=True):
+            made = self._rows(_MADE_BY, (storable(change.proposal_id),))
+            if made:
+                return int(made[0][0])
+            actual = self._newest_version()
+            if not change.makes_version and self._holds_events_of(change):
+                return actual
+            if actual != expected_version:
+                raise StaleVersionError(expected=expected_version, actual=actual)
+            if change.events:
+                last = [self._event(*row) for row in self._rows(_LAST_EVENT)]
+                check_follows(change.events, last[0] if last else None)
+            if change.makes_version:
+                self._write(change, tools, version=actual + 1)
+            if events:
+                self._connection.execute_many("INSERT INTO library_events VALUES (?,?)", events)
+        self._verified.vouch((tool.digest, body) for tool, body, _ in tools)
+        return actual + change.makes_version
 
-    def versions(self) -> Sequence[int]:
-        """All versions in ascending order."""
-        return self._tools.versions()
+    def _holds_events_of(self, change: LibraryChange) -> bool:
+        ends = (change.events[0].sequence, change.events[-1].sequence)
+        return are_held(
+            change.events, [self._event(*row) for row in self._rows(_EVENTS_BETWEEN, ends)]
+        )
 
-    def history(self, tool_name: str) -> Sequence[ToolRevision]:
-        """All revisions of one tool in ascending order."""
-        return self._tools.history(tool_name)
+    def _write(
+        self,
+        change: LibraryChange,
+        tools: Sequence[tuple[ToolDefinition, str, str]],
+        *,
+        version: int,
+    ) -> None:
+        revisions: list[tuple[object, ...]] = []
+        for name in change.removals:
+            place = self._standing(name)
+            if place is None:
+                known = self.load()
+                nearest = nearest_names(name, known.tools)
+                raise ToolNotFoundError(name, nearest=nearest, version=known.version)
+            revisions.append((version, storable(name), None, None, *place))
+        for number, (tool, _, origin) in enumerate(tools):
+            place = self._standing(tool.name) or (version, number)
+            revisions.append((version, tool.name, tool.digest, origin, *place))
+        words = map(storable, (change.proposal_id, change.author, change.reason))
+        noted = (json.dumps(change.evidence), change.created_at or now())
+        self._rows("INSERT INTO versions VALUES (?,?,?,?,?,?)", (version, *words, *noted))
+        self._connection.execute_many(
+            "INSERT OR IGNORE INTO definitions VALUES (?,?,?)",
+            [(tool.digest, tool.name, body) for tool, body, _ in tools],
+        )
+        self._connection.execute_many("INSERT INTO revisions VALUES (?,?,?,?,?,?)", revisions)
 
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """The changes behind the version ``after``, ascending; some are read at a time."""
-        return self._tools.changes(after=after)
-
-    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
-        """The events behind ``after``, ascending."""
-        return self._events.events(after=after)
-
-    def append(self, episode: Episode) -> None:
-        """Keep one episode; one with a known id is ignored.
-
-        Raises:
-            EpisodeFormatError: The episode holds a value that JSON can not.
-        """
-        self._episodes.append_many((episode,))
+    def _standing(self, tool_name: str) -> tuple[int, int] | None:
+        """Where a tool stands in the library's order; None when it is not in the library."""
+        for digest, since, place in self._rows(_CURRENT, (storable(tool_name),)):
+            return None if digest is None else (since, place)
+        return None
 
     def append_many(self, episodes: Sequence[Episode]) -> None:
         """Keep several episodes in one transaction; see ``BatchAppending.append_many``."""
-        self._episodes.append_many(episodes)
-
-    def get(self, episode_id: str) -> Episode | None:
-        """The episode of that id, or None."""
-        return self._episodes.get(episode_id)
-
-    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
-        """The episodes that match, of those kept before the call; a page is read at a time."""
-        return self._episodes.select(matching)
+        by_key: dict[str, Episode] = {}
+        for episode in episodes:
+            by_key.setdefault(storable(episode.episode_id), episode)
+        bodies = {key: encode_episode(one) for key, one in by_key.items()}  # before it is locked
+        kept, connection = datetime.now(UTC), self._connection
+        with connection.transaction():
+            ((newest,),) = self._rows("SELECT coalesce(max(sequence), 0) FROM episodes")
+            rows = [_row(key, by_key[key], body) for key, body in bodies.items()]
+            connection.execute_many(_INSERT_EPISODE, rows)
+            added = self._rows(
+                "SELECT sequence, episode_id FROM episodes WHERE sequence > ?", (newest,)
+            )
+            called = [(name, place) for place, key in added for name in _called(by_key[key])]
+            if called:
+                connection.execute_many("INSERT INTO episode_tools VALUES (?,?)", called)
+            extents = [
+                (place, microseconds(begun_at(by_key[key], kept=kept)), len(bodies[key]))
+                for place, key in added
+            ]
+            connection.execute_many("INSERT OR IGNORE INTO episode_extents VALUES (?,?,?)", extents)
 
     def volume(self) -> EpisodeVolume:
         """How much is kept of episodes. The first call on a file of an older agentkit reads all."""
-        return self._extents.volume()
-
-    def prunable(self, retention: Retention) -> EpisodeVolume:
-        """How much ``prune`` would delete."""
-        return self._extents.prunable(retention)
-
-    def prune(self, retention: Retention) -> EpisodeVolume:
-        """Delete the episodes that break ``retention``, some at a time; see ``Pruning.prune``.
-
-        Others may write meanwhile. The file does not shrink by it, its room is used again.
-        """
-        return self._extents.prune(retention)
+        self._measure()
+        return super().volume()
 
     def watch(self) -> SQLiteWatch:
         """Hears commits by any program within milliseconds; see ``Watchable.watch``."""
@@ -180,3 +290,174 @@ class SQLiteStore:
     def close(self) -> None:
         """Close the file. A second call does nothing."""
         self._connection.close()
+
+    # What ``SQLStore`` asks for.
+
+    def _rows(self, sql: str, parameters: Sequence[object] = ()) -> Sequence[Any]:
+        return self._connection.execute(sql, parameters)
+
+    def _rows_between(self, after: int, version: int) -> Sequence[Any]:
+        self._check_rows(after, version)
+        return self._rows(_LOAD, (after, version))
+
+    def _check_rows(self, after: int, version: int) -> None:
+        """Refuse what would give a smaller library than the one that was committed, and no error.
+
+        Raises:
+            StoreFormatError: A version or revision is missing, or is not as a commit writes it.
+        """
+        between = (after, version)
+        found = [
+            *(f"revision {at} of {name!r}" for at, name in self._rows(_ROWS, between)),
+            *(f"version {at}" for (at,) in self._rows(_GAP, between)),
+        ]
+        if found:
+            raise StoreFormatError(
+                f"{self.path} is damaged at {found[0]}: a row there was changed or "
+                "deleted by hand. Nothing of it is used; 'agentkit check' lists what is damaged, "
+                "and a copy ('agentkit store copy BACKUP NEW') restores it"
+            )
+
+    def _newest_version(self) -> int:
+        self._connection.check_in_place()
+        return super()._newest_version()
+
+    def _key(self, text: str) -> str:
+        return storable(text)
+
+    def _moment(self, time: datetime) -> int:
+        return microseconds(time)
+
+    def _having_labels(self, labels: Mapping[str, str]) -> tuple[list[str], list[object]]:
+        # As JSON, in which half a surrogate pair is plain ASCII; SQLite reads both sides alike.
+        values: list[object] = [json.dumps(one) for label in labels.items() for one in label]
+        return [_HAS_LABEL] * len(labels), values
+
+    def _last_to_go(self, retention: Retention) -> tuple[Any, int] | None:
+        self._measure()
+        return super()._last_to_go(retention)
+
+    def _delete_up_to(self, begun: Any, sequence: int) -> EpisodeVolume:
+        sql = (
+            "SELECT sequence FROM episode_extents WHERE (begun, sequence) <= (?, ?) "
+            "ORDER BY begun, sequence LIMIT ?"
+        )
+        with self._connection.transaction():
+            rows = self._rows(sql, (begun, sequence, self.pruned_at_a_time))
+            among = f"WHERE sequence IN ({','.join(str(int(one)) for (one,) in rows)})"
+            gone = self._volume(among, ())
+            for table in ("episode_tools", "episode_extents", "episodes"):
+                self._rows(f"DELETE FROM {table} {among}")  # noqa: S608 - names and integers
+        return gone
+
+    def _measure(self) -> None:
+        """Measure the episodes that an older agentkit kept; what is done stays done."""
+        counts = "SELECT (SELECT count(*) FROM episodes) > (SELECT count(*) FROM episode_extents)"
+        ((are_missing,),) = self._rows(counts)
+        if not are_missing:
+            return
+        position, kept = 0, microseconds(datetime.now(UTC))
+        while rows := self._rows(_UNMEASURED, (position, self.pruned_at_a_time)):
+            with self._connection.transaction():
+                self._connection.execute_many(
+                    "INSERT OR IGNORE INTO episode_extents "
+                    "SELECT sequence, ?, ? FROM episodes WHERE sequence = ?",  # may be gone by now
+                    [(_begun(body, kept), len(body), sequence) for sequence, body in rows],
+                )
+            position = rows[-1][0]
+
+
+_LOOK_EVERY_SECONDS = 0.02
+"""SQLite wakes nobody, so somebody has to ask. Waking for it, more than the look itself, is what an
+idle process pays; so not more often than a commit is to be heard soon."""
+
+_HEADS = """
+SELECT (SELECT max(version) FROM versions), (SELECT max(sequence) FROM library_events)
+"""
+
+
+class SQLiteWatch:
+    """A ``Watch`` of a SQLite file, on a connection of its own. Any thread may close it.
+
+    ``PRAGMA data_version`` changes when another connection has written, that of the same store
+    included. Most of what is written are episodes; only news of the library end a wait.
+
+    Args:
+        path: The file, which is there.
+        timeout_seconds: How long a look may wait for a program that holds the file.
+        tracer: Sees every statement.
+
+    Raises:
+        StoreError: The file can not be opened.
+    """
+
+    def __init__(self, path: Path, *, timeout_seconds: float, tracer: Tracer | None) -> None:
+        self._connection = SQLiteConnection(path, timeout_seconds=timeout_seconds, tracer=tracer)
+        self._closed = threading.Event()
+        self._written = self._data_version()
+        self._heads = self._read_heads()
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait for a commit; see ``Watch.wait``."""
+        until = time.monotonic() + timeout_seconds
+        while not self._hears():
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            if self._closed.wait(min(left, _LOOK_EVERY_SECONDS)):
+                raise StoreError(f"the watch on {self._connection.path} is closed; make a new one")
+        return True
+
+    def close(self) -> None:
+        """Close its connection. A second call does nothing."""
+        self._closed.set()
+        self._connection.close()
+
+    def _hears(self) -> bool:
+        """Whether the library or its events differ from the last time."""
+        written = self._data_version()
+        if written == self._written:
+            return False
+        heads = self._read_heads()
+        news = heads != self._heads
+        self._written, self._heads = written, heads
+        return news
+
+    def _data_version(self) -> int:
+        self._connection.check_in_place()
+        ((number,),) = self._connection.execute("PRAGMA data_version")
+        return int(number)
+
+    def _read_heads(self) -> tuple[int, int]:
+        ((version, sequence),) = self._connection.execute(_HEADS)
+        return version or 0, sequence or 0
+
+
+def _encoded(tool: ToolDefinition) -> tuple[str, str]:
+    """The body and the origin of a definition, as the tables hold them."""
+    record = tool.to_json()
+    origin = record.pop("origin", {})
+    return _json(record), json.dumps(origin, separators=(",", ":"))
+
+
+def _json(record: Any) -> str:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def _row(key: str, episode: Episode, body: str) -> tuple[object, ...]:
+    session = None if episode.session_id is None else storable(episode.session_id)
+    return (key, session, episode.stop_reason, body)
+
+
+def _called(episode: Episode) -> Sequence[str]:
+    """The tools that an episode called, each once."""
+    return tuple(dict.fromkeys(storable(call.name) for call in episode.calls))
+
+
+def _begun(body: str, kept: int) -> int:
+    """When an episode of an older file began; one that can not be read is as if kept now."""
+    try:
+        now = datetime.fromtimestamp(kept / 1_000_000, tz=UTC)
+        return microseconds(begun_at(decode_episode(body), kept=now))
+    except EpisodeFormatError:
+        return kept

@@ -18,9 +18,8 @@ from agentkit.retrieval.index.channel import Mask
 from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
 from agentkit.retrieval.index.tool_index import ToolIndex
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.signature import TypedSlot, signature_types
+from agentkit.tools.types.fit import FIELD, TypedSlot, signature_types
 from agentkit.tools.types.keys import TYPE_KEYS, UNIFIES, serving, signature_keys
-from agentkit.tools.types.unify import FIELD
 
 if TYPE_CHECKING:
     import numpy as np
@@ -191,7 +190,7 @@ class SignatureChannel:
     Example:
         >>> from agentkit import Library
         >>> from agentkit.retrieval.index.config import IndexConfig
-        >>> from agentkit.tools.signature import TypeSet
+        >>> from agentkit.tools.types import TypeSet
         >>> day = {"properties": {"day": {"type": "string", "format": "date"}}}
         >>> on = {"properties": {"on": {"type": "boolean"}}}
         >>> tools = [

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agentkit.library.graph import Dag, reachable
+from agentkit.library.dag import Dag, reachable
 from agentkit.retrieval.features import graph_features
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.survivors import Survivors

@@ -10,7 +10,7 @@ from agentkit.errors import UsageError
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.signatures import SignatureChannel, TypeTable
 from agentkit.retrieval.survivors import Survivors
-from agentkit.tools.signature import TypedSlot
+from agentkit.tools.types.fit import TypedSlot
 from agentkit.tools.types.keys import UNIFIES
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentkit.composites.partial import surely_broken
+from agentkit.composites.contracts import surely_broken
 from agentkit.messages import Usage
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.survivors import Survivors
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.signature import TypedSlot
+from agentkit.tools.types.fit import TypedSlot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +57,7 @@ class Specification:
         >>> import asyncio
         >>> from agentkit import Library, tool
         >>> from agentkit.retrieval import CascadeRetriever, Lexical
-        >>> from agentkit.tools.signature import slot_of_value
+        >>> from agentkit.tools.types import slot_of_value
         >>> @tool(pre=["months <= 60"])
         ... def car_loan(amount: float, months: int) -> float:
         ...     '''The monthly rate of a loan for a car.'''

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.errors import StoreError
-from agentkit.library.abilities import Watch, Watchable
+from agentkit.library.capabilities import Watch, Watchable
 from agentkit.library.remote.wire import Head, encode
 from agentkit.library.store import Store
 from agentkit.server.library.reading import LibraryReader

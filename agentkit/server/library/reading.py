@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agentkit.errors import StoreError
-from agentkit.library.abilities import AppliedChange
-from agentkit.library.chain import ChainHead
+from agentkit.library.capabilities import AppliedChange, changes_of
 from agentkit.library.changes import no_such_version
-from agentkit.library.copying.changes import changes_of
+from agentkit.library.event_chain import ChainHead
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.remote.wire import Head, Ranges, ranges

@@ -17,7 +17,7 @@ import pytest
 
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import AgentKitError, StoreError
-from agentkit.library.abilities import (
+from agentkit.library.capabilities import (
     BatchAppending,
     ChangeLog,
     Checkable,
@@ -27,9 +27,9 @@ from agentkit.library.abilities import (
     Watch,
     Watchable,
 )
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.library.changes import now
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import EpisodeFilter, LibraryChange, Store
@@ -120,7 +120,7 @@ def _watch(store: Store) -> Iterator[Watch]:
 
 
 class StoreAbilityConformance(StoreFixtures):
-    """The optional methods of ``agentkit.library.abilities``, each where a store has it."""
+    """The optional methods of ``agentkit.library.capabilities``, each where a store has it."""
 
     def test_a_watch_hears_commits(self, store: Store) -> None:
         """A commit between two waits, of definitions or of events alone, ends the next one."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit.errors import ToolNotFoundError
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange, Store
 from agentkit.testing.store_fixtures import OpenAgain, StoreFixtures

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentkit.library.copying.checking import check_store
-from agentkit.library.copying.comparing import compare_stores
-from agentkit.library.copying.copying import Amount, copy_store
+from agentkit.library.checking import check_store
+from agentkit.library.comparing import compare_stores
+from agentkit.library.copying import Amount, copy_store
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Store
 from agentkit.testing.histories import HistoryStep, write_history

@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.store import EventStore, LibraryChange, Store
 from agentkit.messages import JsonObject

@@ -11,8 +11,8 @@ import pytest
 
 from agentkit.episodes import Episode
 from agentkit.errors import StoreError, StoreFormatError
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store

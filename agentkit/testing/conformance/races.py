@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, StoreUnavailableError
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.changes import now
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.store import LibraryChange, Store
 from agentkit.testing.store_fixtures import StoreFixtures, together

@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from agentkit.composites.expr import Expr
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.annotations import Expr
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import ModelRetry
 from agentkit.tools.definition import Effects, Example
 

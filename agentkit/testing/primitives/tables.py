@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from agentkit.composites.expressions import Expression
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.contracts import Expression
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ModelRetry
 from agentkit.testing.primitives.common import LIMITS, PURE, Row, RowPredicate, worked
 from agentkit.tools.decorator import tool

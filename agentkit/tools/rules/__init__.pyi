@@ -1,15 +1,7 @@
-from .codec import (
-    rule_from_json as rule_from_json,
-    rule_to_json as rule_to_json,
-)
-from .earlier import EarlierCall as EarlierCall
-from .inherited import (
+from .checking import (
+    EarlierCall as EarlierCall,
     demanded as demanded,
     wanted_before_children as wanted_before_children,
-)
-from .narrowing import (
-    narrowed_schema as narrowed_schema,
-    why_unstated as why_unstated,
 )
 from .records import (
     Between as Between,
@@ -21,5 +13,11 @@ from .records import (
     OneOf as OneOf,
     Requires as Requires,
     Rule as Rule,
+    rule_from_json as rule_from_json,
+    rule_to_json as rule_to_json,
 )
-from .sentences import rule_sentence as rule_sentence
+from .rendering import (
+    narrowed_schema as narrowed_schema,
+    rule_sentence as rule_sentence,
+    why_unstated as why_unstated,
+)

@@ -6,58 +6,63 @@ Listed values are tried one by one, and ranges are worked out. Two patterns are 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from functools import reduce
+from typing import Any
 
 from agentkit.messages import JsonObject
-from agentkit.tools.fit import fits, is_of_type
-from agentkit.tools.references import resolve_local
-from agentkit.tools.rules.holding import holds
-from agentkit.tools.rules.records import Between, Form, Measure, OneOf
-
-JSON_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+from agentkit.tools.fit import JSON_TYPES, fits, is_of_type
+from agentkit.tools.rules.checking import exact, holds
+from agentkit.tools.rules.records import Between, Form, Measure, OneOf, is_finite
+from agentkit.tools.schema import for_same_value, resolve_local
 
 _MAX_DEPTH = 12
 _MAX_PARTS = 2_000
+_MEASURED = {
+    "value": ("number", "minimum", "maximum"),
+    "length": ("length of a text", "minLength", "maxLength"),
+    "items": ("number of items", "minItems", "maxItems"),
+}
 
 
 def possible_types(part: Any, root: JsonObject) -> frozenset[str]:
     """The JSON types that a value under a schema may have; ``number`` includes ``integer``.
 
+    Args:
+        part: The schema, one part of a document. What is too deep or too wide may be anything.
+        root: The document.
+
     Example:
         >>> sorted(possible_types({"anyOf": [{"type": "number"}, {"enum": ["auto"]}]}, {}))
         ['integer', 'number', 'string']
     """
-    return _Types(root).of(part, 0)
+    left = _MAX_PARTS
 
-
-class _Types:
-    """Works out types within one document; a part that is too deep or too wide may be anything."""
-
-    def __init__(self, root: JsonObject) -> None:
-        self._root = root
-        self._left = _MAX_PARTS
-
-    def of(self, part: Any, depth: int) -> frozenset[str]:
-        """The types that a value under ``part`` may have."""
-        self._left -= 1
-        if part is False:
+    def types_of(one: Any, depth: int) -> frozenset[str]:
+        nonlocal left
+        left -= 1
+        if one is False:
             return frozenset()
-        if not isinstance(part, Mapping) or depth > _MAX_DEPTH or self._left < 0:
-            return JSON_TYPES
-        types = _declared(part)
+        if not isinstance(one, Mapping) or depth > _MAX_DEPTH or left < 0:
+            return frozenset(JSON_TYPES)
+        types = _declared(one)
         for keyword in ("anyOf", "oneOf"):
-            branches = part.get(keyword)
+            branches = one.get(keyword)
             if isinstance(branches, list) and branches:
-                types &= frozenset().union(*(self.of(branch, depth + 1) for branch in branches))
-        for beside in _holding_together(part, self._root):
-            types &= self.of(beside, depth + 1)
+                types &= frozenset().union(*(types_of(branch, depth + 1) for branch in branches))
+        beside = one.get("allOf")
+        for other in beside if isinstance(beside, list) else ():
+            types &= types_of(other, depth + 1)
+        if isinstance(one.get("$ref"), str):
+            types &= types_of(resolve_local(root, one["$ref"]), depth + 1)
         return types
+
+    return types_of(part, 0)
 
 
 def _declared(part: JsonObject) -> frozenset[str]:
-    types = JSON_TYPES
+    types = frozenset(JSON_TYPES)
     declared = part.get("type")
     names = [declared] if isinstance(declared, str) else declared
     if isinstance(names, list) and names:
@@ -67,14 +72,6 @@ def _declared(part: JsonObject) -> frozenset[str]:
     if members is not None:
         types &= {kind for kind in types for member in members if is_of_type(member, kind)}
     return types
-
-
-def _holding_together(part: JsonObject, root: JsonObject) -> Iterator[Any]:
-    """The schemas that hold for the same value as well."""
-    if isinstance(part.get("$ref"), str):
-        yield resolve_local(root, part["$ref"])
-    if isinstance(part.get("allOf"), list):
-        yield from part["allOf"]
 
 
 def _own_values(part: JsonObject) -> list[Any] | None:
@@ -94,145 +91,72 @@ def contradiction(
         parts: What the contract says of it, each an alternative.
         root: The contract, which references point into.
     """
-    for values in _lists(rules, parts, root):
-        if not any(_is_left(value, rules, parts, root) for value in values):
+    together = [[*for_same_value(part, root, "allOf")] for part in parts]
+    lists: list[Sequence[Any]] = [rule.values for rule in rules if isinstance(rule, OneOf)]
+    listed = [
+        next((found for one in schemas if (found := _own_values(one)) is not None), None)
+        for schemas in together
+    ]
+    if listed and None not in listed:
+        lists.append([value for values in listed for value in values or ()])
+    for values in lists:
+        if not any(
+            any(fits(value, part, root=root) is not False for part in parts)
+            and all(holds(rule, value) for rule in rules)
+            for value in values
+        ):
             return "no listed value is allowed by all that must hold"
-    for measure in dict.fromkeys(rule.measure for rule in rules if isinstance(rule, Between)):
-        if not any(_has_number(_interval(rules, part, root, measure)) for part in parts):
-            number = {"value": "number", "length": "length of a text", "items": "number of items"}
-            return f"no {number[measure]} lies within all the bounds and steps"
+    ranges = [rule for rule in rules if isinstance(rule, Between)]
+    for measure in dict.fromkeys(rule.measure for rule in ranges):
+        own = [rule for rule in ranges if rule.measure == measure]
+        whole = [measure != "value" or "number" not in possible_types(part, root) for part in parts]
+        if not any(
+            _has_number(own, schemas, measure, is_whole=is_whole)
+            for schemas, is_whole in zip(together, whole, strict=True)
+        ):
+            return f"no {_MEASURED[measure][0]} lies within all the bounds and steps"
     return ""
 
 
-def _lists(
-    rules: Sequence[OneOf | Between | Form], parts: Sequence[Any], root: JsonObject
-) -> Iterator[Sequence[Any]]:
-    yield from (rule.values for rule in rules if isinstance(rule, OneOf))
-    listed = [next(_listed(part, root), None) for part in parts]
-    if listed and None not in listed:
-        yield [value for values in listed for value in values or ()]
-
-
-def _listed(part: Any, root: JsonObject) -> Iterator[Sequence[Any]]:
-    yield from (values for one in _together(part, root) if (values := _own_values(one)) is not None)
-
-
-def _together(part: Any, root: JsonObject) -> Iterator[JsonObject]:
-    """A schema and all that hold beside it, whatever they are nested in."""
-    waiting, left = [part], 100
-    while waiting and left:
-        left -= 1
-        one = waiting.pop()
-        if isinstance(one, Mapping):
-            yield one
-            waiting.extend(_holding_together(one, root))
-
-
-def _is_left(
-    value: Any,
-    rules: Sequence[OneOf | Between | Form],
-    parts: Sequence[Any],
-    root: JsonObject,
+def _has_number(
+    rules: Sequence[Between], schemas: Sequence[JsonObject], measure: Measure, *, is_whole: bool
 ) -> bool:
-    is_allowed = any(fits(value, part, root=root) is not False for part in parts)
-    return is_allowed and all(holds(rule, value) for rule in rules)
-
-
-class _Interval(NamedTuple):
-    """Numbers from one bound to another in steps; None where there is no bound or no step."""
-
-    low: Fraction | None = None
-    high: Fraction | None = None
-    step: Fraction | None = None
-    opens: bool = False
-    closes: bool = False
-
-    def above(self, limit: Fraction, *, is_outside: bool = False) -> _Interval:
-        if self.low is not None and (limit, is_outside) <= (self.low, self.opens):
-            return self
-        return self._replace(low=limit, opens=is_outside)
-
-    def below(self, limit: Fraction, *, is_outside: bool = False) -> _Interval:
-        if self.high is not None and (limit, not is_outside) >= (self.high, not self.closes):
-            return self
-        return self._replace(high=limit, closes=is_outside)
-
-    def every(self, step: Fraction) -> _Interval:
-        both = step if self.step is None else _common_multiple(step, self.step)
-        return self._replace(step=both)
+    """Whether a number lies within the bounds and steps of rules and schemas."""
+    _, minimum, maximum = _MEASURED[measure]
+    lows, highs = [], []  # bounds, each with whether it is itself left out
+    steps = [Fraction(1)] if is_whole else []
+    for one in schemas:
+        lows.append((one.get(minimum), False))
+        highs.append((one.get(maximum), False))
+        if measure == "value":
+            lows.append((one.get("exclusiveMinimum"), True))
+            highs.append((one.get("exclusiveMaximum"), True))
+            steps.extend(_fractions([one.get("multipleOf")]))
+    for rule in rules:
+        lows += [(rule.minimum, False), (rule.exclusive_minimum, True)]
+        highs += [(rule.maximum, False), (rule.exclusive_maximum, True)]
+        steps.extend(_fractions([rule.multiple_of]))
+    above = [(bound, is_open) for limit, is_open in lows for bound in _fractions([limit])]
+    below = [(bound, not is_open) for limit, is_open in highs for bound in _fractions([limit])]
+    if not above or not below:
+        return True
+    (low, low_is_open), (high, high_is_closed) = max(above), min(below)
+    if step := reduce(_common_multiple, (step for step in steps if step > 0), Fraction(0)):
+        first = math.ceil(low / step) * step
+        low, low_is_open = (first + step if low_is_open and first == low else first), False
+    return low < high or (low == high and high_is_closed and not low_is_open)
 
 
 def _common_multiple(one: Fraction, other: Fraction) -> Fraction:
+    if not one:
+        return other
     return Fraction(
         math.lcm(one.numerator, other.numerator), math.gcd(one.denominator, other.denominator)
     )
 
 
-_OF_COUNTS = {"length": ("minLength", "maxLength"), "items": ("minItems", "maxItems")}
-
-
-def _interval(
-    rules: Sequence[OneOf | Between | Form], part: Any, root: JsonObject, measure: Measure
-) -> _Interval:
-    interval = _Interval()
-    if measure != "value" or "number" not in possible_types(part, root):
-        interval = interval.every(Fraction(1))
-    low, high = _OF_COUNTS.get(measure, ("minimum", "maximum"))
-    for one in _together(part, root):
-        is_value = measure == "value"
-        interval = _within(
-            interval,
-            minimum=one.get(low),
-            maximum=one.get(high),
-            step=one.get("multipleOf") if is_value else None,
-            over=one.get("exclusiveMinimum") if is_value else None,
-            under=one.get("exclusiveMaximum") if is_value else None,
-        )
-    for rule in rules:
-        if isinstance(rule, Between) and rule.measure == measure:
-            interval = _within(
-                interval,
-                minimum=rule.minimum,
-                maximum=rule.maximum,
-                step=rule.multiple_of,
-                over=rule.exclusive_minimum,
-                under=rule.exclusive_maximum,
-            )
-    return interval
-
-
-def _within(
-    interval: _Interval, *, minimum: Any, maximum: Any, step: Any, over: Any, under: Any
-) -> _Interval:
-    low, high, every = map(_exact, (minimum, maximum, step))
-    above, below = map(_exact, (over, under))
-    if above is not None:
-        interval = interval.above(above, is_outside=True)
-    if below is not None:
-        interval = interval.below(below, is_outside=True)
-    if low is not None:
-        interval = interval.above(low)
-    if high is not None:
-        interval = interval.below(high)
-    return interval.every(every) if every is not None and every > 0 else interval
-
-
-def _exact(number: Any) -> Fraction | None:
-    """A number by its digits as written; None for what is no number."""
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        return None
-    if isinstance(number, int):
-        return Fraction(number)
-    return Fraction(repr(number)) if math.isfinite(number) else None
-
-
-def _has_number(interval: _Interval) -> bool:
-    low, high, step = interval.low, interval.high, interval.step
-    if low is None or high is None:
-        return True
-    if step is not None:
-        first = math.ceil(low / step) * step
-        low, opens = first, interval.opens and first == low
-        low = low + step if opens else low
-        return low < high or (low == high and not interval.closes)
-    return low < high or (low == high and not interval.opens and not interval.closes)
+def _fractions(numbers: Iterable[Any]) -> Iterator[Fraction]:
+    """Numbers by their digits as written; what is no number to compare with is left out."""
+    for number in numbers:
+        if isinstance(number, int | float) and not isinstance(number, bool) and is_finite(number):
+            yield exact(number)

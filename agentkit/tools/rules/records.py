@@ -1,9 +1,16 @@
-"""The kinds of learned rules, as records."""
+"""The kinds of learned rules as records, and as JSON.
+
+Records are not checked when they are made. What a model or a file gave may hold anything, so
+``why_malformed`` is asked before a rule is asked what it means.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from reprlib import Repr
+from typing import Any, Literal, TypeAlias, get_args
 
 JsonScalar: TypeAlias = str | int | float | bool | None
 
@@ -130,3 +137,122 @@ class CallBefore:
 
 
 Rule: TypeAlias = OneOf | Between | Form | Requires | Condition | CallBefore
+
+
+_KINDS: Mapping[str, type[Rule]] = {
+    "one_of": OneOf,
+    "between": Between,
+    "form": Form,
+    "requires": Requires,
+    "condition": Condition,
+    "call_before": CallBefore,
+}
+_NUMBERS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of")
+_SCALARS = (str, int, float, bool, type(None))
+_REPR = Repr()
+_REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
+
+
+def why_malformed(rule: Any) -> str:
+    """What is no rule, or of the wrong type in one; empty when nothing is.
+
+    Example:
+        >>> why_malformed(OneOf(parameter="days", values=(1, 2)))
+        ''
+        >>> why_malformed(Between(parameter="days", minimum="1"))
+        "its minimum is '1', not a number"
+    """
+    if type(rule) not in get_args(Rule):
+        return f"{_shown(rule)} is no rule"
+    for name in (field.name for field in fields(rule) if field.name != "kind"):
+        value = getattr(rule, name)
+        if wanted := _wanted(name, value):
+            return f"its {name} is {_shown(value)}, not {wanted}"
+    return ""
+
+
+def is_finite(number: float) -> bool:
+    """Whether a number is one to compare with, also an integer that no float can hold.
+
+    Example:
+        >>> is_finite(10**400), is_finite(float("inf"))
+        (True, False)
+    """
+    return isinstance(number, int) or math.isfinite(number)
+
+
+def rule_to_json(rule: Rule) -> dict[str, Any]:
+    """The rule as a JSON object; parts that equal their default are left out.
+
+    Example:
+        >>> rule_to_json(OneOf(parameter="periods", values=(36, 48, 60)))
+        {'kind': 'one_of', 'parameter': 'periods', 'values': [36, 48, 60]}
+    """
+    record: dict[str, Any] = {"kind": rule.kind}
+    for field in fields(rule):
+        value = getattr(rule, field.name)
+        if field.name != "kind" and value != field.default:
+            record[field.name] = list(value) if isinstance(value, tuple) else value
+    return record
+
+
+def rule_from_json(record: Mapping[str, Any]) -> Rule:
+    """The inverse of ``rule_to_json``.
+
+    Whether the rule makes sense for a tool is another question, see ``rule_problems``.
+
+    Raises:
+        TypeError: The record is no rule: its kind or one of its parts is unknown, absent or of the
+            wrong type.
+    """
+    if not isinstance(record, Mapping):
+        raise TypeError(f"a rule is an object with a kind, got {record!r:.80}")
+    given = {key: tuple(part) if isinstance(part, list) else part for key, part in record.items()}
+    kind = given.pop("kind", None)
+    make: Any = _KINDS.get(kind) if isinstance(kind, str) else None
+    if make is None:
+        raise TypeError(f"there is no rule of kind {kind!r:.80}; known are {', '.join(_KINDS)}")
+    known = [field.name for field in fields(make) if field.name != "kind"]
+    if strangers := given.keys() - set(known):
+        names = ", ".join(sorted(map(repr, strangers)))
+        raise TypeError(f"a rule of kind {kind} has no part {names}; it has {', '.join(known)}")
+    for name, value in given.items():
+        if wanted := _wanted(name, value, is_json=True):
+            place = f"the part {name} of a rule of kind {kind}"
+            raise TypeError(f"{place} is {wanted}, got {record[name]!r:.80}")
+    rule: Rule = make(**given)
+    return rule
+
+
+def _wanted(name: str, value: Any, *, is_json: bool = False) -> str:
+    """What should stand in a part of a rule; empty when it does.
+
+    JSON has no infinities, though Python reads them out of JSON text.
+    """
+    if name in _NUMBERS:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        fits = value is None or (is_number and (not is_json or is_finite(value)))
+        return "" if fits else "a number"
+    if name not in {"values", "others"}:
+        return "" if isinstance(value, str) and _is_unicode(value) else "a text"
+    kinds = str if name == "others" else _SCALARS
+    fits = isinstance(value, tuple) and all(
+        isinstance(one, kinds)
+        and not (isinstance(one, str) and not _is_unicode(one))
+        and not (is_json and isinstance(one, float) and not is_finite(one))
+        for one in value
+    )
+    return "" if fits else "a list of texts" if name == "others" else "a list of values"
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written: half of a surrogate pair can not, and has no digest."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _shown(value: Any) -> str:
+    """A value as it is written in Python, short, whatever it is."""
+    try:
+        return _REPR.repr(value)
+    except ValueError:  # an integer with more digits than Python prints
+        return "a value with very many digits"

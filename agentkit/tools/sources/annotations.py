@@ -1,4 +1,4 @@
-"""JSON Schema of plain annotations, without pydantic.
+"""What a callable takes and returns, and the JSON Schema of plain annotations, without pydantic.
 
 Most tools take strings, numbers, lists and dicts. For those the schema is written down here, so
 that neither declaring nor calling them loads pydantic; a test holds the result equal to
@@ -8,10 +8,194 @@ pydantic's. Everything else (models, enums, dates, constraints) goes to pydantic
 from __future__ import annotations
 
 import builtins
+import functools
+import inspect
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
+
+from agentkit.errors import DefinitionError
+
+_MARKER = inspect.Parameter.empty
+_UNUSABLE_KINDS = {
+    inspect.Parameter.VAR_POSITIONAL: (
+        "*{name} takes any number of values; write one list parameter instead, such as "
+        "`{name}: list[str]`"
+    ),
+    inspect.Parameter.VAR_KEYWORD: (
+        "**{name} takes any arguments; write the parameters out, or one `{name}: dict[str, Any]`"
+    ),
+    inspect.Parameter.POSITIONAL_ONLY: (
+        "{name!r} is positional-only, but models pass arguments by name; remove the `/` behind it"
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parameter:
+    """One parameter that a model fills in.
+
+    Attributes:
+        name: Its name.
+        annotation: The resolved annotation; ``Any`` when there is none.
+        default: Its default.
+        is_required: Whether there is no default.
+    """
+
+    name: str
+    annotation: Any = Any
+    default: Any = None
+    is_required: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallableShape:
+    """What a callable takes and returns.
+
+    Attributes:
+        name: Its own name; empty for a lambda.
+        docstring: Its docstring as written.
+        reference: Module path.
+        parameters: What a model fills in; values bound by ``functools.partial`` are left out.
+        returns: The resolved return annotation.
+        is_annotated: Whether there is a return annotation.
+        is_async: Whether calling it gives a coroutine.
+    """
+
+    name: str
+    docstring: str | None
+    reference: str
+    parameters: tuple[Parameter, ...]
+    returns: Any
+    is_annotated: bool
+    is_async: bool
+
+
+def read_callable(function: Callable[..., Any], *, name: str | None = None) -> CallableShape:
+    """Read the shape of a function, a bound method, a partial or an object with ``__call__``.
+
+    Args:
+        function: The callable.
+        name: The name that the tool will have, for messages.
+
+    Raises:
+        DefinitionError: A model can not call it; the message says which parameter is to blame and
+            what to write instead.
+    """
+    inner, bound = _unwrapped(function)
+    called = inner if inspect.isroutine(inner) else type(inner).__call__
+    own_name = getattr(inner, "__name__", None) or type(inner).__name__
+    own_name = "" if own_name == "<lambda>" else str(own_name)
+    shown = name or own_name or repr(function)
+    _refuse_kinds(function, inner, called, shown)
+    annotations = _annotations(called, shown)
+    parameters = tuple(
+        _parameter(parameter, annotations, shown)
+        for parameter in _signature(function, shown).parameters.values()
+        if parameter.name not in bound
+    )
+    return CallableShape(
+        name=own_name,
+        docstring=inner.__doc__
+        if inspect.isroutine(inner)
+        else called.__doc__ or type(inner).__doc__,
+        reference=f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', own_name)}",
+        parameters=parameters,
+        returns=annotations.get("return", _MARKER),
+        is_annotated="return" in annotations,
+        is_async=inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(called),
+    )
+
+
+def _unwrapped(function: Callable[..., Any]) -> tuple[Any, frozenset[str]]:
+    """The callable inside partials, and the names that they bind."""
+    bound: set[str] = set()
+    while isinstance(function, functools.partial):
+        bound |= function.keywords.keys()
+        function = function.func
+    return function, frozenset(bound)
+
+
+def _refuse_kinds(function: Any, inner: Any, called: Any, shown: str) -> None:
+    if not callable(function) or inspect.isclass(inner):
+        raise DefinitionError(
+            f"tool {shown}: {function!r} is not a function; for a pydantic model as arguments use "
+            "agentkit.tools.sources.definition_from_model",
+            tool_name=shown,
+        )
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise DefinitionError(
+            f"tool {shown}: it is a generator, but a call has one result; return a list instead",
+            tool_name=shown,
+        )
+
+
+def _signature(function: Callable[..., Any], shown: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (ValueError, TypeError) as error:
+        raise DefinitionError(
+            f"tool {shown}: Python can not tell what it takes ({error}); wrap it in a function "
+            "with annotated parameters",
+            tool_name=shown,
+        ) from error
+
+
+def _annotations(called: Any, shown: str) -> Mapping[str, Any]:
+    try:
+        return typing.get_type_hints(called, include_extras=True)
+    except NameError as error:
+        raise DefinitionError(
+            f"tool {shown}: {_blamed(called, error.name)} names {error.name!r}, which is not "
+            "defined at the top of its module; import or define it there (not only under "
+            "TYPE_CHECKING or inside a function)",
+            tool_name=shown,
+        ) from error
+    except (TypeError, AttributeError, SyntaxError) as error:
+        raise DefinitionError(
+            f"tool {shown}: an annotation can not be read: {error}", tool_name=shown
+        ) from error
+
+
+def _blamed(called: Any, missing: str | None) -> str:
+    """Which annotation holds the name that could not be found."""
+    for parameter, annotation in getattr(called, "__annotations__", {}).items():
+        if missing and isinstance(annotation, str) and missing in annotation:
+            return "the return annotation" if parameter == "return" else f"parameter {parameter!r}"
+    return "an annotation"
+
+
+def _parameter(
+    parameter: inspect.Parameter, annotations: Mapping[str, Any], shown: str
+) -> Parameter:
+    name = parameter.name
+    if parameter.kind in _UNUSABLE_KINDS:
+        why = _UNUSABLE_KINDS[parameter.kind].format(name=name)
+        raise DefinitionError(f"tool {shown}: {why}", tool_name=shown)
+    if name in {"self", "cls"} and name not in annotations:
+        raise DefinitionError(
+            f"tool {shown}: {name!r} would be asked of the model; make a tool of the bound method "
+            f"instead: tool(instance.{shown})",
+            tool_name=shown,
+        )
+    default = parameter.default
+    if type(default).__name__ == "FieldInfo":
+        raise DefinitionError(
+            f"tool {shown}: the default of {name!r} is a Field, which the function would receive; "
+            f"write `{name}: Annotated[<type>, Field(...)] = <default>`",
+            tool_name=shown,
+        )
+    return Parameter(
+        name=name,
+        annotation=annotations.get(name, Any),
+        default=None if default is _MARKER else default,
+        is_required=default is _MARKER,
+    )
+
+
+# --- plain annotations ----------------------------------------------------------------------------
 
 _ANY_LIST = {"items": {}, "type": "array"}
 _ANY_DICT = {"additionalProperties": True, "type": "object"}
@@ -71,17 +255,6 @@ def _generic(annotation: Any) -> dict[str, Any] | None:
             return None
 
 
-def annotation_text(annotation: Any) -> str:
-    """The words in ``Annotated[int, "how many"]``; the last string counts.
-
-    Strings inside other annotations belong to them and are not looked for.
-    """
-    if get_origin(annotation) is not Annotated:
-        return ""
-    texts = [item for item in get_args(annotation)[1:] if isinstance(item, str)]
-    return texts[-1] if texts else ""
-
-
 def _list(item: Any = Any) -> dict[str, Any] | None:
     items = plain_schema(item)
     return None if items is None else {"items": items, "type": "array"}
@@ -92,6 +265,17 @@ def _dict(key: Any = str, item: Any = Any) -> dict[str, Any] | None:
     if key is not str or values is None:  # pydantic turns other keys into Python values
         return None
     return {"additionalProperties": values or True, "type": "object"}
+
+
+def annotation_text(annotation: Any) -> str:
+    """The words in ``Annotated[int, "how many"]``; the last string counts.
+
+    Strings inside other annotations belong to them and are not looked for.
+    """
+    if get_origin(annotation) is not Annotated:
+        return ""
+    texts = [item for item in get_args(annotation)[1:] if isinstance(item, str)]
+    return texts[-1] if texts else ""
 
 
 def _literal(members: tuple[Any, ...]) -> dict[str, Any] | None:

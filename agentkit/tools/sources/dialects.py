@@ -12,17 +12,19 @@ a property, keywords that JSON Schema does not know.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentkit.errors import DefinitionError
 from agentkit.tools.bounded import schema_fault
-from agentkit.tools.patterns import is_compilable, why_unusable
-from agentkit.tools.problem import value_text
-from agentkit.tools.references import (
+from agentkit.tools.error_messages import value_text
+from agentkit.tools.fit import JSON_TYPES
+from agentkit.tools.patterns import why_unusable
+from agentkit.tools.schema import (
+    SCHEMA_KEYWORDS,
+    SCHEMA_LIST_KEYWORDS,
+    SCHEMA_MAP_KEYWORDS,
     check_bounds,
     inline_root,
     pointer_keys,
@@ -33,14 +35,11 @@ from agentkit.tools.sources.keywords import (
     DROPPED,
     OBJECT_KEYWORDS,
     PATTERN_DROPPED,
-    READERS,
-    SCHEMA_KEYWORDS,
-    SCHEMA_LIST_KEYWORDS,
-    SCHEMA_MAP_KEYWORDS,
+    VALUES,
     Note,
     as_boolean,
+    read_type_name,
 )
-from agentkit.tools.sources.type_names import JSON_TYPES, read_type_name
 
 _MAX_DEPTH = 64
 _DESCRIBES_PROPERTIES = frozenset({"properties", "patternProperties", "allOf", "anyOf", "oneOf"})
@@ -91,14 +90,11 @@ def normalise_schema(raw: object) -> NormalisedSchema:
         ['type list -> array', 'type float -> number']
     """
     check_bounds(raw)
-    normal = normal_copy(raw)
-    if normal is not None:
-        return _referring(NormalisedSchema(schema=normal, changes=()))
     walk = _Walk()
-    schema = walk.schema(raw, "", 0)
+    schema = walk.schema(raw, None, 0)
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
-        walk.note("", f"boolean schema -> {json.dumps(schema)}")
+        walk.note(None, f"boolean schema -> {json.dumps(schema)}")
     return _referring(NormalisedSchema(schema=schema, changes=tuple(walk.changes)))
 
 
@@ -117,20 +113,17 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
         {'type': 'object', 'properties': {'city': {'type': 'string'}}, 'required': ['city']}
     """
     check_bounds(raw)
-    normal = normal_copy(raw)
-    if normal is not None and _is_root(normal):
-        return _referring(NormalisedSchema(schema=normal, changes=()))
     walk = _Walk()
-    found = walk.schema(_as_object(raw, walk), "", 0)
+    found = walk.schema(_as_object(raw, walk), None, 0)
     schema = found if isinstance(found, dict) else {}
     root = inline_root(schema)
     if "$ref" in schema and root.get("$ref") != schema["$ref"]:
-        walk.note("", "reference at the root -> its target")
+        walk.note(None, "reference at the root -> its target")
     if root.get("type") != "object":
-        walk.note("", "type object added")
+        walk.note(None, "type object added")
         root = {"type": "object"} | {key: root[key] for key in root if key != "type"}
     if not root.keys() & _DESCRIBES_PROPERTIES:
-        walk.note("", "properties added")
+        walk.note(None, "properties added")
         root["properties"] = {}
     return _referring(NormalisedSchema(schema=root, changes=tuple(walk.changes)))
 
@@ -163,25 +156,20 @@ def _is_schema(target: object, reference: str) -> bool:
         else:
             known = key in SCHEMA_KEYWORDS
         if not known:  # nobody has looked at what stands there
-            return normal_copy(target) is not None or schema_fault(target) is None
+            return schema_fault(target) is None
     return True
-
-
-def _is_root(schema: Mapping[str, Any]) -> bool:
-    """Whether a valid schema describes an object with properties without a detour."""
-    return schema.get("type") == "object" and "properties" in schema and "$ref" not in schema
 
 
 def _as_object(raw: object, walk: _Walk) -> object:
     """What was received as the schema of an object, whichever way it was written."""
     if raw is None or raw in ("", []):
-        walk.note("", "no parameters -> an object without properties")
+        walk.note(None, "no parameters -> an object without properties")
         return {"type": "object", "properties": {}}
     if isinstance(raw, list):
-        walk.note("", "list of parameters -> properties")
-        return {"type": "object", "properties": _by_name(raw, walk.noting(""))}
+        walk.note(None, "list of parameters -> properties")
+        return {"type": "object", "properties": _by_name(raw, walk.noting(None))}
     if isinstance(raw, Mapping) and _is_property_map(raw):
-        walk.note("", "map of parameters -> properties")
+        walk.note(None, "map of parameters -> properties")
         return {"type": "object", "properties": raw}
     return raw
 
@@ -210,7 +198,20 @@ def _is_property_map(raw: Mapping[str, Any]) -> bool:
 
 
 def _is_keyword(key: str) -> bool:
-    return key == "type" or key in READERS or key in OBJECT_KEYWORDS
+    return key == "type" or key in VALUES or key in OBJECT_KEYWORDS
+
+
+_Place: TypeAlias = "tuple[_Place, str] | None"
+"""A key and the place above it; None for the root."""
+
+
+def _pointer(place: _Place) -> str:
+    """A place as a JSON pointer."""
+    keys: list[str] = []
+    while place is not None:
+        place, key = place
+        keys.append(f"/{key.replace('~', '~0').replace('/', '~1')}")
+    return "".join(reversed(keys))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -219,85 +220,86 @@ class _Walk:
 
     changes: list[SchemaChange] = field(default_factory=list)
 
-    def note(self, pointer: str, rule: str) -> None:
-        self.changes.append(SchemaChange(pointer=pointer, rule=rule))
+    def note(self, place: _Place, rule: str) -> None:
+        self.changes.append(SchemaChange(pointer=_pointer(place), rule=rule))
 
-    def noting(self, pointer: str) -> Note:
-        return lambda rule: self.note(pointer, rule)
+    def noting(self, place: _Place) -> Note:
+        return lambda rule: self.note(place, rule)
 
-    def schema(self, raw: object, pointer: str, depth: int) -> dict[str, Any] | bool:
+    def schema(self, raw: object, place: _Place, depth: int) -> dict[str, Any] | bool:
         """One schema, whatever stands in its place."""
         if isinstance(raw, bool):
             return raw
         if depth > _MAX_DEPTH and raw != {}:
-            self.note(pointer, f"nested deeper than {_MAX_DEPTH} levels, cut")
+            self.note(place, f"nested deeper than {_MAX_DEPTH} levels, cut")
             return {}
         if isinstance(raw, Mapping):
-            return self._object(translate(raw, self.noting(pointer)), pointer, depth + 1)
+            draft = translated(raw, self.noting(place))
+            return self._object(draft, place, depth + 1)
         found = read_type_name(raw) if isinstance(raw, str) else None
         if found is None:
-            self.note(pointer, f"{type(raw).__name__} in place of a schema, dropped")
+            self.note(place, f"{type(raw).__name__} in place of a schema, dropped")
         else:
-            self.note(pointer, f"schema {raw} -> {json.dumps(found)}")
+            self.note(place, f"schema {raw} -> {json.dumps(found)}")
         return found or {}
 
-    def _object(self, draft: dict[str, Any], pointer: str, depth: int) -> dict[str, Any]:
+    def _object(self, draft: Mapping[str, Any], place: _Place, depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for key, rule in draft.items():
-            found = self._keyword(key, rule, _below(pointer, key), depth)
+            found = self._keyword(key, rule, (place, key), depth)
             if found is not DROPPED:
                 kept[key] = found
-        needed = self._needed(draft.get("properties"), _below(pointer, "properties"))
+        needed = self._needed(draft.get("properties"), (place, "properties"))
         if missing := [name for name in needed if name not in kept.get("required", ())]:
             kept["required"] = [*kept.get("required", ()), *missing]
-        if _may_be_array(kept) and not kept.keys() & {"items", "prefixItems"}:
-            self.note(pointer, "array without items: any item")
+        if "items" not in kept and "prefixItems" not in kept and _may_be_array(kept.get("type")):
+            self.note(place, "array without items: any item")
             kept["items"] = {}
         return kept
 
-    def _keyword(self, key: str, rule: Any, pointer: str, depth: int) -> Any:
-        if key in READERS:
-            return READERS[key](rule, self.noting(pointer))
-        if key in SCHEMA_KEYWORDS:
-            return self._single(rule, pointer, depth)
-        if key in SCHEMA_LIST_KEYWORDS:
-            return self._list(rule, pointer, depth)
+    def _keyword(self, key: str, rule: Any, place: _Place, depth: int) -> Any:
+        if (values := VALUES.get(key)) is not None:
+            return rule if values.are(rule) else values.repair(rule, self.noting(place))
         if key in SCHEMA_MAP_KEYWORDS:
-            return self._map(key, rule, pointer, depth)
-        return rule
-
-    def _single(self, rule: object, pointer: str, depth: int) -> Any:
+            return self._map(key, rule, place, depth)
+        if key in SCHEMA_LIST_KEYWORDS:
+            return self._list(rule, place, depth)
+        if key not in SCHEMA_KEYWORDS:
+            return rule
         if rule is None:
-            self.note(pointer, "null schema dropped")
+            self.note(place, "null schema dropped")
             return DROPPED
-        return self.schema(rule, pointer, depth)
+        return self.schema(rule, place, depth)
 
-    def _list(self, rule: object, pointer: str, depth: int) -> Any:
+    def _list(self, rule: object, place: _Place, depth: int) -> Any:
         if isinstance(rule, Mapping):
-            self.note(pointer, "one schema -> list of one")
+            self.note(place, "one schema -> list of one")
             rule = [rule]
         if not isinstance(rule, list) or not rule:
-            self.note(pointer, "keyword dropped, not a list of schemas")
+            self.note(place, "keyword dropped, not a list of schemas")
             return DROPPED
-        return [self.schema(item, f"{pointer}/{at}", depth) for at, item in enumerate(rule)]
+        return [self.schema(item, (place, str(at)), depth) for at, item in enumerate(rule)]
 
-    def _map(self, key: str, rule: object, pointer: str, depth: int) -> Any:
+    def _map(self, key: str, rule: object, place: _Place, depth: int) -> Any:
         if key == "properties" and isinstance(rule, list):
-            self.note(pointer, "list of properties -> map")
-            rule = _by_name(rule, self.noting(pointer))
+            self.note(place, "list of properties -> map")
+            rule = _by_name(rule, self.noting(place))
         if not isinstance(rule, Mapping):
-            self.note(pointer, "keyword dropped, not a map of schemas")
+            self.note(place, "keyword dropped, not a map of schemas")
             return DROPPED
         found: dict[str, Any] = {}
         for name, part in rule.items():
             if key == "patternProperties" and (why := why_unusable(name)):
-                self.note(pointer, f"{PATTERN_DROPPED}{why}")
+                self.note(place, f"{PATTERN_DROPPED}{why}")
                 continue
-            bare = _without_flags(part) if key == "properties" else part
-            found[name] = self.schema(bare, _below(pointer, name), depth)
+            flags = _flags(part) if key == "properties" else {}
+            bare = (
+                {word: item for word, item in part.items() if word not in flags} if flags else part
+            )
+            found[name] = self.schema(bare, (place, name), depth)
         return found
 
-    def _needed(self, properties: object, pointer: str) -> list[str]:
+    def _needed(self, properties: object, place: _Place) -> list[str]:
         """Names of properties that say themselves that they are required."""
         if isinstance(properties, list):
             properties = _by_name(properties, lambda _: None)  # noted where they were read
@@ -305,41 +307,28 @@ class _Walk:
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
             flags = _flags(part)
             for flag, value in flags.items():
-                rule = f"{flag} {str(value).lower()} moved to the object"
-                self.note(_below(pointer, name), rule)
-            if flags.get("required", not flags.get("optional", True)):
+                self.note((place, name), f"{flag} {str(value).lower()} moved to the object")
+            if flags and flags.get("required", not flags.get("optional", True)):
                 needed.append(name)
         return needed
 
 
-def _below(pointer: str, key: str) -> str:
-    return f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-
-
-def _flags(part: object) -> dict[str, bool]:
+def _flags(part: Any) -> dict[str, bool]:
     """``required`` and ``optional`` where they stand on the property itself."""
-    if not isinstance(part, Mapping):
+    if not isinstance(part, Mapping) or ("required" not in part and "optional" not in part):
         return {}
     read = {key: as_boolean(part.get(key)) for key in ("required", "optional")}
     return {key: value for key, value in read.items() if value is not None}
 
 
-def _without_flags(part: object) -> object:
-    flags = _flags(part)
-    if not flags or not isinstance(part, Mapping):
-        return part
-    return {key: item for key, item in part.items() if key not in flags}
-
-
-def _may_be_array(schema: Mapping[str, Any]) -> bool:
-    kind = schema.get("type")
+def _may_be_array(kind: object) -> bool:
     return kind == "array" or (isinstance(kind, list) and "array" in kind)
 
 
-_EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
+# --- other vocabularies ---------------------------------------------------------------------------
 
 
-def translate(raw: Mapping[str, Any], note: Note) -> dict[str, Any]:
+def translated(raw: Mapping[str, Any], note: Note) -> Mapping[str, Any]:
     """The object in the vocabulary of 2020-12; values may still be unusable."""
     draft = dict(raw)
     for change in _TRANSLATIONS:
@@ -349,8 +338,8 @@ def translate(raw: Mapping[str, Any], note: Note) -> dict[str, Any]:
 
 def _type(draft: dict[str, Any], note: Note) -> None:
     """``dict``, ``list[int]``, ``ArrayList<String>``, ``["str", "None"]``."""
-    given = draft.get("type")
-    if "type" not in draft or given in JSON_TYPES:
+    given = draft.get("type", "null")
+    if given in JSON_TYPES:
         return
     found = _read_type(given)
     if found == {"type": given}:
@@ -387,8 +376,7 @@ def _spelled(found: Mapping[str, Any]) -> str:
 
 def _nullable(draft: dict[str, Any], note: Note) -> None:
     """OpenAPI 3.0 said ``nullable: true``."""
-    nullable = as_boolean(draft.get("nullable"))
-    if nullable is None:
+    if "nullable" not in draft or (nullable := as_boolean(draft["nullable"])) is None:
         return
     del draft["nullable"]
     note(f"nullable {str(nullable).lower()} -> type")
@@ -399,6 +387,9 @@ def _nullable(draft: dict[str, Any], note: Note) -> None:
         draft["type"] = [*kind, "null"]
     elif nullable and kind is None and "$ref" in draft and "anyOf" not in draft:
         draft["anyOf"] = [{"$ref": draft.pop("$ref")}, {"type": "null"}]
+
+
+_EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
 
 
 def _bounds(draft: dict[str, Any], note: Note) -> None:
@@ -439,7 +430,9 @@ def _dependencies(draft: dict[str, Any], note: Note) -> None:
 
 def _optional(draft: dict[str, Any], note: Note) -> None:
     """What is not in ``required`` is optional; there is no keyword for it."""
-    given = draft.get("optional")
+    if "optional" not in draft:
+        return
+    given = draft["optional"]
     if isinstance(given, list) or as_boolean(given) is not None:
         note("optional dropped")
         del draft["optional"]
@@ -453,117 +446,3 @@ _TRANSLATIONS: tuple[Callable[[dict[str, Any], Note], None], ...] = (
     _dependencies,
     _optional,
 )
-
-
-_DEEPEST = 32
-_TYPES = frozenset(JSON_TYPES)
-
-
-def normal_copy(raw: object, depth: int = 0) -> dict[str, Any] | None:
-    """A copy of a schema that is in the form we keep; None for one that may not be.
-
-    Only what tools usually have is known here. Everything else, such as a keyword of another
-    dialect or of nobody, is left to the walk that looks for repairs.
-
-    Args:
-        raw: Decoded JSON.
-        depth: How deep it stands.
-
-    Example:
-        >>> normal_copy({"type": "array", "items": {"type": "string"}})
-        {'type': 'array', 'items': {'type': 'string'}}
-        >>> normal_copy({"type": "list"}) is None
-        True
-    """
-    if type(raw) is not dict or depth > _DEEPEST:
-        return None
-    kept: dict[str, Any] = {}
-    for key, rule in raw.items():
-        fits = _PLAIN.get(key)
-        if fits is not None:
-            if not fits(rule):
-                return None
-            kept[key] = list(rule) if type(rule) is list else rule
-            continue
-        found = _children_of(key, rule, depth + 1)
-        if found is None:
-            return None
-        kept[key] = found
-    return None if _lacks_items(kept) else kept
-
-
-def _children_of(key: str, rule: Any, depth: int) -> Any:
-    """A copy of what stands under a keyword that holds schemas; None for what may need repair."""
-    if key in {"properties", "$defs"}:
-        if type(rule) is not dict:
-            return None
-        named = {name: normal_copy(part, depth) for name, part in rule.items()}
-        return None if None in named.values() or not _are_texts(named) else named
-    if key == "items":
-        return normal_copy(rule, depth)
-    if key == "additionalProperties":
-        return rule if type(rule) is bool else normal_copy(rule, depth)
-    if key == "anyOf" and type(rule) is list and rule:
-        parts = [normal_copy(part, depth) for part in rule]
-        return None if None in parts else parts
-    return None
-
-
-def _lacks_items(schema: Mapping[str, Any]) -> bool:
-    kind = schema.get("type")
-    return (kind == "array" or (type(kind) is list and "array" in kind)) and "items" not in schema
-
-
-def _are_texts(values: Any) -> bool:
-    return all(type(value) is str for value in values)
-
-
-def _is_text(rule: Any) -> bool:
-    return type(rule) is str
-
-
-def _is_type(rule: Any) -> bool:
-    if type(rule) is str:
-        return rule in _TYPES
-    return type(rule) is list and _is_names(rule) and bool(rule) and _TYPES.issuperset(rule)
-
-
-def _is_names(rule: Any) -> bool:
-    return type(rule) is list and _are_texts(rule) and len(set(rule)) == len(rule)
-
-
-def _is_number(rule: Any) -> bool:
-    return type(rule) is int or (type(rule) is float and math.isfinite(rule))
-
-
-def _is_count(rule: Any) -> bool:
-    return type(rule) is int and rule >= 0
-
-
-def _is_filled_list(rule: Any) -> bool:
-    return type(rule) is list and bool(rule)
-
-
-def _is_pattern(rule: Any) -> bool:
-    return type(rule) is str and is_compilable(rule)
-
-
-def _is_anything(_rule: Any) -> bool:
-    return True
-
-
-_KEYWORDS_OF: dict[Callable[[Any], bool], str] = {
-    _is_anything: "const default",
-    _is_count: "maxItems maxLength minItems minLength",
-    _is_filled_list: "enum",
-    _is_names: "required",
-    _is_number: "exclusiveMaximum exclusiveMinimum maximum minimum",
-    _is_pattern: "pattern",
-    _is_text: "$ref description format title",
-    _is_type: "type",
-}
-
-_PLAIN: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
-    {keyword: fits for fits, keywords in _KEYWORDS_OF.items() for keyword in keywords.split()}
-)
-"""Keywords without schemas below them, and what their value is where nothing is to be mended."""

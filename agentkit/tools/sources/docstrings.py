@@ -1,4 +1,4 @@
-"""Docstrings (Google, NumPy, reST, epydoc) as the words of a tool.
+"""Docstrings (Google, NumPy, reST) as the words of a tool.
 
 Parsing is left to ``docstring_parser``; a docstring without any section does not need it.
 """
@@ -17,13 +17,9 @@ from agentkit.tools.definition import Example
 if TYPE_CHECKING:
     from docstring_parser import Docstring
 
-_SECTION = re.compile(
-    r"^[^\S\n]*(?:[:@]\w+|[A-Z][A-Za-z ]+:[^\S\n]*$|-{3,}[^\S\n]*$)", re.MULTILINE
-)
+_SECTION = re.compile(r"^[^\S\n]*(?::\w+|[A-Z][A-Za-z ]+:[^\S\n]*$|-{3,}[^\S\n]*$)", re.MULTILINE)
 _SPACES = re.compile(r"[^\S\n]+")
 _MAX_SPACES = 500
-_EPYDOC_WORDS = re.compile(r"[\w\s?`^\[\]\\]+")
-_MAX_EPYDOC_WORDS = 500
 _GOOGLE_PARAMETER = "documented parameter"
 _PROMPT = re.compile(r"^\s*>>> ?")
 _CONTINUED = re.compile(r"^\s*\.\.\. ?")
@@ -77,7 +73,12 @@ def read_docstring(
         summary="\n\n".join(filter(None, parts)),
         parameters=_parameters(parsed),
         returns=_one_line(parsed.returns.description) if parsed.returns else "",
-        raises=tuple(_raised(r.type_name, _one_line(r.description)) for r in parsed.raises),
+        raises=tuple(
+            f"Raises {one.type_name or 'an exception'}: {_one_line(one.description)}".removesuffix(
+                ": "
+            )
+            for one in parsed.raises
+        ),
         examples=(*inline, *sectioned),
     )
 
@@ -86,11 +87,11 @@ def _parsed_docstring(text: str) -> Docstring | None:
     """The text in the style that finds most in it; None where it is unusual, or slow to read.
 
     The library's expressions backtrack: in cubic time over the brackets of a Google parameter, so
-    that one is read here; in quadratic time over what ``_is_quick`` bounds.
+    that one is read here; in quadratic time over spaces, which are bounded.
     """
-    from docstring_parser import ParseError, epydoc, google, numpydoc, rest
+    from docstring_parser import ParseError, google, numpydoc, rest
 
-    if not _is_quick(text):
+    if any(len(spaces) > _MAX_SPACES for spaces in _SPACES.findall(text)):
         return None
     sections = [
         section._replace(key=_GOOGLE_PARAMETER)
@@ -99,7 +100,7 @@ def _parsed_docstring(text: str) -> Docstring | None:
         for section in google.DEFAULT_SECTIONS
     ]
     found: list[Docstring] = []
-    for parse in (rest.parse, google.GoogleParser(sections).parse, numpydoc.parse, epydoc.parse):
+    for parse in (rest.parse, google.GoogleParser(sections).parse, numpydoc.parse):
         try:
             found.append(parse(text))
         except ParseError:  # it is written in another style
@@ -107,13 +108,6 @@ def _parsed_docstring(text: str) -> Docstring | None:
         except (LookupError, ValueError):  # unusual text is still text
             return None
     return max(found, key=lambda docstring: len(docstring.meta), default=None)
-
-
-def _is_quick(text: str) -> bool:
-    spaces = max((len(run) for run in _SPACES.findall(text)), default=0)
-    has_fields = text.startswith("@") or "\n@" in text
-    words = max((len(run) for run in _EPYDOC_WORDS.findall(text)), default=0) if has_fields else 0
-    return spaces <= _MAX_SPACES and words <= _MAX_EPYDOC_WORDS
 
 
 def _parameters(parsed: Docstring) -> dict[str, str]:

@@ -30,9 +30,14 @@ from agentkit.tools.definition import (
 )
 from agentkit.tools.fit import fits
 from agentkit.tools.schema import detach_descriptions
-from agentkit.tools.sources.annotations import annotation_text, plain_schema
+from agentkit.tools.sources.annotations import (
+    CallableShape,
+    Parameter,
+    annotation_text,
+    plain_schema,
+    read_callable,
+)
 from agentkit.tools.sources.docstrings import DocstringText, read_docstring
-from agentkit.tools.sources.parameters import CallableShape, Parameter, read_callable
 from agentkit.tools.sources.pydantic_schema import pydantic_parameters, pydantic_schema
 
 

@@ -1,7 +1,7 @@
-"""What each keyword of JSON Schema may hold, and how a value that it may not hold is repaired.
+"""What each keyword of JSON Schema may hold, how a wrong value is repaired, and names of types.
 
-Every reader takes the value as received and a ``note`` to report a repair to; it returns the
-value to keep, or ``DROPPED``. The rules are those of the 2020-12 meta-schema.
+The rules are those of the 2020-12 meta-schema; type names are as people write them in Python, Java,
+JavaScript and Go.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from agentkit.tools.patterns import why_unusable
+from agentkit.tools.fit import JSON_TYPES
+from agentkit.tools.patterns import is_compilable, why_unusable
+from agentkit.tools.schema import SCHEMA_KEYWORDS, SCHEMA_MAP_KEYWORDS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 """The dialect that we keep schemas in."""
@@ -22,15 +23,29 @@ PATTERN_DROPPED = "pattern dropped: it "
 """How the report of a pattern that is left out begins."""
 
 DROPPED: Final = object()
-"""Returned by a reader when nothing of the value can be kept."""
+"""Returned by a repair when nothing of the value can be kept."""
+
+OBJECT_KEYWORDS = (
+    SCHEMA_KEYWORDS
+    | SCHEMA_MAP_KEYWORDS
+    | {"const", "default", "dependentRequired", "example", "examples"}
+)
+"""Keywords whose value may be an object; a parameter may have such a name."""
 
 Note: TypeAlias = Callable[[str], None]
-Reader: TypeAlias = Callable[[Any, Note], Any]
+Repair: TypeAlias = Callable[[Any, Note], Any]
 
-_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
-_IDENTIFIER = re.compile(r"[^#]*#?")
-_NUMERIC = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d{1,17})?", re.ASCII)
-_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+
+class Values(NamedTuple):
+    """What a keyword may hold.
+
+    Attributes:
+        are: Whether a value is fine as it is.
+        repair: What to keep of one that is not, or ``DROPPED``; it reports what it does.
+    """
+
+    are: Callable[[Any], bool]
+    repair: Repair
 
 
 def as_boolean(value: object) -> bool | None:
@@ -40,70 +55,87 @@ def as_boolean(value: object) -> bool | None:
     return _WORDS.get(value.strip().casefold()) if isinstance(value, str) else None
 
 
-def _text(rule: object, note: Note) -> Any:
-    if isinstance(rule, str):
-        return rule
-    if rule is None:
-        note("null text dropped")
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
+_IDENTIFIER = re.compile(r"[^#]*#?")
+_NUMERIC = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d{1,17})?", re.ASCII)
+
+
+# --- what is fine ---------------------------------------------------------------------------------
+
+
+def _is_text(rule: Any) -> bool:
+    return isinstance(rule, str)
+
+
+def _is_number(rule: Any) -> bool:
+    if isinstance(rule, bool) or not isinstance(rule, int | float):
+        return False
+    return isinstance(rule, int) or math.isfinite(rule)
+
+
+def _is_count(rule: Any) -> bool:
+    return _is_number(rule) and rule >= 0 and rule == int(rule)
+
+
+def _is_names(rule: Any) -> bool:
+    return (
+        isinstance(rule, list)
+        and all(isinstance(name, str) for name in rule)
+        and len(set(rule)) == len(rule)
+    )
+
+
+# --- repairs --------------------------------------------------------------------------------------
+
+
+def _dropping(why: str) -> Repair:
+    def drop(_rule: Any, note: Note) -> Any:
+        note(f"keyword dropped, {why}")
         return DROPPED
-    note("value -> text")
-    return json.dumps(rule, ensure_ascii=False, default=str)
+
+    return drop
 
 
-def _word(rule: object, note: Note) -> Any:
-    return rule if isinstance(rule, str) else _unusable(note, "not a string")
+def _numeric(are: Callable[[Any], bool], why: str) -> Values:
+    def repair(rule: Any, note: Note) -> Any:
+        if isinstance(rule, str) and _NUMERIC.fullmatch(rule.strip()):
+            rule = json.loads(rule.strip())
+            note("text -> number")
+            if are(rule):
+                return rule
+        if _is_number(rule):
+            return _dropping(why)(rule, note)
+        is_float = isinstance(rule, float)
+        return _dropping("not finite" if is_float else "not a number")(rule, note)
+
+    return Values(are, repair)
 
 
-def _pattern(rule: object, note: Note) -> Any:
-    why = why_unusable(rule) if isinstance(rule, str) else "is no text"
-    if not why:
-        return rule
-    note(f"{PATTERN_DROPPED}{why}")
+def _as_text(rule: Any, note: Note) -> Any:
+    note("null text dropped" if rule is None else "value -> text")
+    return DROPPED if rule is None else json.dumps(rule, ensure_ascii=False, default=str)
+
+
+def _without_pattern(rule: Any, note: Note) -> Any:
+    note(f"{PATTERN_DROPPED}{why_unusable(rule) if isinstance(rule, str) else 'is no text'}")
     return DROPPED
 
 
-def _number(rule: object, note: Note) -> Any:
-    number = rule
-    if isinstance(rule, str) and _NUMERIC.fullmatch(rule.strip()):
-        number = json.loads(rule.strip())
-        note("text -> number")
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        return _unusable(note, "not a number")
-    is_finite = isinstance(number, int) or math.isfinite(number)
-    return number if is_finite else _unusable(note, "not finite")
-
-
-def _count(rule: object, note: Note) -> Any:
-    found = _number(rule, note)
-    if found is DROPPED or (found >= 0 and found == int(found)):
-        return found
-    return _unusable(note, "not a count")
-
-
-def _factor(rule: object, note: Note) -> Any:
-    found = _number(rule, note)
-    return found if found is DROPPED or found > 0 else _unusable(note, "not positive")
-
-
-def _flag(rule: object, note: Note) -> Any:
+def _as_flag(rule: Any, note: Note) -> Any:
     found = as_boolean(rule)
     if found is None:
-        return _unusable(note, "not true or false")
-    if not isinstance(rule, bool):
-        note("text -> boolean")
+        return _dropping("not true or false")(rule, note)
+    note("text -> boolean")
     return found
 
 
-def _samples(rule: object, note: Note) -> Any:
-    if isinstance(rule, list):
-        return rule
+def _as_samples(rule: Any, note: Note) -> Any:
     note("examples wrapped")
     return [rule]
 
 
-def _members(rule: object, note: Note) -> Any:
-    if isinstance(rule, list) and rule:
-        return rule
+def _as_members(rule: Any, note: Note) -> Any:
     if rule is None or rule in ("", [], {}):
         note("empty enum dropped")
         return DROPPED
@@ -111,101 +143,169 @@ def _members(rule: object, note: Note) -> Any:
     return list(rule) if isinstance(rule, Mapping) else [rule]
 
 
-def _names(rule: object, note: Note) -> Any:
+def _as_names(rule: Any, note: Note) -> Any:
     if isinstance(rule, str) and as_boolean(rule) is None:
         note("one name -> list of one")
         return [rule]
     if not isinstance(rule, list):
-        return _unusable(note, "not a list of names")
-    unique = list(dict.fromkeys(name for name in rule if isinstance(name, str)))
-    if len(unique) != len(rule):
-        note("repeated or unusable names dropped")
-    return unique
+        return _dropping("not a list of names")(rule, note)
+    note("repeated or unusable names dropped")
+    return list(dict.fromkeys(name for name in rule if isinstance(name, str)))
 
 
-def _name_lists(rule: object, note: Note) -> Any:
+def _as_name_lists(rule: Any, note: Note) -> Any:
     if not isinstance(rule, Mapping):
-        return _unusable(note, "not a map of names")
-    found = {key: _names(item, note) for key, item in rule.items()}
-    return {key: item for key, item in found.items() if item is not DROPPED}
+        return _dropping("not a map of names")(rule, note)
+    found = {key: one if _is_names(one) else _as_names(one, note) for key, one in rule.items()}
+    return {key: one for key, one in found.items() if one is not DROPPED}
 
 
-def _anchor(rule: object, note: Note) -> Any:
-    fine = isinstance(rule, str) and _ANCHOR.fullmatch(rule)
-    return rule if fine else _unusable(note, "not an anchor")
-
-
-def _identifier(rule: object, note: Note) -> Any:
-    fine = isinstance(rule, str) and _IDENTIFIER.fullmatch(rule)
-    return rule if fine else _unusable(note, "not an identifier")
-
-
-def _dialect(rule: object, note: Note) -> Any:
-    return rule if rule == DIALECT else _unusable(note, "another dialect")
-
-
-def _vocabulary(_rule: object, note: Note) -> Any:
-    return _unusable(note, "for meta-schemas only")
-
-
-def _unusable(note: Note, why: str) -> object:
-    note(f"keyword dropped, {why}")
-    return DROPPED
-
-
-_KEYWORDS_OF: dict[Reader, str] = {
-    _anchor: "$anchor $dynamicAnchor $recursiveAnchor",
-    _count: (
-        "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties"
+_VALUES_OF: Mapping[str, Values] = {
+    "$anchor $dynamicAnchor $recursiveAnchor": Values(
+        lambda rule: _is_text(rule) and _ANCHOR.fullmatch(rule) is not None,
+        _dropping("not an anchor"),
     ),
-    _dialect: "$schema",
-    _factor: "multipleOf",
-    _flag: "deprecated readOnly uniqueItems writeOnly",
-    _identifier: "$id",
-    _members: "enum",
-    _name_lists: "dependentRequired",
-    _names: "required",
-    _number: "exclusiveMaximum exclusiveMinimum maximum minimum",
-    _pattern: "pattern",
-    _samples: "examples",
-    _text: "$comment description title",
-    _vocabulary: "$vocabulary",
-    _word: "$dynamicRef $recursiveRef $ref contentEncoding contentMediaType format",
+    "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties": (
+        _numeric(_is_count, "not a count")
+    ),
+    "$schema": Values(lambda rule: rule == DIALECT, _dropping("another dialect")),
+    "multipleOf": _numeric(lambda rule: _is_number(rule) and rule > 0, "not positive"),
+    "deprecated readOnly uniqueItems writeOnly": Values(
+        lambda rule: isinstance(rule, bool), _as_flag
+    ),
+    "$id": Values(
+        lambda rule: _is_text(rule) and _IDENTIFIER.fullmatch(rule) is not None,
+        _dropping("not an identifier"),
+    ),
+    "enum": Values(lambda rule: isinstance(rule, list) and bool(rule), _as_members),
+    "dependentRequired": Values(
+        lambda rule: isinstance(rule, dict) and all(map(_is_names, rule.values())), _as_name_lists
+    ),
+    "required": Values(_is_names, _as_names),
+    "exclusiveMaximum exclusiveMinimum maximum minimum": _numeric(_is_number, ""),
+    "pattern": Values(lambda rule: _is_text(rule) and is_compilable(rule), _without_pattern),
+    "examples": Values(lambda rule: isinstance(rule, list), _as_samples),
+    "$comment description title": Values(_is_text, _as_text),
+    "$vocabulary": Values(lambda _rule: False, _dropping("for meta-schemas only")),
+    "$dynamicRef $recursiveRef $ref contentEncoding contentMediaType format": Values(
+        _is_text, _dropping("not a string")
+    ),
 }
 
-READERS: Mapping[str, Reader] = MappingProxyType(
-    {keyword: read for read, keywords in _KEYWORDS_OF.items() for keyword in keywords.split()}
-)
-"""The reader of each keyword whose value holds no further schema."""
+VALUES: Mapping[str, Values] = {
+    keyword: values for keywords, values in _VALUES_OF.items() for keyword in keywords.split()
+}
+"""What each keyword may hold whose value holds no further schema."""
 
-SCHEMA_KEYWORDS = frozenset(
-    {
-        "additionalProperties",
-        "contains",
-        "contentSchema",
-        "else",
-        "if",
-        "items",
-        "not",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    }
-)
-"""Keywords that hold one schema."""
 
-SCHEMA_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-"""Keywords that hold a list of schemas."""
+# --- names of types -------------------------------------------------------------------------------
 
-SCHEMA_MAP_KEYWORDS = frozenset(
-    {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
-)
-"""Keywords that hold schemas by name."""
+_SPELLINGS = {
+    "array": (
+        "arraylist collection frozenset hashset iterable iterator linkedlist list sequence set "
+        "slice tuple vector"
+    ),
+    "boolean": "bool",
+    "integer": (
+        "bigint biginteger byte int int16 int32 int64 int8 long short uint uint16 uint32 uint64 "
+        "uint8 unsigned"
+    ),
+    "null": "nil none nonetype undefined void",
+    "number": "bigdecimal decimal double float float32 float64 numeric real",
+    "object": (
+        "defaultdict dict dictionary hashmap hashtable json linkedhashmap map mapping ordereddict "
+        "record struct treemap typeddict"
+    ),
+    "string": (
+        "char character charsequence date datetime email str text time timestamp uri url uuid"
+    ),
+}
+_ANYTHING = frozenset({"any", "interface{}", "mixed", "unknown", "*", "?"})
+_BY_SPELLING: Mapping[str, str] = {
+    **{spelling: name for name, group in _SPELLINGS.items() for spelling in group.split()},
+    **{name: name for name in JSON_TYPES},
+}
+_GENERIC = re.compile(r"(?P<outer>[\w.]+)\s*[\[<](?P<inner>.*)[\]>]")
+_MAX_LENGTH = 200
+_MAX_NESTING = 8
 
-OBJECT_KEYWORDS = (
-    SCHEMA_KEYWORDS
-    | SCHEMA_MAP_KEYWORDS
-    | {"const", "default", "dependentRequired", "example", "examples"}
-)
-"""Keywords whose value may be an object; a parameter may have such a name."""
+
+def read_type_name(text: str, *, nesting: int = 0) -> dict[str, Any] | None:
+    """The schema that a type's name stands for, or None when nobody could tell.
+
+    Args:
+        text: Such as ``dict``, ``ArrayList<String>``, ``List[float]``, ``int | None``, ``str[]``.
+        nesting: How many brackets were opened already.
+
+    Returns:
+        A schema with at most ``type``, ``items``, ``additionalProperties`` and ``anyOf``; empty
+        for "any type".
+
+    Example:
+        >>> read_type_name("HashMap"), read_type_name("any"), read_type_name("Date (yyyy)")
+        ({'type': 'object'}, {}, None)
+        >>> read_type_name("list[int] | None")
+        {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
+    """
+    text = text.strip()
+    name = text.casefold().removeprefix("typing.").removeprefix("java.lang.")
+    if name in _ANYTHING:
+        return {}
+    if name in _BY_SPELLING:
+        return {"type": _BY_SPELLING[name]}
+    if len(text) > _MAX_LENGTH or nesting > _MAX_NESTING:
+        return None
+    alternatives = _split(text, "|")
+    if len(alternatives) > 1:
+        return _union([read_type_name(part, nesting=nesting + 1) for part in alternatives])
+    if text.endswith("[]"):
+        return _array_of(read_type_name(text[:-2], nesting=nesting + 1))
+    generic = _GENERIC.fullmatch(text)
+    return None if generic is None else _generic(generic["outer"], generic["inner"], nesting + 1)
+
+
+def _generic(outer: str, inner: str, nesting: int) -> dict[str, Any] | None:
+    outer = outer.casefold().removeprefix("typing.")
+    parts = [read_type_name(part, nesting=nesting) for part in _split(inner, ",")]
+    if outer == "optional":
+        return _union([*parts, {"type": "null"}])
+    if outer == "union":
+        return _union(parts)
+    kind = _BY_SPELLING.get(outer)
+    if kind == "array":
+        return _array_of(parts[0] if all(part == parts[0] for part in parts) else {})
+    if kind == "object":
+        return {"type": "object"} | ({"additionalProperties": parts[-1]} if parts[-1] else {})
+    return None
+
+
+def _array_of(items: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if items is None else {"type": "array", "items": items}
+
+
+def _union(parts: list[dict[str, Any] | None]) -> dict[str, Any] | None:
+    branches: list[dict[str, Any]] = []
+    for part in parts:
+        if part is None:
+            return None
+        if not part:
+            return {}
+        if part not in branches:
+            branches.append(part)
+    if len(branches) == 1:
+        return branches[0]
+    if all(branch.keys() == {"type"} and isinstance(branch["type"], str) for branch in branches):
+        return {"type": [branch["type"] for branch in branches]}
+    return {"anyOf": branches}
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split at separators that stand outside brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "[<") - (character in "]>")
+        if character == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part for part in parts if part.strip()] or [""]

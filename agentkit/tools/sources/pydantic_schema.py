@@ -1,4 +1,4 @@
-"""JSON Schema and conversion of annotations that need pydantic: models, enums, dates, constraints.
+"""What needs pydantic: models as arguments, and annotations such as enums, dates and constraints.
 
 Pydantic is imported when the first such annotation is met.
 """
@@ -9,23 +9,23 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from agentkit.errors import DefinitionError, ModelRetry
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
-from agentkit.tools.references import inline_root
-from agentkit.tools.sources.annotations import plain_schema
-from agentkit.tools.sources.parameters import Parameter
+from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinition
+from agentkit.tools.schema import inline_root
+from agentkit.tools.sources.annotations import Parameter, plain_schema
+from agentkit.tools.sources.docstrings import read_docstring
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, TypeAdapter
     from pydantic.json_schema import GenerateJsonSchema
-
 
 _ADVICE = (
     "use str, int, float, bool, list, dict, Literal, Enum, date, datetime, a dataclass, a "
@@ -33,6 +33,73 @@ _ADVICE = (
     "the model"
 )
 _NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9.\-_]")
+
+
+def definition_from_model(
+    model: type[BaseModel],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effects: Effects | Iterable[EffectName] = (),
+    tags: Iterable[str] = (),
+) -> ToolDefinition:
+    """A definition whose arguments are the fields of a pydantic model.
+
+    The model's docstring is the summary, its ``Attributes`` section and field descriptions are
+    the words on the parameters. Unless the model itself says what happens to ``extra`` fields,
+    arguments beyond its fields are refused.
+
+    Args:
+        model: The class.
+        name: The tool's name; the class's name when None.
+        description: The summary; the docstring's when None.
+        effects: What running the tool does.
+        tags: Free labels.
+
+    Raises:
+        DefinitionError: It is not a pydantic model, or it has no JSON Schema.
+
+    Example:
+        >>> from pydantic import BaseModel
+        >>> class FindCars(BaseModel):
+        ...     '''Find cars in stock.'''
+        ...     make: str
+        >>> definition_from_model(FindCars, name="find_cars").signature.required
+        ('make',)
+    """
+    own_name = name or str(getattr(model, "__name__", model))
+    schema = inline_root(_model_schema(model, own_name))
+    schema.pop("description", None)
+    schema.setdefault("properties", {})
+    if "extra" not in model.model_config:
+        schema["additionalProperties"] = False
+    words = read_docstring(model.__dict__.get("__doc__"))
+    for parameter, text in words.parameters.items():
+        if parameter in schema["properties"] and text:
+            schema["properties"][parameter].setdefault("description", text)
+    return ToolDefinition.from_schema(
+        own_name,
+        words.summary if description is None else description,
+        schema,
+        effects=effects if isinstance(effects, Effects) else Effects.of(effects),
+        tags=tags,
+        origin=Origin(kind="pydantic", reference=f"{model.__module__}.{model.__qualname__}"),
+    )
+
+
+def _model_schema(model: type[BaseModel], tool_name: str) -> dict[str, Any]:
+    from pydantic import BaseModel
+
+    given: Any = model
+    if not (isinstance(given, type) and issubclass(given, BaseModel)):
+        raise DefinitionError(
+            f"tool {tool_name}: {model!r} is not a subclass of pydantic.BaseModel",
+            tool_name=tool_name,
+        )
+    try:
+        return _untitled(model.model_json_schema(schema_generator=_generator()))
+    except _pydantic_errors() as error:
+        raise _unusable(model, error, tool_name=tool_name, place="it") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,16 +127,43 @@ def pydantic_parameters(parameters: Sequence[Parameter], *, tool_name: str) -> P
     Raises:
         DefinitionError: Pydantic has no schema for a parameter; the message names it.
     """
-    model, titled = _arguments_model(parameters, tool_name)
-    schema = without_titles(titled)
-    properties = schema.get("properties", {})
-    _refuse_hidden_defaults(parameters, schema, tool_name)
-    fields = {f"p{at}": parameter for at, parameter in enumerate(parameters)}
-    converted = {key: p.name for key, p in fields.items() if _needs_conversion(p.annotation)}
+    from pydantic import Field, TypeAdapter
+
+    adapters: dict[str, TypeAdapter[Any]] = {}
+    for parameter in parameters:
+        annotation = _portable(parameter.annotation)
+        if not parameter.is_required:
+            annotation = Annotated[annotation, Field(default=parameter.default)]
+        try:
+            adapters[parameter.name] = TypeAdapter(annotation)
+            adapters[parameter.name].json_schema(schema_generator=_generator())
+        except _pydantic_errors() as error:
+            place = f"parameter {parameter.name!r}"
+            raise _unusable(
+                parameter.annotation, error, tool_name=tool_name, place=place
+            ) from error
+    found, shared = TypeAdapter.json_schemas(
+        [(name, "validation", adapter) for name, adapter in adapters.items()],
+        schema_generator=_generator(),
+    )
+    properties = {name: found[name, "validation"] for name in adapters}
+    for parameter in parameters:
+        if "default" not in properties[parameter.name]:
+            continue
+        if parameter.is_required:
+            raise DefinitionError(
+                f"tool {tool_name}: the default of {parameter.name!r} stands inside Annotated, "
+                f"where Python does not see it; write `{parameter.name}: Annotated[...] = "
+                "<default>`",
+                tool_name=tool_name,
+            )
+        if not is_json(properties[parameter.name]["default"]):  # such as infinity
+            del properties[parameter.name]["default"]
+    converted = {p.name: adapters[p.name] for p in parameters if _needs_conversion(p.annotation)}
     return PydanticParameters(
-        properties={p.name: _finite_default(properties[p.name]) for p in parameters},
-        definitions=schema.get("$defs", {}),
-        convert=_converter(model, fields, converted) if converted else None,
+        properties=properties,
+        definitions=_untitled(shared).get("$defs", {}),
+        convert=_converter(converted) if converted else None,
     )
 
 
@@ -87,38 +181,11 @@ def pydantic_schema(annotation: Any, *, tool_name: str, place: str) -> dict[str,
     from pydantic import TypeAdapter
 
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(portable(annotation))
+        adapter: TypeAdapter[Any] = TypeAdapter(_portable(annotation))
         schema = adapter.json_schema(mode="serialization", schema_generator=_generator())
     except _pydantic_errors() as error:
         raise _unusable(annotation, error, tool_name=tool_name, place=place) from error
-    return inline_root(without_titles(schema))
-
-
-def model_schema(model: type[BaseModel], *, tool_name: str) -> dict[str, Any]:
-    """The schema of a model's fields.
-
-    Raises:
-        DefinitionError: It is not a pydantic model, or a field has no schema.
-    """
-    from pydantic import BaseModel
-
-    given: Any = model
-    if not (isinstance(given, type) and issubclass(given, BaseModel)):
-        raise DefinitionError(
-            f"tool {tool_name}: {model!r} is not a subclass of pydantic.BaseModel",
-            tool_name=tool_name,
-        )
-    try:
-        return without_titles(model.model_json_schema(schema_generator=_generator()))
-    except _pydantic_errors() as error:
-        raise _unusable(model, error, tool_name=tool_name, place="it") from error
-
-
-def without_titles(schema: JsonObject) -> dict[str, Any]:
-    """The schema without the titles that pydantic makes up from names; chosen titles stay."""
-    bare = _untitled(schema, "")
-    bare.pop("title", None)
-    return bare
+    return inline_root(_untitled(schema))
 
 
 def _pydantic_errors() -> tuple[type[Exception], ...]:
@@ -132,48 +199,34 @@ def _generator() -> type[GenerateJsonSchema]:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Generator(GenerateJsonSchema):
-        """Leaves a default that JSON can not hold out of the schema without a warning."""
+        """Makes up no titles, and leaves out a default that JSON can not hold without a warning."""
 
         ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as in its base
+
+        def field_title_should_be_set(self, schema: Any) -> bool:
+            return False
 
     return Generator
 
 
-def _arguments_model(
-    parameters: Sequence[Parameter], tool_name: str
-) -> tuple[type[BaseModel], dict[str, Any]]:
-    try:
-        return _model(parameters, tool_name)
-    except _pydantic_errors() as error:
-        for parameter in parameters:  # one at a time, to find the one to blame
-            try:
-                _model([parameter], tool_name)
-            except _pydantic_errors() as cause:
-                place = f"parameter {parameter.name!r}"
-                raise _unusable(
-                    parameter.annotation, cause, tool_name=tool_name, place=place
-                ) from cause
-        raise _unusable("its parameters", error, tool_name=tool_name, place="it") from error
+def _untitled(schema: JsonObject) -> dict[str, Any]:
+    """The schema without the titles that are names of classes; chosen titles stay."""
+    bare = {key: part for key, part in schema.items() if key != "title"}
+    if "$defs" in bare:
+        bare["$defs"] = {name: _named(part, name) for name, part in bare["$defs"].items()}
+    return bare
 
 
-def _model(
-    parameters: Sequence[Parameter], tool_name: str
-) -> tuple[type[BaseModel], dict[str, Any]]:
-    """A model whose fields have neutral names, so that a parameter may be called ``schema``."""
-    from pydantic import ConfigDict, Field, create_model
-
-    fields: dict[str, Any] = {}
-    for at, parameter in enumerate(parameters):
-        default = ... if parameter.is_required else parameter.default
-        annotation = portable(parameter.annotation)
-        fields[f"p{at}"] = (annotation, Field(default, alias=parameter.name))
-    config = ConfigDict(extra="forbid", validate_default=False)
-    model: type[BaseModel] = create_model(f"{tool_name}_arguments", __config__=config, **fields)
-    return model, model.model_json_schema(schema_generator=_generator())
+def _named(part: JsonObject, name: str) -> JsonObject:
+    title = part.get("title")
+    if not isinstance(title, str) or not name.endswith(_NOT_IN_KEYS.sub("_", title)):
+        return part
+    return {key: rule for key, rule in part.items() if key != "title"}
 
 
 def _unusable(annotation: Any, error: Exception, *, tool_name: str, place: str) -> DefinitionError:
-    shown = annotation if isinstance(annotation, str) else _shown(annotation)
+    is_plain = isinstance(annotation, type) and not typing.get_args(annotation)
+    shown = annotation.__name__ if is_plain else str(annotation)
     reason = str(error).strip().splitlines()[0]
     return DefinitionError(
         f"tool {tool_name}: {place} is annotated {shown}, which has no JSON Schema ({reason}); "
@@ -182,60 +235,11 @@ def _unusable(annotation: Any, error: Exception, *, tool_name: str, place: str) 
     )
 
 
-def _shown(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
-
-
-def _refuse_hidden_defaults(
-    parameters: Sequence[Parameter], schema: JsonObject, tool_name: str
-) -> None:
-    for parameter in parameters:
-        if parameter.is_required and parameter.name not in schema.get("required", ()):
-            raise DefinitionError(
-                f"tool {tool_name}: the default of {parameter.name!r} stands inside Annotated, "
-                f"where Python does not see it; write `{parameter.name}: Annotated[...] = "
-                "<default>`",
-                tool_name=tool_name,
-            )
-
-
-def _finite_default(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without a default that JSON can not write, such as infinity."""
-    if "default" in schema and not is_json(schema["default"]):
-        return {key: item for key, item in schema.items() if key != "default"}
-    return schema
-
-
-def _untitled(schema: JsonObject, name: str) -> dict[str, Any]:
-    bare = {key: _untitled_rule(key, rule) for key, rule in schema.items()}
-    title = bare.get("title")
-    if isinstance(title, str) and name and _is_made_up(title, name):
-        del bare["title"]
-    return bare
-
-
-def _untitled_rule(keyword: str, rule: Any) -> Any:
-    if keyword in {"default", "const", "enum", "examples"}:
-        return rule
-    if keyword in {"properties", "$defs", "patternProperties"} and isinstance(rule, Mapping):
-        return {name: _untitled(part, name) for name, part in rule.items()}
-    if isinstance(rule, Mapping):
-        return _untitled(rule, "")
-    if isinstance(rule, list):
-        return [_untitled(item, "") if isinstance(item, Mapping) else item for item in rule]
-    return rule
-
-
-def _is_made_up(title: str, name: str) -> bool:
-    from_field = name.title().replace("_", " ").strip()
-    return title == from_field or name.endswith(_NOT_IN_KEYS.sub("_", title))
-
-
 def _needs_conversion(annotation: Any) -> bool:
     """Whether values that fit the schema are not yet what the function expects."""
     if plain_schema(annotation) is not None:
         return False
-    if typing.get_origin(annotation) is not typing.Annotated:
+    if typing.get_origin(annotation) is not Annotated:
         return True
     inner, *extras = typing.get_args(annotation)
     return plain_schema(inner) is None or not all(map(_only_constrains, extras))
@@ -250,38 +254,29 @@ def _only_constrains(extra: Any) -> bool:
     return all(type(item).__module__.startswith("annotated_types") for item in extra.metadata)
 
 
-def _converter(
-    model: type[BaseModel], fields: Mapping[str, Parameter], converted: Mapping[str, str]
-) -> Callable[[JsonObject], JsonObject]:
+def _converter(adapters: Mapping[str, TypeAdapter[Any]]) -> Callable[[JsonObject], JsonObject]:
     from pydantic import ValidationError
 
-    names = [parameter.name for parameter in fields.values()]
-
     def convert(arguments: JsonObject) -> JsonObject:
-        given = {name: arguments[name] for name in names if name in arguments}
-        if not given:
-            return arguments
-        try:
-            values = model.model_validate(given)
-        except ValidationError as error:  # rules that a schema can not state
-            raise ModelRetry(_broken_rules(error)) from error
-        return {
-            **arguments,
-            **{name: getattr(values, key) for key, name in converted.items() if name in given},
-        }
+        values: dict[str, Any] = {}
+        broken: list[str] = []  # rules that a schema can not state; the values are left out
+        for name, adapter in adapters.items():
+            if name not in arguments:
+                continue
+            try:
+                values[name] = adapter.validate_python(arguments[name])
+            except ValidationError as error:
+                found = error.errors(include_url=False, include_context=False, include_input=False)
+                places = [".".join(map(str, (name, *one["loc"]))) for one in found]
+                broken += [f"`{at}`: {one['msg']}" for at, one in zip(places, found, strict=True)]
+        if broken:
+            raise ModelRetry("; ".join(broken))
+        return {**arguments, **values} if values else arguments
 
     return convert
 
 
-def _broken_rules(error: Any) -> str:
-    """Every broken rule in one line each; the values themselves are left out."""
-    return "; ".join(
-        f"`{'.'.join(map(str, problem['loc'])) or 'arguments'}`: {problem['msg']}"
-        for problem in error.errors(include_url=False, include_context=False, include_input=False)
-    )
-
-
-def portable(annotation: Any) -> Any:
+def _portable(annotation: Any) -> Any:
     """The annotation with ``typing.TypedDict`` as pydantic accepts it on this Python.
 
     Before Python 3.12 pydantic insists on ``typing_extensions.TypedDict``, because the one in
@@ -289,10 +284,10 @@ def portable(annotation: Any) -> Any:
     """
     if sys.version_info >= (3, 12):
         return annotation
-    return _portable(annotation, frozenset())
+    return _replaced(annotation, frozenset())
 
 
-def _portable(annotation: Any, within: frozenset[Any]) -> Any:
+def _replaced(annotation: Any, within: frozenset[Any]) -> Any:
     if typing.is_typeddict(annotation):
         return annotation if annotation in within else _typed_dict(annotation, within)
     arguments = typing.get_args(annotation)
@@ -300,9 +295,9 @@ def _portable(annotation: Any, within: frozenset[Any]) -> Any:
     if not arguments or origin in {typing.Literal, typing.Callable}:
         return annotation
     if origin is typing.Annotated:
-        inner = _portable(arguments[0], within)
+        inner = _replaced(arguments[0], within)
         return annotation if inner is arguments[0] else typing.Annotated[inner, *arguments[1:]]
-    replaced = tuple(_portable(item, within) for item in arguments)
+    replaced = tuple(_replaced(item, within) for item in arguments)
     if all(new is old for new, old in zip(replaced, arguments, strict=True)):
         return annotation
     if not hasattr(annotation, "copy_with"):  # list[X] and X | Y
@@ -324,7 +319,7 @@ def _typed_dict(kind: Any, within: frozenset[Any]) -> Any:
             # Python 3.11 overlooks the marker when annotations are strings, so it goes first.
             required = typing.get_origin(hint) is typing.Required
             (inner,) = typing.get_args(hint)
-        inner = _portable(inner, within | {kind})
+        inner = _replaced(inner, within | {kind})
         marker = typing_extensions.Required if required else typing_extensions.NotRequired
         fields[key] = marker[inner]
     make: Any = typing_extensions.TypedDict  # the functional form, with computed fields

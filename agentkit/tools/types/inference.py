@@ -1,33 +1,212 @@
-"""Guessing what a parameter or a result means: from its name, its text, its values.
+"""What a parameter, a result or a value is probably about: guessed from names, texts and values.
 
-The clues are few and each is worth a number, chosen by hand on the development parts of public
-catalogues; ``docs/types.md`` says how often they are right. A guess that the declared type rules
-out (a list for an e-mail address) is dropped.
+The clues are few (``agentkit.tools.types.vocabulary``). A guess that the declared type rules out (a
+list for an e-mail address) is dropped.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from agentkit.messages import JsonObject
-from agentkit.tools.types.evidence import Guess, TypeEvidence, pooled
-from agentkit.tools.types.lattice import Base, TypeSet, join
-from agentkit.tools.types.meanings import OWNED_ID, wider
-from agentkit.tools.types.schemas import declared_type
-from agentkit.tools.types.values import type_of_value
+from agentkit.tools.formats import FORMATS
+from agentkit.tools.types.declared import declared_type
+from agentkit.tools.types.lattice import (
+    ANY,
+    MEANINGS,
+    OWNED_ID,
+    Alternative,
+    Base,
+    TypeSet,
+    join,
+    json_text,
+    wider,
+)
 from agentkit.tools.types.vocabulary import (
     COLOURS,
     COUNTRIES,
     CURRENCIES,
+    FIRST_WORDS,
     LANGUAGES,
+    LAST_TWO_WORDS,
+    LAST_WORDS,
     MONTHS,
+    TEXT_CLUES,
     UNITS,
     WEEKDAYS,
 )
+
+_MOST_CERTAIN = 0.99
+"""No guess is certain; only a declaration is."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guess:
+    """A meaning that values probably have.
+
+    Attributes:
+        meaning: One of ``agentkit.tools.MEANINGS``.
+        confidence: Between 0 and 1.
+    """
+
+    meaning: str
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TypeEvidence:
+    """All that is known about the type of a parameter, a result or a value.
+
+    Attributes:
+        declared: What the schema says; sure.
+        meanings: What names, texts and values suggest beyond that, the surest first.
+    """
+
+    declared: TypeSet = ANY
+    meanings: tuple[Guess, ...] = ()
+
+
+def pooled(guesses: Iterable[Guess]) -> tuple[Guess, ...]:
+    """Guesses from independent clues together, the surest first.
+
+    Two clues for one meaning make it surer than either: both have to be wrong.
+
+    Example:
+        >>> pooled([Guess(meaning="date", confidence=0.8), Guess(meaning="date", confidence=0.5)])
+        (Guess(meaning='date', confidence=0.9),)
+    """
+    guesses = tuple(guesses)
+    if len(guesses) < 2:
+        return guesses
+    doubt: dict[str, float] = {}
+    for guess in guesses:
+        doubt[guess.meaning] = doubt.get(guess.meaning, 1.0) * (1.0 - guess.confidence)
+    sure = {meaning: min(round(1.0 - left, 4), _MOST_CERTAIN) for meaning, left in doubt.items()}
+    ranked = sorted(sure.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(Guess(meaning=meaning, confidence=value) for meaning, value in ranked)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+_LONGEST_VALUE = 400
+"""Longer texts are prose; no meaning is looked for."""
+
+_MOST_ITEMS = 50
+
+_NUMBER = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[+-]?\d+(?:\.\d+)?"
+_UNIT = (
+    r"(?P<length>km|kilomet(?:er|re)s?|miles?|met(?:er|re)s?|cm|mm|feet|foot|ft|inch(?:es)?|yards?)"
+    r"|(?P<mass>kg|kilograms?|grams?|lbs?|pounds?|ounces?|oz|tons?|tonnes?)"
+    r"|(?P<temperature>°\s?[CFK]|degrees? (?:celsius|fahrenheit)|celsius|fahrenheit|kelvin)"
+    r"|(?P<speed>km/h|kph|mph|m/s|knots?)"
+    r"|(?P<volume>lit(?:er|re)s?|ml|gallons?)"
+    r"|(?P<duration>seconds?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?)"
+    r"|(?P<percentage>%|percent)"
+)
+_WITH_UNIT = re.compile(rf"(?:{_NUMBER})\s?-?\s?(?:{_UNIT})", re.IGNORECASE)
+_MONEY = re.compile(
+    rf"[$€£¥₹]\s?(?:{_NUMBER})|(?:{_NUMBER})\s?(?:[$€£¥₹]|dollars?|euros?|USD|EUR|GBP)",
+    re.IGNORECASE,
+)
+_URL = re.compile(r"(?:https?|ftp|wss?)://[^\s<>\"]+|www\.[\w-]+\.[^\s<>\"]+", re.IGNORECASE)
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_PHONE = re.compile(r"\+\d[\d ().-]{6,18}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}")
+_DATE_IN_WORDS = re.compile(
+    rf"(?:{'|'.join(sorted(MONTHS))})\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+\d{{4}}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:{'|'.join(sorted(MONTHS))}),?\s+\d{{4}}",
+    re.IGNORECASE,
+)
+_SLASHED_DATE = re.compile(r"\d{1,2}/\d{1,2}/\d{4}|\d{4}/\d{1,2}/\d{1,2}")
+_CLOCK = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?:\s?[ap]\.?m\.?)?", re.IGNORECASE)
+_HEX_COLOUR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})", re.IGNORECASE)
+_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]+)+/?|[A-Za-z]:\\[\w\\ .-]+")
+
+
+def type_of_value(value: Any) -> TypeEvidence:
+    """The type of a JSON value: exactly itself, and what it is probably about.
+
+    A meaning is only guessed where the form of the value leaves little doubt: a text that could
+    be many things (``Paris``, ``12345``) has none. Of a value that JSON can not write nothing is
+    known.
+
+    Example:
+        >>> type_of_value("2024-08-15").meanings
+        (Guess(meaning='date', confidence=0.98),)
+        >>> print(type_of_value(["ada@example.org"]).declared)
+        array of (string in {"ada@example.org"}) in {["ada@example.org"]}
+        >>> type_of_value("Paris").meanings
+        ()
+    """
+    try:
+        declared = TypeSet.one_of([value])
+    except (ValueError, RecursionError):  # it holds itself, or is larger than JSON text can be
+        return TypeEvidence()
+    if isinstance(value, str):
+        return TypeEvidence(declared=declared, meanings=_guesses_of_value(value))
+    if not isinstance(value, list | tuple) or not value:
+        return TypeEvidence(declared=declared)
+    parts = [type_of_value(item) for item in value[:_MOST_ITEMS]]
+    items = join(part.declared for part in parts)
+    domain = frozenset([json_text(list(value))])
+    listed = Alternative(base="array", items=None if items.is_any else items, domain=domain)
+    return TypeEvidence(
+        declared=TypeSet(frozenset([listed])),
+        meanings=parts[0].meanings if len({part.meanings for part in parts}) == 1 else (),
+    )
+
+
+def _guesses_of_value(text: str) -> tuple[Guess, ...]:
+    text = text.strip()
+    if not text or len(text) > _LONGEST_VALUE:
+        return ()
+    for meaning, confidence, holds in _FORMS:
+        if holds(text):
+            return (Guess(meaning=meaning, confidence=confidence),)
+    found = _WITH_UNIT.fullmatch(text)
+    if found is None or found.lastgroup is None:
+        return ()
+    return (Guess(meaning=found.lastgroup, confidence=0.95),)
+
+
+def _is(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda text: pattern.fullmatch(text) is not None
+
+
+def _among(words: frozenset[str]) -> Callable[[str], bool]:
+    return lambda text: text.casefold() in words
+
+
+_FORMS: tuple[tuple[str, float, Callable[[str], bool]], ...] = (
+    ("date", 0.98, FORMATS["date"]),
+    ("datetime", 0.98, FORMATS["date-time"]),
+    ("date", 0.97, _is(_DATE_IN_WORDS)),
+    ("date", 0.96, _is(_SLASHED_DATE)),
+    ("time", 0.95, _is(_CLOCK)),
+    ("duration", 0.95, lambda text: len(text) > 2 and FORMATS["duration"](text)),
+    ("email", 0.99, _is(_EMAIL)),
+    ("url", 0.99, _is(_URL)),
+    ("uuid", 0.99, FORMATS["uuid"]),
+    ("ip", 0.98, lambda text: FORMATS["ipv4"](text) or (":" in text and FORMATS["ipv6"](text))),
+    ("phone", 0.95, _is(_PHONE)),
+    ("colour", 0.9, _is(_HEX_COLOUR)),
+    ("file_path", 0.9, _is(_PATH)),
+    ("money", 0.96, _is(_MONEY)),
+    ("currency", 0.9, lambda text: text in CURRENCIES),
+    ("country", 0.9, _among(COUNTRIES)),
+    ("weekday", 0.9, _among(WEEKDAYS)),
+    ("language", 0.85, _among(LANGUAGES)),
+    ("colour", 0.8, _among(COLOURS)),
+    ("month", 0.8, _among(MONTHS)),
+)
+"""Tried in this order: what it would be, how surely, and the test."""
+
+
+# --- names, descriptions and values together ----------------------------------------------------
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -36,192 +215,14 @@ _NUMERIC: frozenset[Base] = frozenset({"integer", "number"})
 _EITHER: frozenset[Base] = _TEXT | _NUMERIC
 
 _WRITTEN_AS: Mapping[str, frozenset[Base]] = {
-    "moment": _EITHER,
-    "month": _EITHER,
-    "date": _TEXT,
-    "time": _TEXT,
-    "weekday": _TEXT,
-    "duration": _EITHER,
-    "coordinate": _EITHER,
-    "id": _EITHER,
-    "phone": _EITHER,
-    "postal_code": _EITHER,
-    "count": frozenset({"integer", "number"}),
-    "quantity": _EITHER,
-    "length": _NUMERIC,
-    "mass": _NUMERIC,
-    "speed": _NUMERIC,
-    "area": _NUMERIC,
-    "volume": _NUMERIC,
+    **dict.fromkeys(["date", "time", "weekday"], _TEXT),
+    **dict.fromkeys(["moment", "month", "duration", "coordinate", "id"], _EITHER),
+    **dict.fromkeys(["phone", "postal_code", "quantity"], _EITHER),
+    **dict.fromkeys(["count", "length", "mass", "speed", "area", "volume"], _NUMERIC),
 }
 """JSON types that a meaning is written in; those of the nearest wider meaning, else text."""
 
-_BY_LAST_WORD: Mapping[str, tuple[str, float]] = {
-    "date": ("date", 0.9),
-    "day": ("date", 0.3),
-    "datetime": ("datetime", 0.9),
-    "timestamp": ("datetime", 0.85),
-    "time": ("time", 0.5),
-    "year": ("year", 0.9),
-    "month": ("month", 0.85),
-    "weekday": ("weekday", 0.9),
-    "duration": ("duration", 0.85),
-    "city": ("city", 0.9),
-    "town": ("city", 0.85),
-    "country": ("country", 0.9),
-    "province": ("region", 0.8),
-    "region": ("region", 0.6),
-    "address": ("address", 0.7),
-    "location": ("place", 0.8),
-    "place": ("place", 0.8),
-    "destination": ("place", 0.7),
-    "origin": ("place", 0.6),
-    "airport": ("airport", 0.9),
-    "zip": ("postal_code", 0.9),
-    "zipcode": ("postal_code", 0.95),
-    "postcode": ("postal_code", 0.95),
-    "lat": ("latitude", 0.9),
-    "latitude": ("latitude", 0.95),
-    "lon": ("longitude", 0.9),
-    "lng": ("longitude", 0.9),
-    "longitude": ("longitude", 0.95),
-    "email": ("email", 0.92),
-    "mail": ("email", 0.7),
-    "phone": ("phone", 0.9),
-    "telephone": ("phone", 0.9),
-    "url": ("url", 0.92),
-    "uri": ("url", 0.9),
-    "link": ("url", 0.7),
-    "website": ("url", 0.7),
-    "ip": ("ip", 0.9),
-    "uuid": ("uuid", 0.9),
-    "guid": ("uuid", 0.9),
-    "language": ("language", 0.85),
-    "lang": ("language", 0.85),
-    "locale": ("language", 0.7),
-    "currency": ("currency", 0.9),
-    "color": ("colour", 0.8),
-    "colour": ("colour", 0.8),
-    "path": ("file_path", 0.75),
-    "filepath": ("file_path", 0.9),
-    "filename": ("file_path", 0.85),
-    "directory": ("file_path", 0.7),
-    "password": ("secret", 0.9),
-    "token": ("secret", 0.6),
-    "secret": ("secret", 0.8),
-    "limit": ("count", 0.7),
-    "page": ("count", 0.7),
-    "offset": ("count", 0.7),
-    "count": ("count", 0.8),
-    "quantity": ("count", 0.7),
-    "price": ("money", 0.75),
-    "cost": ("money", 0.75),
-    "budget": ("money", 0.75),
-    "salary": ("money", 0.8),
-    "income": ("money", 0.75),
-    "fee": ("money", 0.7),
-    "revenue": ("money", 0.75),
-    "balance": ("money", 0.5),
-    "amount": ("money", 0.5),
-    "percent": ("percentage", 0.85),
-    "percentage": ("percentage", 0.9),
-    "distance": ("length", 0.85),
-    "height": ("length", 0.75),
-    "width": ("length", 0.7),
-    "radius": ("length", 0.7),
-    "depth": ("length", 0.4),
-    "weight": ("mass", 0.6),
-    "mass": ("mass", 0.85),
-    "temperature": ("temperature", 0.8),
-    "speed": ("speed", 0.8),
-    "velocity": ("speed", 0.85),
-    "area": ("area", 0.6),
-    "volume": ("volume", 0.5),
-    "age": ("age", 0.85),
-    "unit": ("unit", 0.85),
-}
-"""What the last word of a name suggests: the noun that the others describe."""
-
-_BY_LAST_TWO: Mapping[tuple[str, str], tuple[str, float]] = {
-    ("mail", "address"): ("email", 0.95),
-    ("email", "address"): ("email", 0.97),
-    ("ip", "address"): ("ip", 0.95),
-    ("mac", "address"): ("id", 0.6),
-    ("wallet", "address"): ("id", 0.6),
-    ("web", "address"): ("url", 0.9),
-    ("postal", "code"): ("postal_code", 0.95),
-    ("zip", "code"): ("postal_code", 0.95),
-    ("country", "code"): ("country", 0.95),
-    ("currency", "code"): ("currency", 0.95),
-    ("language", "code"): ("language", 0.95),
-    ("airport", "code"): ("airport", 0.95),
-    ("color", "code"): ("colour", 0.85),
-    ("phone", "number"): ("phone", 0.95),
-    ("mobile", "number"): ("phone", 0.9),
-    ("contact", "number"): ("phone", 0.85),
-    ("file", "name"): ("file_path", 0.85),
-    ("api", "key"): ("secret", 0.9),
-    ("city", "name"): ("city", 0.9),
-    ("country", "name"): ("country", 0.9),
-    ("learning", "rate"): ("", 0.0),
-    ("time", "zone"): ("", 0.0),
-    ("start", "time"): ("moment", 0.7),
-    ("end", "time"): ("moment", 0.7),
-    ("travel", "time"): ("duration", 0.6),
-    ("waiting", "time"): ("duration", 0.6),
-}
-
-_BY_FIRST_WORD: Mapping[str, tuple[str, float]] = {
-    "num": ("count", 0.85),
-    "number": ("count", 0.8),
-    "max": ("count", 0.3),
-}
-
 _IDENTIFIERS = frozenset({"id", "identifier"})
-
-_TEXT_CLUES: Sequence[tuple[str, float, str, str]] = (
-    ("datetime", 0.9, "yyyy", r"yyyy-mm-dd[t ]+\W?hh"),
-    ("datetime", 0.9, "time", r"date[- ]time|iso ?8601 (?:timestamp|datetime)"),
-    ("date", 0.93, "yyyy", r"(?:yyyy[-/]mm[-/]dd|(?:mm[-/]dd|dd[-/]mm)[-/]yyyy)(?!\W?t?\W?hh)"),
-    ("time", 0.85, "hh:mm", r"^(?!.*yyyy).*hh:mm"),
-    ("time", 0.85, "hour", r"24-hour format|hours? and minutes"),
-    ("email", 0.8, "mail", r"e-?mail address"),
-    ("url", 0.75, "ur", r"\burl\b|\buri\b"),
-    ("airport", 0.9, "a", r"\biata\b|airport code"),
-    ("currency", 0.9, "currency", r"currency code|currency to convert"),
-    ("currency", 0.9, "4217", r"iso[- ]4217"),
-    ("language", 0.9, "language", r"language code"),
-    ("language", 0.9, "639", r"iso[- ]639"),
-    ("country", 0.9, "country", r"country code"),
-    ("country", 0.9, "3166", r"iso[- ]3166"),
-    ("city", 0.6, "city", r"name of the city|city name|the city (?:where|in which|for which|to)"),
-    ("place", 0.8, "city", r"city and (?:the )?(?:state|country)|city, (?:state|country)"),
-    ("place", 0.8, "san francisco, ca", r"san francisco, ca"),
-    ("latitude", 0.8, "latitude", r"^(?!.*longitude).*\blatitude\b"),
-    ("longitude", 0.8, "longitude", r"^(?!.*latitude).*\blongitude\b"),
-    ("phone", 0.85, "phone number", r"phone number"),
-    ("ip", 0.8, "ip", r"\bip address\b|\bipv[46]\b"),
-    ("postal_code", 0.85, "code", r"postal code|zip code"),
-    ("file_path", 0.75, "path", r"path (?:to|of) (?:the |a )?(?:\w+ )?(?:file|folder|directory)"),
-    ("percentage", 0.75, "percent", r"as a percentage|in percent\b"),
-    ("money", 0.7, "in ", r"in (?:us )?dollars|in usd\b|in (?:euros?|eur)\b"),
-    (
-        "length",
-        0.75,
-        "in ",
-        r"in (?:(?:kilo|centi|milli)?met(?:er|re)s?|miles|feet|inches|km|cm)\b",
-    ),
-    ("mass", 0.75, "in ", r"in (?:(?:kilo)?grams?|kg|pounds|lbs?)\b"),
-    ("temperature", 0.7, "in ", r"in (?:degrees )?(?:celsius|fahrenheit|kelvin)"),
-    ("speed", 0.75, "in ", r"in (?:m/s|km/h|mph|(?:met(?:er|re)s|kilomet(?:er|re)s) per )"),
-    ("duration", 0.7, "in ", r"in (?:(?:milli)?seconds|minutes|hours|days|years|months)\b"),
-    ("id", 0.6, "identifier", r"unique identifier|identifier of"),
-    ("id", 0.6, "id of the", r"\bid of the\b"),
-)
-"""Meaning, confidence, a text that has to be there (a cheap test), and a pattern."""
-
-_CLUES = tuple((*clue[:3], re.compile(clue[3], re.DOTALL)) for clue in _TEXT_CLUES)
-
 _LISTED: Sequence[tuple[str, frozenset[str]]] = (
     ("unit", UNITS),
     ("weekday", WEEKDAYS),
@@ -333,14 +334,14 @@ def guesses_of_name(name: str) -> tuple[Guess, ...]:
     if words[-1] in _IDENTIFIERS:
         owner = "_".join(words[:-1])
         return (Guess(meaning=f"{OWNED_ID}{owner}" if owner else "id", confidence=0.9),)
-    found = _BY_LAST_TWO.get((words[-2], words[-1])) if len(words) > 1 else None
-    found = found or _BY_LAST_WORD.get(words[-1]) or _BY_FIRST_WORD.get(words[0])
+    found = LAST_TWO_WORDS.get(" ".join(words[-2:])) if len(words) > 1 else None
+    found = found or LAST_WORDS.get(words[-1]) or FIRST_WORDS.get(words[0])
     return (Guess(meaning=found[0], confidence=found[1]),) if found else ()
 
 
 def _of_text(text: str) -> Iterator[Guess]:
     text = text[:_LONGEST_TEXT].lower()
-    for meaning, confidence, needed, pattern in _CLUES:
+    for meaning, confidence, needed, pattern in TEXT_CLUES:
         if needed in text and pattern.search(text) is not None:
             yield Guess(meaning=meaning, confidence=confidence)
 
@@ -374,3 +375,62 @@ def _examples(schema: JsonObject) -> list[Any]:
     examples = schema.get("examples")
     found = list(examples) if isinstance(examples, list) else []
     return [*found, schema["default"]] if isinstance(schema.get("default"), str) else found
+
+
+# --- the words of planner models ---------------------------------------------------------------
+
+_LONGEST_WORDS = 80
+
+_BASE_WORDS: Mapping[str, Base] = {
+    **dict.fromkeys(["text", "string", "str"], "string"),
+    **dict.fromkeys(["integer", "int", "whole number"], "integer"),
+    **dict.fromkeys(["number", "float", "double", "decimal"], "number"),
+    **dict.fromkeys(["boolean", "bool", "true/false", "yes/no", "flag"], "boolean"),
+    **dict.fromkeys(["null", "none"], "null"),
+    **dict.fromkeys(["object", "dict", "dictionary", "record", "json"], "object"),
+    **dict.fromkeys(["array", "list"], "array"),
+}
+_LIST = re.compile(
+    r"(?:an? )?(?:list|array|sequence) of (?P<of>.+)"
+    r"|(?:list|array)\s?[\[<(](?P<in>.+)[\]>)]"
+    r"|(?P<before>.+?)(?:\[\]| list| array)"
+)
+_CHOICE = re.compile(r"\s*\|\s*|\s+or\s+")
+
+
+def named_type(words: str) -> TypeSet:
+    """The type that words name; ``ANY`` when they name none that is known.
+
+    Example:
+        >>> print(named_type("list of numbers"))
+        array of (number)
+        >>> print(named_type("number or null"), "/", named_type("true/false"))
+        null | number / boolean
+        >>> sorted(named_type("currency code").meanings), named_type("gizmo").is_any
+        (['currency'], True)
+    """
+    text = " ".join(words[:_LONGEST_WORDS].casefold().replace("_", " ").split()).strip(" .\"'`")
+    choices = [_single(part) for part in _CHOICE.split(text)]
+    return join(ANY if choice is None else choice for choice in choices)
+
+
+def _single(text: str) -> TypeSet | None:
+    base = _BASE_WORDS.get(text) or _BASE_WORDS.get(text.removesuffix("s"))
+    if base is not None:
+        return TypeSet.of(base)
+    if (match := _LIST.fullmatch(text)) is not None:
+        return TypeSet.list_of(_single(match[match.lastgroup or "of"]) or ANY)
+    name = text.replace(" ", "_").removesuffix("s")
+    if name in MEANINGS:
+        return _written(name)
+    guesses = guesses_of_name(text)
+    if guesses and guesses[0].meaning and guesses[0].confidence >= _SURE_ENOUGH:
+        return _written(guesses[0].meaning)
+    return None
+
+
+_SURE_ENOUGH = 0.6
+
+
+def _written(meaning: str) -> TypeSet:
+    return TypeSet.of(*sorted(written_as(meaning)), meaning=meaning)

@@ -14,11 +14,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
-from agentkit.tools.types.evidence import Guess, TypeEvidence
-from agentkit.tools.types.inference import written_as
-from agentkit.tools.types.lattice import Alternative, Base, TypeSet
-from agentkit.tools.types.meanings import PARENTS, wider
-from agentkit.tools.types.unify import SignatureTypes, TypedSlot, flow, holds, parts_of
+from agentkit.tools.types.fit import SignatureTypes, TypedSlot, flow, holds_number, parts_of
+from agentkit.tools.types.inference import Guess, TypeEvidence, written_as
+from agentkit.tools.types.lattice import MEANINGS, Alternative, Base, TypeSet, wider
 
 _SURE = 0.8
 _UNSURE = 0.5
@@ -47,7 +45,7 @@ _PLAIN: Mapping[str, TypeEvidence] = {
 
 
 def _meant() -> Iterator[tuple[str, TypeEvidence]]:
-    for meaning in PARENTS:
+    for meaning in MEANINGS:
         for base in ("string", "number"):
             if base in written_as(meaning):
                 declared = TypeSet.of(base)
@@ -122,7 +120,7 @@ def _keys_of_alternative(one: Alternative, guesses: tuple[Guess, ...]) -> Iterat
 
 
 def _key(base: Base, guess: Guess) -> str:
-    meaning = guess.meaning if guess.meaning in PARENTS else wider(guess.meaning)[1]
+    meaning = guess.meaning if guess.meaning in MEANINGS else wider(guess.meaning)[1]
     if guess.confidence < _UNSURE:
         return ""
     return f"{base} {meaning}" if guess.confidence >= _SURE else f"{base} {meaning}?"
@@ -184,7 +182,7 @@ def _bare(one: Alternative) -> Alternative:
 def _sample(texts: frozenset[str]) -> str:
     """A value that can be read as a number where all of them can."""
     for sample, base in _SAMPLES:
-        if all(holds(text, base) for text in texts):
+        if all(holds_number(text, base) for text in texts):
             return sample
     return '"x"'
 

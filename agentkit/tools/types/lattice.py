@@ -5,19 +5,24 @@ integer is a number, a date is a string, a list of dates is a list, an object wi
 fields allows fewer objects, and an ``enum`` allows what its values allow. A union is kept without
 alternatives that others include, so that equal types are equal objects; join (``|``) and meet
 (``&``) then form a distributive lattice, with ``ANY`` at the top and ``NEVER`` at the bottom.
+
+A meaning is what a value is about, beyond its JSON type. Meanings form a forest: one says more than
+the one above it (an ``airport`` is a ``place``), and two on different branches exclude each other.
+The list is ours, chosen by what the parameters of public catalogues hold; an identifier may name
+its owner (``id:hotel``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import product
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from agentkit.errors import UsageError
-from agentkit.tools.types.meanings import common, includes, is_meaning
 
 Base = Literal["string", "number", "integer", "boolean", "null", "array", "object"]
 """A JSON type; every ``integer`` is also a ``number``."""
@@ -28,13 +33,88 @@ _TOP_BASES: tuple[Base, ...] = ("string", "number", "boolean", "null", "array", 
 _WIDER_BASE: Mapping[Base, Base] = {"integer": "number"}
 
 
+_FAMILIES = """
+moment: date datetime time year month weekday
+duration:
+place: city country region address airport postal_code
+coordinate: latitude longitude
+email:
+phone:
+url:
+ip:
+id: uuid
+language:
+currency:
+colour:
+file_path:
+secret:
+count:
+quantity: money percentage length mass temperature speed area volume age
+unit:
+"""
+
+
+def _meanings() -> Iterator[tuple[str, str]]:
+    for family in _FAMILIES.split("\n"):
+        wide, _, narrow = family.partition(":")
+        if wide:
+            yield wide, ""
+            yield from ((name, wide) for name in narrow.split())
+
+
+MEANINGS: Mapping[str, str] = MappingProxyType(dict(_meanings()))
+"""Each meaning and the wider one above it; an empty text is no meaning in particular."""
+
+OWNED_ID = "id:"
+"""How the meaning of an identifier that names its owner begins, as in ``id:hotel``."""
+
+
+@lru_cache(maxsize=4_096)
+def wider(meaning: str) -> tuple[str, ...]:
+    """A meaning and all above it, the narrowest first; the last is always the empty one.
+
+    Example:
+        >>> wider("airport")
+        ('airport', 'place', '')
+        >>> wider("id:hotel")
+        ('id:hotel', 'id', '')
+    """
+    line = [meaning]
+    while meaning:
+        meaning = "id" if meaning.startswith(OWNED_ID) else MEANINGS[meaning]
+        line.append(meaning)
+    return tuple(line)
+
+
+def includes(wide: str, narrow: str) -> bool:
+    """Whether all that has the meaning ``narrow`` also has the meaning ``wide``."""
+    return not wide or wide == narrow or wide in wider(narrow)
+
+
+def common(left: str, right: str) -> str | None:
+    """The meaning of what has both: the narrower one, or None when they exclude each other.
+
+    Example:
+        >>> common("place", "city"), common("city", "country")
+        ('city', None)
+    """
+    if includes(left, right):
+        return right
+    return left if includes(right, left) else None
+
+
+def _is_meaning(name: str) -> bool:
+    """Whether a text names a meaning; the empty text does, and means nothing in particular."""
+    return not name or name in MEANINGS or (name.startswith(OWNED_ID) and len(name) > len(OWNED_ID))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alternative:
     """One kind of value.
 
     Attributes:
         base: Its JSON type.
-        meaning: What it is about, see ``agentkit.tools.types.meanings``; empty for anything.
+        meaning: What it is about, one of ``MEANINGS``; empty for anything.
         items: What a list holds; None for anything.
         fields: Fields that an object certainly has, by name, in alphabetical order.
         domain: The only values, each as canonical JSON text; None for any value.
@@ -108,17 +188,12 @@ class TypeSet:
         for base in bases:
             if base not in BASES:
                 raise UsageError(f"{base!r} is no JSON type; use one of {', '.join(BASES)}")
-        if not is_meaning(meaning):
+        if not _is_meaning(meaning):
             raise UsageError(
-                f"{meaning!r} is no known meaning; see agentkit.tools.signature.MEANINGS, or write "
+                f"{meaning!r} is no known meaning; see agentkit.tools.MEANINGS, or write "
                 "an identifier as 'id:owner'"
             )
         return _plain(bases, meaning)
-
-    @classmethod
-    def meaning(cls, meaning: str) -> TypeSet:
-        """All values with a meaning, however they are written down in JSON."""
-        return cls.of(*_TOP_BASES, meaning=meaning)
 
     @classmethod
     def list_of(cls, items: TypeSet) -> TypeSet:
@@ -136,15 +211,14 @@ class TypeSet:
         return cls(frozenset([Alternative(base="object", fields=tuple(sorted(fields.items())))]))
 
     @classmethod
-    def one_of(cls, values: Iterable[Any], *, meaning: str = "") -> TypeSet:
+    def one_of(cls, values: Iterable[Any]) -> TypeSet:
         """Exactly these JSON values, as ``enum`` lists them; lists are compared as a whole."""
         texts: dict[Base, set[str]] = {}
         for value in values:
             text = json_text(value)
             texts.setdefault(base_of_text(text), set()).add(text)
         return cls.union(
-            Alternative(base=base, meaning=meaning, domain=frozenset(domain))
-            for base, domain in texts.items()
+            Alternative(base=base, domain=frozenset(domain)) for base, domain in texts.items()
         )
 
     @classmethod
@@ -233,11 +307,6 @@ def join(types: Iterable[TypeSet]) -> TypeSet:
     if len(types) == 1:
         return types[0]
     return TypeSet.union(one for part in types for one in part.alternatives)
-
-
-def meet(types: Iterable[TypeSet]) -> TypeSet:
-    """What all types allow; ``ANY`` of none."""
-    return reduce(TypeSet.__and__, types, ANY)
 
 
 def json_text(value: Any) -> str:

@@ -1,11 +1,8 @@
-"""Benchmarks of agentkit, as the command ``agentkit bench``.
+"""Public benchmarks for agentkit, retrieval methods to compare, and the language report.
 
-``agentkit_bench.retrieval`` compares ways to find tools, ``agentkit_bench.language`` shows how the
-words of tools changed.
+``agentkit eval NAME`` and ``agentkit bench`` find what is here by entry point.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from agentkit_bench._version import __version__
-
-__all__ = ["__version__"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

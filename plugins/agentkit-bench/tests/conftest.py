@@ -1,14 +1,29 @@
-"""Fixtures of the plugin: commands run as a user does, in an empty folder."""
+"""Fixtures of the plugin: commands in an empty folder, files of tasks, public corpora."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, settings
 
+from agentkit import Tool, ToolDefinition, tool
 from agentkit.cli.main import main
+from agentkit_bench import gsm8k_benchmark, load_bfcl, nestful_benchmark
+
+settings.register_profile(
+    "agentkit",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=int(os.environ.get("AGENTKIT_EXAMPLES", "25")),
+)
+settings.load_profile("agentkit")
+
+SAMPLE = Path(__file__).parent / "sample_bfcl"
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +38,116 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     return lambda *arguments: CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+@pytest.fixture
+def sample_folder():
+    """The folder with the sample's files."""
+    return SAMPLE
+
+
+@pytest.fixture
+def sample():
+    """The sample, loaded."""
+    return load_bfcl(SAMPLE)
+
+
+@pytest.fixture(scope="session")
+def every():
+    """Every nth of many, for the sake of time; all of them where AGENTKIT_WHOLE_CORPORA is set."""
+
+    def of(step, items):
+        return items if os.environ.get("AGENTKIT_WHOLE_CORPORA") else items[::step]
+
+    return of
+
+
+@tool
+def add(a: int, b: float = 1) -> float:
+    """Add two numbers.
+
+    Args:
+        a: One.
+        b: Another.
+    """
+    return a + b
+
+
+BOOK = Tool(
+    definition=ToolDefinition.from_schema(
+        "book_table",
+        "Book a table.",
+        {
+            "type": "object",
+            "properties": {"day": {"enum": ["sat", "sun"]}, "guests": {"type": "integer"}},
+            "required": ["day"],
+        },
+    )
+)
+
+
+@pytest.fixture
+def tools():
+    """A bound tool and an unbound one."""
+    return [add, BOOK]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes rows to a file: objects as JSON, texts and bytes as they are."""
+
+    def written(*rows, name="tasks.jsonl"):
+        path = tmp_path / name
+        lines = [
+            row
+            if isinstance(row, bytes)
+            else row.encode()
+            if isinstance(row, str)
+            else json.dumps(row).encode()
+            for row in rows
+        ]
+        path.write_bytes(b"\n".join(lines) + b"\n")
+        return path
+
+    return written
+
+
+@pytest.fixture
+def row():
+    """A row that is fine but for what the test says."""
+
+    def made(**fields):
+        return {"id": "t", "request": "What is 2 + 2?", "expects": {"number": 4}, **fields}
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def corpus(project_root):
+    """The folder of one public corpus; skips where it is not beside the checkout."""
+
+    def folder(name):
+        root = Path(os.environ.get("AGENTKIT_CORPORA", project_root.parent / "shared" / "data"))
+        if not (root / name).is_dir():
+            pytest.skip(f"no corpus {name!r} in {root}; name the folder in AGENTKIT_CORPORA")
+        return root / name
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def word_problems(corpus):
+    """The whole of GSM8K."""
+    return gsm8k_benchmark(corpus("gsm8k"))
+
+
+@pytest.fixture(scope="session")
+def planned(corpus):
+    """The whole of NESTFUL as plans."""
+    return nestful_benchmark(corpus("nestful"))
+
+
+@pytest.fixture(scope="session")
+def executed(corpus):
+    """The whole of NESTFUL on recorded responses."""
+    return nestful_benchmark(corpus("nestful"), asking="executed")

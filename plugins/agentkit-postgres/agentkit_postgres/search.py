@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agentkit.errors import UsageError
 from agentkit_postgres.connection import Connections
 from agentkit_postgres.encoding import searchable
-from agentkit_postgres.tool_tables import ToolTables
 
 _SEARCH = """
 SELECT tool_name, coalesce(summary, ''), version, ts_rank(words, wanted)
@@ -39,13 +38,13 @@ class FoundTool:
 
 
 def search_tools(
-    connections: Connections, tools: ToolTables, words: str, *, limit: int
+    connections: Connections, name_of: Callable[[str], str], words: str, *, limit: int
 ) -> Sequence[FoundTool]:
     """See ``PostgresStore.search_tools``."""
     if limit < 0:
         raise UsageError(f"the limit of a search is 0 or more; got {limit}")
     rows = connections.execute(_SEARCH, (searchable([words]), min(limit, _MOST)))
     return tuple(
-        FoundTool(name=tools.name(stored), summary=summary, version=version, score=score)
+        FoundTool(name=name_of(stored), summary=summary, version=version, score=score)
         for stored, summary, version, score in rows
     )

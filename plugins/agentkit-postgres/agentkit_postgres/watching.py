@@ -17,7 +17,7 @@ _LOOK_SECONDS = 0.25
 
 
 class PostgresWatch:
-    """Hears every commit in a store's schema; see ``agentkit.library.abilities.Watch``.
+    """Hears every commit in a store's schema; see ``agentkit.library.capabilities.Watch``.
 
     The server tells of a commit when it is done. A connection that broke is made again by the next
     wait, which ends at once then: what happened meanwhile was not heard.

@@ -11,7 +11,7 @@ import pytest
 from agentkit import Episode, ToolDefinition
 from agentkit.episodes import Turn
 from agentkit.library import LibraryChange
-from agentkit.library.abilities import Retention
+from agentkit.library.capabilities import Retention
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing.store_writer import batch, told
 from agentkit_postgres import PostgresStore

@@ -21,7 +21,7 @@ from support.tcp_proxy import TcpProxy
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.library.store import Store
 from agentkit.testing.store_fixtures import fault_runs, together
 from agentkit.testing.store_writer import batch, told

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from agentkit.errors import StoreError, StoreUnavailableError
-from agentkit.library.abilities import Compacted
+from agentkit.library.capabilities import Compacted
 from agentkit_redis.connection import RedisConnection
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from agentkit.episodes import Episode
-from agentkit.library.begun import begun_at
+from agentkit.library.changes import begun_at
 from agentkit.library.store import EpisodeFilter
 from agentkit_redis.keys import raw
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agentkit.library.abilities import AppliedChange
+from agentkit.library.capabilities import AppliedChange
 from agentkit.library.library import Library
 from agentkit.library.store import LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agentkit.errors import DefinitionError, StoreFormatError
-from agentkit.library.abilities import StoreFault
+from agentkit.library.capabilities import StoreFault
 from agentkit.tools.definition import ToolDefinition
 from agentkit_redis.connection import Command
 from agentkit_redis.keys import raw, text_of

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from agentkit.library.library import Library
-from agentkit.library.verified import VerifiedDefinitions
+from agentkit.library.sealing import VerifiedDefinitions
 from agentkit.tools.definition import ToolDefinition
 from agentkit_redis.connection import Command, RedisConnection
 from agentkit_redis.keys import Keys

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from agentkit.episodes.jsonl import decode_episode
 from agentkit.errors import EpisodeFormatError, StoreFormatError
-from agentkit.library.abilities import StoreFault
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.capabilities import StoreFault
+from agentkit.library.chain_check import verify_chain
 from agentkit.library.events import LibraryEvent
 from agentkit_redis.connection import Command
 from agentkit_redis.episode_terms import terms_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agentkit.library.abilities import EpisodeVolume, Retention
+from agentkit.library.capabilities import EpisodeVolume, Retention
 from agentkit_redis.connection import Word
 from agentkit_redis.keys import FORMAT
 from agentkit_redis.marker import refused

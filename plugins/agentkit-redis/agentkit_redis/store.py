@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
-from agentkit.library.abilities import (
+from agentkit.library.capabilities import (
     AppliedChange,
     Compacted,
     EpisodeVolume,

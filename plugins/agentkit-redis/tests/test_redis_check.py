@@ -8,7 +8,7 @@ from agentkit import Episode, ToolDefinition
 from agentkit.episodes import Turn
 from agentkit.errors import StoreFormatError
 from agentkit.library import LibraryChange
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.messages import AssistantMessage, ToolCall
 

@@ -11,7 +11,7 @@ from redis import Redis
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.abilities import Retention
+from agentkit.library.capabilities import Retention
 from agentkit.testing.local_server import ServerError, free_port
 from agentkit_redis.keys import Keys
 from agentkit_redis.testing import RedisServer

@@ -10,7 +10,7 @@ import pytest
 
 from agentkit import Episode, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.library.events import Author
 from agentkit.testing.conformance.races import Racer, proposal, race_faults
 from agentkit.testing.store_fixtures import fault_runs

@@ -14,7 +14,7 @@ from agentkit import Episode, open_store
 from agentkit.episodes import Turn
 from agentkit.errors import EpisodeFormatError
 from agentkit.library import EpisodeFilter
-from agentkit.library.abilities import EpisodeVolume, Retention
+from agentkit.library.capabilities import EpisodeVolume, Retention
 from agentkit.library.memory import MemoryStore
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit_redis.testing import empty_library

@@ -11,8 +11,8 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import EpisodeFilter, LibraryChange
-from agentkit.library.abilities import Retention
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.capabilities import Retention
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit_redis.address import _OPTIONS
 from agentkit_redis.keys import FORMAT, Keys

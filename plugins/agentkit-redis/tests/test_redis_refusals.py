@@ -10,8 +10,8 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.abilities import Retention
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.capabilities import Retention
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description
 

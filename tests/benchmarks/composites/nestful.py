@@ -43,12 +43,12 @@ from statistics import mean
 from typing import Any
 
 from agentkit import Library, ToolDefinition, open_store
-from agentkit.evaluation.nestful import Nestful, fetch_nestful, load_nestful
 from agentkit.evolution import Added, ToolManager
-from agentkit.evolution.lifting import ExampleRules, MinedComposite
+from agentkit.evolution.lifting import ExampleConfig, MinedComposite
 from agentkit.evolution.mined import insert_mined
-from agentkit.evolution.mining import MiningResult, MiningRules, apply, mine, replay
+from agentkit.evolution.mining import MiningConfig, MiningResult, apply, mine, replay
 from agentkit.evolution.trajectories import Flow, Given, Trajectory, find_flows, trace_flows
+from agentkit_bench.nestful import Nestful, fetch_nestful, load_nestful
 
 SEEDS = (0, 1, 2, 3, 4)
 MOST = 1_000
@@ -126,9 +126,9 @@ def measure(
     if find:
         found = find_flows(first)
         first, second = found.trajectories, trace_flows(second, found.routes)
-    rules = MiningRules(limit=limit, rounds=4)
+    rules = MiningConfig(limit=limit, rounds=4)
     if longest is not None:
-        rules = replace(rules, examples=ExampleRules(longest=longest))
+        rules = replace(rules, examples=ExampleConfig(longest=longest))
     result = mine(first, tools, rules)
     seconds = time.perf_counter() - start
     if longest is not None:

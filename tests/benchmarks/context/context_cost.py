@@ -35,12 +35,11 @@ from plot import Panel, Points, draw
 from agentkit import __version__
 from agentkit.library import Library
 from agentkit.retrieval import CascadeRetriever, Retrieval, Retriever, estimate_tokens
-from agentkit.retrieval.variants.flat_library import FlatLibrary
-from agentkit.retrieval.variants.hierarchy import Hierarchy
-from agentkit.retrieval.variants.registry import variant
 from agentkit.retrieval.word_vectors import packaged_embedder
 from agentkit_bench.retrieval import RetrievalCorpus, RetrievalQuery, load_corpus
 from agentkit_bench.retrieval.scores import recall_at
+from agentkit_bench.retrieval_variants import FlatLibrary, variant
+from agentkit_bench.text_hierarchy import Hierarchy
 
 SIZES = (50, 100, 200, 400, 800, 1600, 3200, 6400, 10000)
 SEED = 7

@@ -22,8 +22,8 @@ from mcp_types import CallToolResult, ListToolsResult, Tool as WireTool
 
 from agentkit import Library
 from agentkit.interop.mcp import LibraryServer, McpLimits
-from agentkit.interop.mcp.client.importing import ImportPolicy, Memory, import_listing
-from agentkit.interop.mcp.client.reading import read_listing
+from agentkit.interop.mcp.answers import read_listing
+from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.tools.tool import Tool
 
 THINGS = ("order", "invoice", "ticket", "customer", "shipment", "contract", "payment", "account")

@@ -33,12 +33,11 @@ import openai
 
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ChatModel, ModelRequest, OpenAICompatibleModel, StreamingChatModel
-from agentkit.models.hosted.anthropic import anthropic_model
-from agentkit.models.hosted.anthropic_messages import AnthropicCodec
-from agentkit.models.hosted.litellm import litellm_model
-from agentkit.models.hosted.openai import openai_model
-from agentkit.models.hosted.openai_responses import ResponsesCodec, openai_responses_model
-from agentkit.models.wire.request import encode_fields
+from agentkit.models.anthropic import anthropic_model
+from agentkit.models.anthropic_messages import AnthropicCodec
+from agentkit.models.chat_completions import encode_fields
+from agentkit.models.litellm import litellm_model
+from agentkit.models.openai import ResponsesCodec, openai_model, openai_responses_model
 from agentkit.testing import ProviderServer, Reply
 from agentkit.tools import ToolDefinition
 

@@ -28,8 +28,8 @@ from agentkit.episodes.files import export_episodes, import_episodes
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.episodes.redaction import Redaction
 from agentkit.library import EpisodeFilter
-from agentkit.library.abilities import Retention
-from agentkit.library.keeping import EpisodeWriter, WriterSettings
+from agentkit.library.capabilities import Retention
+from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult, Usage
 

@@ -92,7 +92,7 @@ def tracer_for(variant: str) -> Any:
 def agent_for(variant: str, children: int) -> Any:
     """An agent that makes one call, of a composite that makes so many, and answers."""
     from agentkit import Agent, tool
-    from agentkit.composites.binding import composite_tool
+    from agentkit.composites.composite import composite_tool
     from agentkit.composites.source import compose
     from agentkit.library.library import Library
     from agentkit.messages import AssistantMessage, ToolCall, Usage

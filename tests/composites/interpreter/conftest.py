@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import reject
 
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
 from agentkit.errors import CompositeError
 from agentkit.tools.definition import Effects, Signature, ToolDefinition

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
+from agentkit.composites.composite import Composite
 from agentkit.composites.contracts import check_post, check_pre
-from agentkit.composites.interpreter import Composite
-from agentkit.composites.limits import CONTRACT_LIMITS, CompositeLimits
-from agentkit.composites.problems import ContractMode
+from agentkit.composites.problems import CONTRACT_LIMITS, CompositeLimits, ContractMode
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Signature, Specification, ToolDefinition

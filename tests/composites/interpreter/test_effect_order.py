@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.errors import CompositeRunError
 
 Compile = Callable[..., Composite]
@@ -88,26 +88,6 @@ async def test_expressions_with_writes_go_step_by_step(
     except CompositeRunError as error:
         assert error.code in {"zero_division", "type_error", "child_failed"}  # noqa: PT017 - some fail on purpose
     assert world.log == log
-
-
-async def test_a_write_in_a_branch_is_a_wall_only_where_it_is_taken(
-    compiled: Compile, world: Any
-) -> None:
-    """A branch that is not taken holds nothing up."""
-    text = """
-    def f(save):
-        x = read('a')
-        if save:
-            write('w')
-        y = read('b')
-        return [x, y]
-    """
-    composite = compiled(text, *world.tools)
-    await composite.run_async({"save": False})
-    assert world.log[:2] == ["start a", "start b"]
-    world.log.clear()
-    await composite.run_async({"save": True})
-    assert world.log == ["start a", "end a", "write w", "wrote w", "start b", "end b"]
 
 
 async def test_a_failed_write_is_the_last_thing_that_happens(compiled: Compile, world: Any) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites.expressions import Expression
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.contracts import Expression
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, UsageError
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites.interpreter import Composite
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import Composite
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError
 from agentkit.tools.decorator import tool
 from agentkit.tools.tool import Tool
@@ -162,7 +162,7 @@ async def test_the_deadline_ends_waiting(compiled: Compile, world: Any) -> None:
     with pytest.raises(CompositeRunError, match=r"0\.05 seconds") as stopped:
         await composite.run_async({"a": 1})
     assert (stopped.value.code, stopped.value.path) == ("deadline", ("f", "read"))
-    assert stopped.value.expression == 'read(key="never")'
+    assert stopped.value.expression == "read(key='never')"
     assert world.running == 0
 
 

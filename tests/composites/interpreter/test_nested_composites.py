@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites.interpreter import Composite
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites.composite import Composite
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError, ModelRetry
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Effects, Signature, ToolDefinition

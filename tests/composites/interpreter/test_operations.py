@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites import ir
-from agentkit.composites.interpreter import Composite
-from agentkit.composites.limits import CompositeLimits
+from agentkit.composites import language as ir
+from agentkit.composites.composite import Composite
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.tools.tool import Tool
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites import ir
-from agentkit.composites.interpreter import Composite
+from agentkit.composites import language as ir
+from agentkit.composites.composite import Composite
 from agentkit.errors import CompositeError, CompositeRunError, UsageError
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool

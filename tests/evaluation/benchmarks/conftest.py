@@ -1,15 +1,13 @@
-"""Files of tasks that a test writes down, tools for them, and where the public corpora are."""
+"""Files of tasks that a test writes down, and tools for them."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from agentkit import Tool, ToolDefinition, tool
-from agentkit.evaluation.benchmarks import gsm8k_benchmark, nestful_benchmark
 
 SHOP = Path("examples") / "shop_tasks"
 
@@ -78,34 +76,3 @@ def row():
 def shop(project_root):
     """The folder of the example with the shop."""
     return project_root / SHOP
-
-
-@pytest.fixture(scope="session")
-def corpus(project_root):
-    """The folder of one public corpus; skips where it is not beside the checkout."""
-
-    def folder(name):
-        root = Path(os.environ.get("AGENTKIT_CORPORA", project_root.parent / "shared" / "data"))
-        if not (root / name).is_dir():
-            pytest.skip(f"no corpus {name!r} in {root}; name the folder in AGENTKIT_CORPORA")
-        return root / name
-
-    return folder
-
-
-@pytest.fixture(scope="session")
-def word_problems(corpus):
-    """The whole of GSM8K."""
-    return gsm8k_benchmark(corpus("gsm8k"))
-
-
-@pytest.fixture(scope="session")
-def planned(corpus):
-    """The whole of NESTFUL as plans."""
-    return nestful_benchmark(corpus("nestful"))
-
-
-@pytest.fixture(scope="session")
-def executed(corpus):
-    """The whole of NESTFUL on recorded responses."""
-    return nestful_benchmark(corpus("nestful"), asking="executed")

@@ -7,13 +7,7 @@ import textwrap
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.evaluation import Task
-from agentkit.evaluation.benchmarks import (
-    ToolsEnvironment,
-    environment_from,
-    load_tasks,
-    with_tools,
-)
+from agentkit.evaluation import Task, ToolsEnvironment, environment_from, load_tasks, with_tools
 
 WORLD = """
     from agentkit import tool

@@ -4,7 +4,7 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.evaluation.doctor import Catalogue, examine
-from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit.tools.sources.json_records import definition_from_json
 
 
 @pytest.fixture

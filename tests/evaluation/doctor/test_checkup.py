@@ -1,13 +1,22 @@
-"""A whole check-up: order, filters, and catalogues that are hard to look at."""
+"""A whole check-up: order, filters, cost, use, and catalogues that are hard to look at."""
 
+from __future__ import annotations
+
+import gzip
+import json
+import os
 import random
 
 import pytest
 
 from agentkit import ToolDefinition
+from agentkit.episodes import Episode, RetrievalTrace, Turn
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor import CHECKS, KINDS, Catalogue, examine
+from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.retrieval import schema_text
 from agentkit.testing import sample_library
+from agentkit.tools.sources.json_records import definitions_from_json
 
 
 def sick_tools():
@@ -92,7 +101,7 @@ def test_findings_stay_in_what_their_check_declares():
 def test_an_empty_catalogue_is_healthy():
     """There is nothing to find in nothing."""
     checkup = examine(Catalogue.of([]))
-    assert (checkup.findings, checkup.tokens, checkup.weights) == ((), 0, ())
+    assert (checkup.findings, checkup.tokens, checkup.weights) == ((), 0, {})
 
 
 def test_thousands_of_copies_are_survived():
@@ -124,3 +133,128 @@ def test_our_own_sample_has_no_errors():
     """The library that ships with the doubles is in order."""
     checkup = examine(Catalogue.of(sample_library().definitions))
     assert [one.what for one in checkup.findings if one.kind.severity == "error"] == []
+
+
+def test_any_counter_is_kept_to(a_tool):
+    """With another counter of tokens a tool costs what that counter says of its schema."""
+    definition = a_tool()
+    assert Catalogue.of([definition], count_tokens=len).tokens == {
+        definition.name: len(schema_text(definition))
+    }
+
+
+def test_unaffordable_tools_are_told(a_tool, look):
+    """A tool above the default budget can never be offered."""
+    huge = a_tool("huge", properties={"p": {"type": "string", "description": "word " * 2000}})
+    found = look(a_tool("small"), a_tool("heavy", "word " * 600), huge, codes=["unaffordable"])
+    assert [one.tools for one in found] == [("huge",)]
+
+
+def test_a_checkup_adds_up_what_all_tools_cost(a_tool):
+    """The sum over the tools, and the heaviest come first."""
+    checkup = examine(Catalogue.of([a_tool("small"), a_tool("large", "word " * 50)]))
+    assert checkup.tokens == sum(checkup.weights.values())
+    assert list(checkup.weights) == ["large", "small"]
+    told = json.loads(json.dumps(checkup.to_json()))
+    assert told["weights"][0]["tokens"] == checkup.weights["large"]
+
+
+CODES = ["always_fails", "passed_over", "never_used"]
+
+
+def episode(number, name, *, fails=False, shortlist=()):
+    """A run that called one tool."""
+    failure = ToolFailure(kind="invalid_arguments", rule="`city` must be a string")
+    result = ToolResult(
+        call_id="1",
+        name=name,
+        status="failed" if fails else "ok",
+        failure=failure if fails else None,
+    )
+    message = AssistantMessage(tool_calls=(ToolCall(call_id="1", name=name),))
+    trace = RetrievalTrace(query="q", shortlist=tuple(shortlist), offered=())
+    turn = Turn(message=message, results=(result,), retrieval=trace)
+    return Episode(episode_id=f"e{number}", request=f"request {number}", turns=(turn,))
+
+
+@pytest.fixture
+def tools(a_tool):
+    """Three tools."""
+    return [a_tool(name) for name in ("used", "shown", "idle")]
+
+
+def test_tools_nobody_called(look, tools):
+    """One that was found and never called is told apart from one that was never found."""
+    episodes = [episode(number, "used", shortlist=["used", "shown"]) for number in range(20)]
+    found = look(*tools, codes=CODES, episodes=episodes)
+    assert [(one.kind.code, one.tools) for one in found] == [
+        ("passed_over", ("shown",)),
+        ("never_used", ("idle",)),
+    ]
+    assert "20 episodes" in found[0].what
+
+
+@pytest.mark.parametrize("number", [0, 1, 19])
+def test_few_episodes_prove_nothing(look, tools, number):
+    """Below twenty episodes no tool is called unused."""
+    episodes = [episode(at, "used") for at in range(number)]
+    assert look(*tools, codes=CODES, episodes=episodes) == []
+
+
+def test_without_episodes_nothing_is_said_of_use(look, tools):
+    """A file of tools has no episodes."""
+    assert look(*tools, codes=CODES) == []
+
+
+def test_tools_that_always_fail(look, tools):
+    """Three failures and no success is an error, told with the rule that was broken most."""
+    episodes = [episode(number, "used", fails=True) for number in range(3)]
+    (found,) = look(*tools, codes=CODES, episodes=episodes)
+    assert found.kind.code == "always_fails"
+    assert "`city` must be a string" in found.what
+    assert look(*tools, codes=CODES, episodes=[*episodes, episode(4, "used")]) == []
+
+
+def test_requests_that_a_tool_answered_are_its_own_words(look, a_tool):
+    """Where another tool ranks above for such a request, the two are confused."""
+    tools = [
+        a_tool("order_food", "Order a meal."),
+        a_tool("landlord_letters", "Letters to a landlord, by request."),
+    ]
+    answered = Episode.from_json(
+        {**episode(1, "order_food").to_json(), "request": "letters landlord request"}
+    )
+    (found,) = look(*tools, codes=["confused", "not_found"], episodes=[answered])
+    assert found.tools == ("order_food", "landlord_letters")
+
+
+EXPECTED = {
+    "bfcl": {"duplicate": 300, "near_duplicate": 50, "shared_opening": 10, "refused_name": 1200},
+    "tooluniverse": {"refused_root": 25, "says_broken": 5, "siblings": 15, "unaffordable": 15},
+}
+"""The fewest findings of some kinds, a little below what was found in November 2026."""
+
+
+@pytest.fixture
+def public(project_root):
+    """Reads the definitions of a public catalogue."""
+    root = os.environ.get("AGENTKIT_CORPORA", project_root.parent / "shared" / "data")
+
+    def read(name):
+        path = project_root / root / name / "tools.jsonl.gz"
+        if not path.is_file():
+            pytest.skip(f"no catalogue at {path}; name the folder in AGENTKIT_CORPORA")
+        with gzip.open(path, "rt", encoding="utf-8") as rows:
+            return definitions_from_json([json.loads(row) for row in rows]).definitions
+
+    return read
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize("name", EXPECTED)
+def test_known_faults_are_found(public, name):
+    """What was found and read once is found again."""
+    checkup = examine(Catalogue.of(public(name)), codes=list(EXPECTED[name]))
+    found = {kind.code: len(group) for kind, group in checkup.grouped()}
+    low = {code: found.get(code, 0) for code, n in EXPECTED[name].items() if found.get(code, 0) < n}
+    assert low == {}

@@ -1,10 +1,14 @@
-"""The same tool under several names, and tools that only look like it."""
+"""Near duplicates, and pairs that retrieval confuses."""
+
+from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
-from agentkit.evaluation.doctor.doubles import features, find_doubles
+from agentkit.evaluation.doctor.near_duplicates import features, near_duplicates
+from agentkit.retrieval import Hit, Retrieval
+from agentkit.tools.definition import Example
 
 VOCABULARY = [f"word{number}" for number in range(30)]
 TEXTS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=12).map(" ".join)
@@ -45,7 +49,7 @@ def other_tools(count=40):
         ),
     ],
 )
-def test_doubles_are_found(look, first, second, code):
+def test_near_duplicates_are_found(look, first, second, code):
     """Case, small words and separators do not tell tools apart."""
     found = look(first, second, *other_tools(), codes=["duplicate", "near_duplicate", "siblings"])
     assert [one.kind.code for one in found] == [code]
@@ -60,7 +64,7 @@ def test_doubles_are_found(look, first, second, code):
         ("The weather of a city today.", "The history of a city."),
     ],
 )
-def test_tools_that_share_words_are_not_doubles(codes, first, second):
+def test_tools_that_share_words_are_not_near_duplicates(codes, first, second):
     """Another verb, another order or another object is another tool."""
     pair = tool("one", first, "x"), tool("two", second, "x")
     found = codes(*pair, *other_tools())
@@ -108,7 +112,7 @@ def test_no_pair_of_the_likeness_asked_for_is_missed(texts, least):
             features(one) == features(two) or likeness(features(one), features(two)) >= least + 1e-9
         )
     }
-    groups = [set(group.tools) for group in find_doubles(tools, least=least)]
+    groups = [set(group.tools) for group in near_duplicates(tools, min_likeness=least)]
     assert all(any(set(pair) <= group for group in groups) for pair in pairs)
 
 
@@ -118,5 +122,116 @@ def test_tools_that_differ_in_a_word_each_cost_bounded_work():
     tools = [tool(f"sensor_{number}", text.format(f"s{number}"), "at") for number in range(2000)]
     tools.append(tool("sensor_77", text.format("s77"), "at", "unit"))
     tools[-1] = ToolDefinition.from_json({**tools[-1].to_json(), "name": "sensor_77_again"})
-    groups = find_doubles(tools, least=0.6)
+    groups = near_duplicates(tools, min_likeness=0.6)
     assert ("sensor_77", "sensor_77_again") in [group.tools for group in groups]
+
+
+def spoken(name, text, examples=()):
+    """A definition without parameters."""
+    definition = ToolDefinition.from_schema(name, text, {})
+    return ToolDefinition(
+        name=name,
+        signature=definition.signature,
+        description=definition.description,
+        examples=tuple(Example(arguments={}, query=query) for query in examples),
+    )
+
+
+PHENOTYPES = [
+    spoken("id_by_phenotype", "Retrieve the code of a phenotype or symptom."),
+    spoken("phenotype_symptom_code", "Retrieve a phenotype, a symptom or a code by its code."),
+    spoken("send_mail", "Send a mail to a person."),
+    spoken("list_files", "List the files of a folder."),
+]
+
+
+def test_a_tool_outranked_on_its_own_words_is_told_with_them(look):
+    """The finding names the rival, the request, the shared words and those that would help."""
+    (found,) = look(*PHENOTYPES, codes=["confused", "not_found"])
+    assert found.tools == ("id_by_phenotype", "phenotype_symptom_code")
+    assert "for 'Retrieve the code of a phenotype or symptom.' id_by_phenotype" in found.what
+    assert "code, phenotype, symptom; only it says id" in found.what
+    assert "send_mail" not in found.what
+
+
+def test_tools_with_words_of_their_own_are_not_confused(look):
+    """Four tools about different things are found for what they say."""
+    tools = [
+        spoken("get_weather", "How warm it is in a city."),
+        spoken("send_mail", "Send a mail to a person."),
+        spoken("list_files", "List the files of a folder."),
+        spoken("add_numbers", "Add two numbers."),
+    ]
+    assert look(*tools, codes=["confused", "not_found"]) == []
+
+
+def test_requests_of_worked_calls_are_tried(look):
+    """What a person asked counts as the tool's own words."""
+    mail = spoken("send_mail", "", examples=["write to my landlord please"])
+    rival = spoken("landlord_letters", "")
+    retriever = _Fixed("landlord_letters", "send_mail")
+    (found,) = look(mail, rival, codes=["confused", "not_found"], retriever=retriever)
+    assert found.tools == ("send_mail", "landlord_letters")
+    assert "for 'write to my landlord please' send_mail stands at 2" in found.what
+    assert "because of landlord;" in found.what
+
+
+def test_words_are_told_as_they_are_written(look):
+    """Words that the index cuts are shown as the request has them, so that they can be searched."""
+    mail = spoken("send_mail", "", examples=["which cities get my letters"])
+    rival = spoken("cities_letters", "")
+    retriever = _Fixed("cities_letters", "send_mail")
+    (found,) = look(mail, rival, codes=["confused"], retriever=retriever)
+    assert "because of cities, letters;" in found.what
+
+
+def test_near_duplicates_are_not_called_confused(look):
+    """No word tells them apart, and the check for duplicates reports them."""
+    tools = [
+        spoken(f"get_weather__{number}", "The weather in a city today.") for number in range(4)
+    ]
+    assert look(*tools, codes=["confused", "not_found"]) == []
+
+
+def test_an_opening_that_others_share_is_no_request(look):
+    """The first sentence that is the tool's own is tried in its place."""
+    opening = "This tool belongs to the vehicle control system of the car."
+    tools = [
+        spoken("adjust_climate", f"{opening} Adjusts temperature and fan."),
+        spoken("vehicle_control", f"{opening} Opens a menu of what can be steered."),
+        spoken("lock_doors", f"{opening} Locks the doors or unlocks them."),
+    ]
+    assert look(*tools, codes=["confused", "not_found"]) == []
+
+
+class _Fixed:
+    """A retriever that finds the same tools for every query."""
+
+    def __init__(self, *names):
+        self._names = names
+
+    async def retrieve(self, query, library):
+        hits = tuple(
+            Hit(definition=library[name].definition, score=float(-at))
+            for at, name in enumerate(self._names)
+        )
+        return Retrieval(query=query, hits=hits, offered=(), cards="", tokens=0)
+
+
+def test_any_retriever_can_be_asked(look):
+    """The retriever of the application is the one that counts."""
+    tools = [
+        spoken("add_numbers", "Add two or more numbers."),
+        spoken("send_mail", "Send a mail to a person."),
+    ]
+    found = look(*tools, codes=["confused", "not_found"], retriever=_Fixed("send_mail"))
+    assert [(one.kind.code, one.tools) for one in found] == [
+        ("not_found", ("add_numbers", "send_mail"))
+    ]
+
+
+@pytest.mark.parametrize("texts", [[], ["Find."], ["", " "], ["的", "🎉🎉 🎉 🎉"]])
+def test_odd_texts_are_no_requests(look, texts):
+    """Nothing to ask for is nothing to find."""
+    tools = [spoken(f"tool{number}", text) for number, text in enumerate(texts)]
+    assert look(*tools, codes=["confused"]) == []

@@ -1,6 +1,17 @@
-"""Texts that are missing, say nothing, or say too much."""
+"""Texts and names: missing, empty, unclean, in each other's way."""
+
+from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit.evaluation.doctor.texts import (
+    markup,
+    repeats,
+    without_markup,
+    without_repeats,
+)
+from agentkit.tools.invisible import invisible, without_invisible
 
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}
 
@@ -59,16 +70,6 @@ def test_descriptions_that_repeat_the_name(a_tool, codes, name, text, is_echo):
 
 
 @pytest.mark.parametrize(
-    ("text", "is_echo"),
-    [("The city.", True), ("city name", False), ("City, such as Oslo", False)],
-)
-def test_parameter_texts_that_repeat_the_name(a_tool, codes, text, is_echo):
-    """The same for parameters."""
-    definition = a_tool(properties={"city": {"type": "string", "description": text}})
-    assert ("echo_parameter_text" in codes(definition)) == is_echo
-
-
-@pytest.mark.parametrize(
     ("text", "is_placeholder"),
     [
         ("TODO", True),
@@ -100,11 +101,8 @@ def test_tools_that_warn_of_themselves(a_tool, codes, text, is_broken):
 
 
 def test_long_texts(a_tool, codes):
-    """A description over 1,024 characters and a parameter's text over 500 are long."""
-    definition = a_tool(
-        text="word " * 250, properties={"p": {"type": "string", "description": "word " * 120}}
-    )
-    assert {"long_description", "long_parameter_text"} <= codes(definition)
+    """A description over 1,024 characters is long."""
+    assert "long_description" in codes(a_tool(text="word " * 250))
     assert not codes(a_tool(text="word " * 200), codes=["long_description"])
 
 
@@ -119,24 +117,155 @@ def test_a_sentence_that_opens_several_descriptions_is_told_once(a_tool, look):
             ("fill_tank", "Fills fuel into the tank, in litres."),
         ]
     ]
-    (found,) = look(*tools, codes=["shared_opening", "shared_sentence"])
+    (found,) = look(*tools, codes=["shared_opening"])
     assert found.kind.code == "shared_opening"
     assert found.tools == ("fill_tank", "lock_doors", "start_engine")
     assert found.tokens > 20
-    assert not look(*tools[:2], codes=["shared_opening", "shared_sentence"])
+    assert not look(*tools[:2], codes=["shared_opening"])
 
 
-def test_a_sentence_that_stands_later_is_a_note(a_tool, look):
-    """Where each begins with its own sentence, the repeated one only costs tokens."""
-    shared = "Results are paginated; pass the cursor of the last answer to go on."
-    tools = [
-        a_tool(name, f"{text} {shared}")
-        for name, text in [
-            ("list_songs", "Songs of an artist."),
-            ("list_rivers", "Rivers that flow through a country."),
-            ("list_orders", "Orders which a customer placed."),
-        ]
+FIXES = [without_invisible, without_markup, without_repeats]
+PIECES = st.sampled_from(
+    [
+        *("<p>", "</p>", "<b>", "&amp;", "&", "lt;", "<!--", "-->", "<", ">", "br", "/", " ", "\n"),
+        *("Get the weather of a city now. ", "Give a city. ", "```", "|", "\u200b", "\u200d", "é"),
     ]
-    assert [one.kind.code for one in look(*tools, codes=["shared_opening", "shared_sentence"])] == [
-        "shared_sentence"
-    ]
+)
+TEXTS = st.lists(PIECES, max_size=12).map("".join)
+
+
+@pytest.mark.parametrize("fix", FIXES)
+@settings(deadline=None)
+@given(text=TEXTS)
+def test_fixing_twice_is_fixing_once(fix, text):
+    """Each mend leaves nothing for itself to do."""
+    once = fix(text)
+    assert fix(once) == once
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_fixing_leaves_nothing_to_find(text):
+    """After a mend its own search finds nothing."""
+    assert invisible(without_invisible(text)) == ()
+    assert markup(without_markup(text)) == ()
+    assert repeats(without_repeats(text)) == ()
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.characters(categories=["L", "Nd", "Po", "Zs"]), max_size=60))
+def test_plain_texts_keep_their_words(text):
+    """What has no markup and nothing invisible keeps every character."""
+    assert without_invisible(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Find\u200b a city", ("\u200b",)),
+        ("Find a city\U000e0041\U000e0042", ("\U000e0041", "\U000e0042")),
+        ("user\u202etxt.exe", ("\u202e",)),
+        ("bell\x07", ("\x07",)),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", ()),
+        ("family \U0001f468\u200d\U0001f469\u200d\U0001f467", ()),
+        ("line\n\tindented\r\n", ()),
+    ],
+)
+def test_invisible_characters(text, found):
+    """Zero-width, direction, tag and control characters are found; scripts and emoji keep theirs."""
+    assert invisible(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed"),
+    [
+        ("<p>Find a <b>city</b>.</p>", "Find a city."),
+        ("Fish &amp; chips<br/>to go", "Fish & chips\nto go"),
+        ("a < b and c > d", "a < b and c > d"),
+        ("Path /users/<user_id>/posts", "Path /users/<user_id>/posts"),
+        ("List<String> of names", "List<String> of names"),
+        ("R&D budget", "R&D budget"),
+        ("Give {system}|<code>, as <a>", "Give {system}|<code>, as <a>"),
+        ("One<p>Two", "One\nTwo"),
+    ],
+)
+def test_html_goes_and_placeholders_stay(text, fixed):
+    """Tags of HTML are dropped, other words in angle brackets are the author's."""
+    assert without_markup(text) == fixed
+
+
+def test_repeated_sentences_go_once():
+    """The first stays where it is, short phrases may repeat."""
+    text = "Get the weather of a city. Give a city. Get the weather of a city."
+    assert without_repeats(text) == "Get the weather of a city. Give a city."
+    assert without_repeats("Yes. No. Yes. No.") == "Yes. No. Yes. No."
+
+
+def test_findings_say_where_and_offer_a_mend(a_tool, look):
+    """Each of the findings names the place, and its proposal takes it out."""
+    definition = a_tool(
+        text="Find a\u200b city.\n        Give its name here. Give its name here.",
+        properties={"name": {"type": "string", "description": "<p>The &quot;name&quot;</p>"}},
+    )
+    found = {one.kind.code: one for one in look(definition)}
+    assert found["invisible"].where == found["repeated_sentence"].where == ("summary",)
+    assert found["markup"].where == ("parameters.name",)
+    for code in ("invisible", "markup", "repeated_sentence"):
+        after = found[code].proposal.after
+        assert code not in {one.kind.code for one in look(after)}
+
+
+@pytest.mark.parametrize("fix", FIXES)
+@pytest.mark.parametrize(
+    "piece", ["<b>", "<!--", "<p>", "&amp;", "&", "amp;", "\u200d", "<a ", "\n", "a. B ", "| "]
+)
+def test_hostile_texts_are_mended_in_time(fix, piece):
+    """A hundred thousand characters of one piece do no harm, opened and never closed."""
+    for text in (piece * (100_000 // len(piece)), "&amp;" + piece * 2_000):
+        once = fix(text)
+        assert fix(once) == once
+
+
+NAMES = ["same_name", "alike_names", "reserved_name"]
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (["get_user", "getUser"], "alike_names"),
+        (["get.user", "get_user"], "alike_names"),
+        (["GET_USER", "get_user"], "alike_names"),
+        (["get_user", "get_users"], "alike_names"),
+        (["sum"], "reserved_name"),
+        (["class"], "reserved_name"),
+        (["null"], "reserved_name"),
+        (["web_search"], "reserved_name"),
+    ],
+)
+def test_names_in_the_way(a_tool, look, names, code):
+    """Each way of being in the way has its code."""
+    assert [one.kind.code for one in look(*map(a_tool, names), codes=NAMES)] == [code]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["get_user", "get_order"],
+        ["search", "search_flights"],
+        ["get_weather", "get_weather_forecast", "get_weather_history", "get_weather_map"],
+        ["search_web", "print", "class_list"],
+        ["get_gene_functions", "get_genes_by_function"],
+        ["读取", "写入"],
+    ],
+)
+def test_names_that_are_fine(a_tool, look, names):
+    """Names that begin alike are how catalogues are made."""
+    assert look(*map(a_tool, names), codes=NAMES) == []
+
+
+def test_one_name_from_several_servers(a_tool, look):
+    """Each gets a name of its own, and the finding says what they came in as."""
+    tools = [a_tool("search", f"Search {what} by words.") for what in ("mails", "files", "songs")]
+    found = look(*tools, codes=["same_name"])
+    assert [one.tools for one in found] == [("search", "search__2", "search__3")]
+    assert "'search'" in found[0].what

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentkit.evaluation import FinalState
-from agentkit.evaluation.running.attempt import is_passed
-from agentkit.evaluation.running.evaluation import evaluate
-from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.attempt import is_passed
+from agentkit.evaluation.runner import evaluate
+from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.messages import ToolCall, ToolMessage, UserMessage
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.definition import Effects

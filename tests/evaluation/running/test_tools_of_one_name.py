@@ -10,7 +10,7 @@ from agentkit import Library, Tool, ToolDefinition, open_store
 from agentkit.errors import ModelRetry
 from agentkit.evaluation import Benchmark, FinalState, GoldCall, Task
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.running.evaluation import evaluate
+from agentkit.evaluation.runner import evaluate
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer

@@ -11,7 +11,7 @@ from agentkit import tool
 from agentkit.errors import ToolFailed
 from agentkit.evaluation import FinalState, GoldCall
 from agentkit.evaluation.verifiers import Scene, state_differences, verifier_for
-from agentkit.evaluation.verifiers.final_state import response_evidence
+from agentkit.evaluation.verifiers.state import response_evidence
 
 
 class Shop:

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from agentkit.evaluation import NumberAnswer
 from agentkit.evaluation.verifiers import Scene, verifier_for
-from agentkit.evaluation.verifiers.numbers_in_text import final_number, read_number
+from agentkit.evaluation.verifiers.numbers import final_number, read_number
 
 READ = [
     ("The answer is 72.", "72"),

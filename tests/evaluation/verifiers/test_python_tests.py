@@ -10,9 +10,11 @@ import pytest
 
 from agentkit.evaluation import PythonTests
 from agentkit.evaluation.verifiers import Scene, verifier_for
-from agentkit.evaluation.verifiers.code_reading import code_readings
-from agentkit.evaluation.verifiers.python_tests import PythonTestsVerifier
-from agentkit.evaluation.verifiers.sandbox.limits import CodeLimits
+from agentkit.evaluation.verifiers.python_tests import (
+    CodeLimits,
+    PythonTestsVerifier,
+    code_readings,
+)
 
 PROMPT = '''import math
 

@@ -11,7 +11,7 @@ from agentkit.episodes import Episode
 from agentkit.errors import ModelConnectionError
 from agentkit.evaluation import Rubric
 from agentkit.evaluation.verifiers import RubricVerifier, Scene, verifier_for
-from agentkit.evaluation.verifiers.judge_prompt import findings_schema, judge_prompt
+from agentkit.evaluation.verifiers.rubric import findings_schema, judge_prompt
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.models.prompted import mark_for

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from agentkit.evolution.gates import GateRules, PairedScore, cost_gate
+from agentkit.evolution.gates import GateConfig, PairedScore, cost_gate
 
 
 def costs(growth, *, count=60, seed=0):
@@ -32,34 +32,15 @@ def test_tokens_may_grow_by_a_tenth(growth, decision):
     assert cost_gate(costs(growth), measure="tokens", once=True).decision == decision
 
 
-def test_seconds_have_a_tolerance_of_their_own():
-    """What is too many tokens is not too many seconds."""
-    pairs = costs(1.15, count=120)
-    assert cost_gate(pairs, measure="tokens").decision == "fail"
-    assert cost_gate(pairs, measure="seconds").decision == "pass"
-    names = [cost_gate([], measure=measure).gate for measure in ("tokens", "seconds")]
-    assert names == ["cost in tokens", "cost in seconds"]  # reports of both are told apart
-    strict = GateRules(latency_growth=0.05)
-    assert cost_gate(pairs, measure="seconds", rules=strict).decision == "fail"
-
-
 @pytest.mark.parametrize("once", [True, False])
 def test_at_the_tolerance_it_seldom_passes(once):
     """Either decision is wrong in about one case of twenty: 60 tasks, 200 rounds."""
-    rules = GateRules(resamples=400)
+    rules = GateConfig(resamples=400)
     at_edge = [
         cost_gate(costs(1.1, seed=seed), measure="tokens", rules=rules) for seed in range(200)
     ]
     assert sum(report.decision == "pass" for report in at_edge) <= 10
     assert sum(report.decision == "fail" for report in at_edge) <= 10
-
-
-def test_one_task_shows_nothing_whatever_it_cost():
-    """Where one task is enough to look at, its spread is not known, and the gate waits."""
-    rules = GateRules(least_tasks=1)
-    report = cost_gate(costs(9.0, count=1), measure="tokens", rules=rules)
-    assert report.decision == "wait"
-    assert report.statistics["excess_low"] < 0 < report.statistics["excess_high"]
 
 
 @pytest.mark.parametrize("count", [0, 1, 29])
@@ -97,11 +78,3 @@ def test_what_was_decided_stays_decided():
         report = cost_gate(pairs[:count], measure="tokens")
         assert (report.decision, report.statistics["used"]) == ("pass", 30)
     assert cost_gate(pairs, measure="tokens", once=True).decision == "fail"
-
-
-def test_between_two_looks_nothing_changes():
-    """With 59 tasks it says what it said with 30, with 60 it looks again."""
-    pairs = costs(1.1, count=60)
-    first, later = (cost_gate(pairs[:count], measure="tokens") for count in (30, 59))
-    assert first.statistics | {"tasks": 59} == later.statistics
-    assert cost_gate(pairs, measure="tokens").statistics["used"] == 60

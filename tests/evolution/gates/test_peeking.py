@@ -73,14 +73,6 @@ def ever_reached(needed, share=0.5):
     return reached
 
 
-def test_the_error_over_all_looks_is_below_the_level():
-    """Worked out exactly for a look after each of 500 pairs that differ, at three levels."""
-    for level in (0.2, 0.05, 0.01):
-        error = ever_reached(wins_needed(500, level=level))
-        assert level / 3 < error <= level
-    assert ever_reached(naive_needed(150)) > 0.25  # the check can fail
-
-
 def test_the_chance_to_pass_is_that_of_reaching_the_needed_wins():
     """Two ways to work it out agree, and a better candidate has the better chance."""
     for share in (0.5, 0.6, 0.8):
@@ -89,20 +81,6 @@ def test_the_chance_to_pass_is_that_of_reaching_the_needed_wins():
         assert list(found) == sorted(found)
     assert chance_to_pass(0.6, 120)[-1] < chance_to_pass(0.8, 120)[-1]
     assert chance_to_pass(0.5, 0) == ()
-
-
-def test_a_plan_agrees_with_the_gate():
-    """The gate passes with the wins that the plan names, and not with one win less."""
-    for pairs, needed in enumerate(wins_needed(40, least=8), start=1):
-        if needed is None:
-            continue
-        for wins, decision in ((needed, "pass"), (needed - 1, "wait")):
-            text = [False] * (pairs - wins) + [True] * wins  # losses first: nothing passes early
-            given = [
-                PairedScore(task=str(n), control=float(not won), candidate=float(won))
-                for n, won in enumerate(text)
-            ]
-            assert shadow_gate(given).decision == decision or pairs - wins >= 7
 
 
 def test_the_mid_p_test_is_for_one_look_only():

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.evolution.gate_statistics import log_e_value
-from agentkit.evolution.gates import GateRules, PairedScore, shadow_gate
+from agentkit.evolution.gates import GateConfig, PairedScore, shadow_gate
 
 TEXTS = st.text(alphabet="wl=", max_size=80)
 
@@ -41,46 +41,20 @@ def test_a_worse_candidate_fails_without_waiting_for_the_end(pairs_of):
 
 def test_pairs_that_do_not_differ_decide_nothing(pairs_of):
     """With all pairs equal the gate waits, and gives up after the most pairs that are allowed."""
-    rules = GateRules(most_pairs=50)
+    rules = GateConfig(max_pairs=50)
     assert shadow_gate(pairs_of("=" * 49), rules=rules).decision == "wait"
     report = shadow_gate(pairs_of("=" * 50), rules=rules)
     assert report.decision == "fail"
     assert "not evidence that there is none" in report.reason
 
 
-def test_nothing_given_is_nothing_known():
-    """Without pairs the gate waits at p = 1."""
-    report = shadow_gate([])
-    assert (report.decision, report.statistics["p_value"]) == ("wait", 1)
-
-
-@given(text=TEXTS)
-def test_equal_pairs_change_no_number(text):
-    """Statistics of evidence are those of the pairs that differ alone."""
-    without = shadow_gate(pairs(text.replace("=", "")))
-    found = shadow_gate(pairs(text))
-    assert {**found.statistics, "pairs": 0} == {**without.statistics, "pairs": 0}
-    assert found.decision == without.decision
-
-
 @given(text=TEXTS, more=TEXTS)
 def test_what_was_decided_stays_decided(text, more):
     """Later pairs do not turn a pass or a fail around, so it does not matter when one looks."""
-    rules = GateRules(most_pairs=60)
+    rules = GateConfig(max_pairs=60)
     early = shadow_gate(pairs(text), rules=rules).decision
     late = shadow_gate(pairs(text + more), rules=rules).decision
     assert early in {"wait", late}
-
-
-@given(text=TEXTS)
-def test_a_loss_turned_into_a_win_never_harms(text):
-    """Of two candidates the one with more wins is never further behind."""
-    place = text.find("l")
-    if place >= 0:
-        better = f"{text[:place]}w{text[place + 1 :]}"
-        before, after = shadow_gate(pairs(text)), shadow_gate(pairs(better))
-        assert after.statistics["log_e"] > before.statistics["log_e"]
-        assert after.statistics["highest_log_e"] >= before.statistics["highest_log_e"]
 
 
 def test_the_level_of_e_lond_takes_the_place_of_alpha(pairs_of):
@@ -102,15 +76,6 @@ def test_only_the_first_pair_of_a_conversation_counts():
         assert (report.statistics["wins"], report.statistics["same_group"]) == (1, 19)
 
 
-def test_a_group_and_a_task_of_one_name_are_two_things():
-    """A pair without a group is not taken for one of the group of that name."""
-    mixed = [
-        PairedScore(task="a", control=0, candidate=1),
-        PairedScore(task="b", control=0, candidate=1, group="a"),
-    ]
-    assert shadow_gate(mixed).statistics["wins"] == 2
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
 def test_a_score_that_is_no_number_holds_a_pass_up(pairs_of, bad):
     """The report names the task and what to do; the alarm is not silenced by it."""
@@ -123,13 +88,6 @@ def test_a_score_that_is_no_number_holds_a_pass_up(pairs_of, bad):
 
 def test_fewer_pairs_than_asked_for_never_pass(pairs_of):
     """However clear they are."""
-    rules = GateRules(least_pairs=20)
+    rules = GateConfig(min_pairs=20)
     assert shadow_gate(pairs_of("w" * 19), rules=rules).decision == "wait"
     assert shadow_gate(pairs_of("w" * 20), rules=rules).decision == "pass"
-
-
-def test_evidence_after_the_gate_gave_up_comes_too_late(pairs_of):
-    """Fifty pairs without a decision stay a refusal, whatever the next fifty say."""
-    rules = GateRules(most_pairs=50)
-    report = shadow_gate(pairs_of("=" * 50 + "w" * 50), rules=rules)
-    assert (report.decision, report.statistics["wins"]) == ("fail", 0)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
-from agentkit.evolution import LearningRules, ToolManager
+from agentkit.evolution import LearningConfig, ToolManager
 from agentkit.evolution.usage import private_part
 from agentkit.library.pins import pin_faults
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
@@ -27,8 +27,8 @@ TOOLS = [
         },
     ),
 ]
-RULES = LearningRules(
-    most_examples=3, most_results=2, longest_query=40, longest_argument=20, longest_result=20
+RULES = LearningConfig(
+    max_examples=3, max_results=2, longest_query=40, longest_argument=20, longest_result=20
 )
 TEXT = st.text(st.characters(), max_size=12) | st.sampled_from(
     ["rain in Rome", "count the sheep 3", "ann@example.org", "  ", "罗马会下雨吗", "word " * 20]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
-from agentkit.errors import StaleVersionError, UsageError
-from agentkit.evolution import LearningRules, ToolManager
+from agentkit.evolution import LearningConfig, ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author
@@ -17,7 +15,6 @@ from agentkit.library.pins import pin_faults
 from agentkit.library.rollback import rollback_change
 from agentkit.retrieval import CascadeRetriever
 
-RULES = LearningRules()
 LINE = '''
 @composite(examples=[{"arguments": {"x": 2}, "result": 7}])
 def line(x: float) -> float:
@@ -72,20 +69,8 @@ def test_what_was_rolled_back_stays_forgotten(learner, store, lived):
     )
     learner.refresh()
     assert learner.learn(lived).added == {}
-    report = learner.learn(lived, rules=LearningRules(again=True))
+    report = learner.learn(lived, rules=LearningConfig(again=True))
     assert (report.version, len(report.added["weather"])) == (4, 2)
-
-
-def test_a_retry_with_one_id_adds_nothing(learner, store, lived):
-    """Even after the first was taken back."""
-    assert learner.learn(lived, proposal_id="monday").is_written
-    removal = rollback_change(store, "weather", to_version=1, proposal_id="back", author="a person")
-    store.commit(removal, expected_version=2)
-    learner.refresh()
-    again = LearningRules(again=True)
-    report = learner.learn(lived, proposal_id="monday", rules=again)
-    assert (report.is_written, report.added, report.version) == (False, {}, 2)
-    assert learner.refresh()["weather"].definition.examples == ()
 
 
 def test_composites_above_are_pinned_anew_and_run(manager, episode):
@@ -98,14 +83,6 @@ def test_composites_above_are_pinned_anew_and_run(manager, episode):
     assert library["line"](x=5) == 13
 
 
-def test_what_was_learned_does_not_stop_later_composites(manager, episode):
-    """The lessons of children hold when a composite over them is tried out."""
-    wrong = episode("Sum these up for me.", ("add", {"a": 1, "b": 2}, 4))
-    right = episode("What do they come to?", ("add", {"a": 3, "b": 4}, 7))
-    manager.learn([wrong, right])
-    assert manager.insert(LINE).definition.name == "line"
-
-
 def test_learning_finds_the_tool_by_the_words_of_the_user(learner, lived):
     """A query that no tool's text has a word of finds what served it before."""
     retriever = CascadeRetriever()
@@ -114,16 +91,6 @@ def test_learning_finds_the_tool_by_the_words_of_the_user(learner, lived):
     after = asyncio.run(retriever.retrieve("umbrella", learner.library))
     assert [hit.definition.name for hit in before.hits] == []
     assert [hit.definition.name for hit in after.hits][:1] == ["weather"]
-
-
-def test_several_learn_at_once(learner, store, lived, catalogue):
-    """Managers that learn the same in parallel add it once."""
-    managers = [ToolManager(store) for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda manager: manager.learn(lived), managers))
-    library = store.load()
-    assert library.version == 2
-    assert len(library["weather"].definition.examples) == 2
 
 
 def test_a_faster_writer_is_built_upon(learner, store, lived, catalogue):
@@ -141,24 +108,6 @@ def lived_example():
     from agentkit.tools.definition import Example
 
     return Example(arguments={"city": "Bern"}, result="fog")
-
-
-def test_other_writers_that_are_always_faster_are_told(learner, store, lived, monkeypatch):
-    """After the policy's attempts the error reaches the caller."""
-
-    def commit(change, *, expected_version):
-        raise StaleVersionError(expected=expected_version, actual=expected_version + 1)
-
-    monkeypatch.setattr(store, "commit", commit)
-    with pytest.raises(StaleVersionError):
-        learner.learn(lived)
-
-
-async def test_it_can_be_awaited(learner, lived):
-    """Where an event loop runs the sync form is refused."""
-    with pytest.raises(UsageError, match="learn_async"):
-        learner.learn(lived)
-    assert (await learner.learn_async(lived)).is_written
 
 
 def test_a_tool_on_trial_learns_when_the_trial_is_over(learner, store, lived):

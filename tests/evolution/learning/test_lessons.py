@@ -7,11 +7,9 @@ from hypothesis import given, strategies as st
 
 from agentkit import tool
 from agentkit.errors import UsageError
-from agentkit.evolution import InsertPolicy, LearningRules, ToolManager
-from agentkit.evolution.usage import varied, words_of
+from agentkit.evolution import InsertPolicy, LearningConfig, ToolManager
+from agentkit.evolution.usage import varied
 from agentkit.tools.definition import Effects, Example
-
-WANTED = [("Rain", "Rome"), ("Snow", "Oslo"), ("Fog", "Bern")]
 
 
 def weather(city, value="sunny"):
@@ -46,22 +44,10 @@ def test_the_same_words_are_learned_once(learner, episode):
 def test_beyond_the_cap_the_most_varied_words_are_kept(learner, episode):
     """A tool does not grow without bound, and the words that add most come first."""
     asked = ["Rain?", "Rain or snow?", "Rain or snow in the mountains?", "Fog?"]
-    rules = LearningRules(most_examples=2)
+    rules = LearningConfig(max_examples=2)
     report = learner.learn([episode(one, weather("Rome")) for one in asked], rules=rules)
     assert {one.query for one in report.added["weather"]} == {asked[2], asked[3]}
     assert report.reasons == {"full": 2}
-
-
-def test_examples_that_a_tool_has_count_towards_the_cap(learner, episode):
-    """Learning every night does not add the cap every night."""
-    rules = LearningRules(most_examples=2)
-    learner.learn([episode("Rain or snow?", weather("Rome"))], rules=rules)
-    asked = ["Fog in the hills?", "A coat for the ferry?"]
-    report = learner.learn([episode(one, weather("Rome")) for one in asked], rules=rules)
-    assert len(learner.library["weather"].definition.examples) == 2
-    assert report.reasons == {"full": 1}
-    learner.learn([episode("Sun at noon?", weather("Rome"))], rules=rules)
-    assert len(learner.library["weather"].definition.examples) == 2
 
 
 def test_one_call_keeps_one_answer(learner, episode):
@@ -91,32 +77,11 @@ def test_what_json_can_not_hold_is_left_out(learner, episode, value):
     assert not example.is_whole
 
 
-def test_a_result_nested_without_end_does_not_stop_the_others(learner, episode):
-    """It is left out, and the rest of the night's episodes teach what they have to."""
-    deep = 1
-    for _ in range(5_000):
-        deep = [deep]
-    report = learner.learn(
-        [
-            episode("Umbrella in Rome?", weather("Rome", deep)),
-            episode("A coat for Oslo?", weather("Oslo")),
-        ]
-    )
-    assert [one.is_whole for one in report.added["weather"]] == [False, True]
-
-
 def test_a_long_argument_is_left_out(learner, episode):
     """The rest of the call is kept, without its result."""
     call = ("send_mail", {"to": "Ann", "text": "word " * 1_000}, "sent")
     (example,) = learner.learn([episode("Write to Ann.", call)]).added["send_mail"]
     assert (example.arguments, example.is_whole) == ({"to": "Ann"}, False)
-
-
-def test_results_are_bounded_by_themselves(learner, episode):
-    """Beyond the cap on results the words are still learned."""
-    asked = [episode(f"{word} there?", weather(city)) for word, city in WANTED]
-    report = learner.learn(asked, rules=LearningRules(most_results=1))
-    assert [one.is_whole for one in report.added["weather"]] == [True, False, False]
 
 
 def test_arguments_are_kept_as_a_run_mends_them(store, episode):
@@ -155,26 +120,11 @@ def test_what_is_not_learned(learner, episode, request_text, call, reason):
     assert (report.is_written, report.added, learner.library.version) == (False, {}, 1)
 
 
-def test_private_arguments_are_left_out(learner, episode):
-    """The words are learned, and the address does not reach the library."""
-    call = ("send_mail", {"to": "ann@example.org", "text": "hi"}, "sent to ann@example.org")
-    (example,) = learner.learn([episode("Greet Ann by mail.", call)]).added["send_mail"]
-    assert example == Example(arguments={"text": "hi"}, query="Greet Ann by mail.", is_whole=False)
-
-
 def test_a_private_result_is_left_out(learner, episode):
     """What came back does not reach the library either, when all that was asked may."""
     told = {"sky": "sunny", "reporter": "ann@example.org"}
     (example,) = learner.learn([episode("Umbrella?", weather("Rome", told))]).added["weather"]
     assert (example.arguments, example.is_whole, example.result) == ({"city": "Rome"}, False, None)
-
-
-def test_what_is_private_is_kept_on_demand(learner, episode):
-    """With the check turned off the call is kept as it was."""
-    call = ("send_mail", {"to": "ann@example.org", "text": "hi"}, "sent")
-    rules = LearningRules(keep_private=True)
-    report = learner.learn([episode("Greet ann@example.org.", call)], rules=rules)
-    assert report.added["send_mail"][0].arguments["to"] == "ann@example.org"
 
 
 # --- tools that may be run again ------------------------------------------------------------------
@@ -204,18 +154,6 @@ def test_a_pure_tool_keeps_a_result_that_it_gives_again(make_manager, episode):
     manager = make_manager(double, half)
     assert kept(manager, episode, "double", 6)
     assert kept(manager, episode, "half", 1.5)
-
-
-def test_a_pure_tool_does_not_keep_a_result_that_it_does_not_give_again(make_manager, episode):
-    """Otherwise no composite could be made of it any more."""
-    assert not kept(make_manager(double), episode, "double", 7)
-
-
-def test_without_its_code_a_pure_tool_keeps_no_result(store, episode):
-    """Nobody can tell whether it would hold."""
-    manager = ToolManager(store)
-    manager.register([double.definition])
-    assert not kept(manager, episode, "double", 6)
 
 
 def test_what_runs_follows_the_policy(store, episode):
@@ -261,13 +199,8 @@ def test_the_choice_is_bounded_and_covers_no_less_than_the_first(candidates, kno
         assert len(candidates[chosen[0]] - covered) == max(len(c - covered) for c in candidates)
 
 
-def test_words_of_scripts_without_spaces(learner):
-    """A query in Han characters has words too."""
-    assert words_of("罗马会下雨吗", {"city": "罗马"})
-
-
-@pytest.mark.parametrize("name", ["most_examples", "longest_query", "most_results"])
+@pytest.mark.parametrize("name", ["max_examples", "longest_query", "max_results"])
 def test_rules_that_make_no_sense_are_refused(name):
     """A negative cap is a mistake."""
     with pytest.raises(UsageError, match=name):
-        LearningRules(**{name: -1})
+        LearningConfig(**{name: -1})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agentkit import Library
 from agentkit.evolution import unmatched_words
-from agentkit.testing import sample_library
 
 ROME = ("weather", {"city": "Rome"}, "sunny")
 
@@ -48,17 +47,3 @@ def test_what_was_learned_is_no_longer_unmatched(learner, episode):
     assert "umbrella" in said(asked, learner.library)
     learner.learn(asked)
     assert "umbrella" not in said(asked, learner.library)
-
-
-def test_names_and_values_of_parameters_are_words_of_a_tool(episode):
-    """What stands in a schema matches as well."""
-    library = Library(sample_library().definitions)
-    names = {word for tool in library.definitions for word in tool.signature.properties}
-    asked = [episode(" ".join(sorted(names)))]
-    assert said(asked, library, least=1) == {}
-
-
-def test_a_library_without_tools_has_no_word(episode):
-    """Everything is unmatched, and nothing asked gives nothing."""
-    assert said([episode("Umbrella?")], Library([]), least=1) == {"umbrella": 1}
-    assert said([], Library([])) == {}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from agentkit.episodes import RetrievalTrace, Turn
 from agentkit.evolution.usage import uses_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
@@ -32,12 +30,6 @@ def test_with_sub_goals_a_call_serves_the_one_that_ranked_its_tool_best(episode)
     assert served(one) == [("weather", "know the weather"), ("send_mail", "tell Ann")]
 
 
-def test_a_tool_that_no_sub_goal_found_serves_the_request(episode):
-    """What the planner left out was done for the user all the same."""
-    one = episode("Tell Ann whether it rains.", ROME, MAIL, goals=[("tell Ann", ["send_mail"])])
-    assert served(one) == [("weather", one.request), ("send_mail", "tell Ann")]
-
-
 def searched(one, query, *found, offered=()):
     """The episode with a search of the model before its calls."""
     call = ToolCall(call_id="s", name="search_tools", arguments={"query": query})
@@ -59,20 +51,6 @@ def test_a_tool_that_the_model_searched_for_serves_both(episode):
     assert served(one) == [("weather", "Umbrella?"), ("weather", "rain forecast")]
 
 
-@pytest.mark.parametrize(
-    ("query", "found", "offered"),
-    [
-        ("weather", "weather", ""),  # by its name
-        ("send something", "send_mail", ""),  # something else was found
-        ("rain forecast", "weather", "weather"),  # it was offered already
-    ],
-)
-def test_a_search_that_says_nothing_new_serves_nothing(episode, query, found, offered):
-    """Only the words that brought a tool are its words."""
-    one = searched(episode("Umbrella?", ROME), query, found, offered=(offered,))
-    assert served(one) == [("weather", "Umbrella?")]
-
-
 def test_failed_calls_serve_nothing(episode):
     """A call that failed is no example of anything."""
     assert served(episode("Rain?", ("weather", {"city": "Rome"}, OSError("down")))) == []
@@ -91,10 +69,3 @@ def test_an_answer_to_waiting_calls_serves_the_request_that_they_were_made_for(e
     resumed = episode("", MAIL, episode_id="e2", resumes="e1")
     assert served(asked, resumed) == [("send_mail", "Tell Ann.")]
     assert served(resumed) == [("send_mail", "")]
-
-
-def test_the_oldest_come_first(episode):
-    """Whatever the order in which a store gives them."""
-    new = episode("New?", ROME, episode_id="e1", started_at="2026-02-01")
-    old = episode("Old?", ROME, episode_id="e2", started_at="2026-01-01")
-    assert served(new, old, new) == [("weather", "Old?"), ("weather", "New?")]

@@ -10,8 +10,6 @@ from agentkit import Tool, ToolDefinition
 from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.validation.report import ValidationReport
 from agentkit.evolution.validation.validate import validate
 from agentkit.library import LibraryChange
 from agentkit.library.events import Author
@@ -19,13 +17,6 @@ from agentkit.tools.definition import Description
 
 JUDGE = Author(kind="model", name="judge", prompt_hash="1" * 64)
 PAY = Tool(definition=ToolDefinition(name="pay", description=Description(summary="Pay a bill.")))
-
-TOTAL = '''
-@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
-def order_total(price: float, count: int, fee: float) -> float:
-    """What an order costs with its fee."""
-    return add(mul(price, count), fee)
-'''
 
 
 class Judge:
@@ -64,14 +55,6 @@ def test_without_a_judge_it_waits(waiting):
             "proposed",
             "waits for a judge of another model and a person to agree",
         )
-
-
-def test_a_persons_word_does_not_stand_for_a_judges(waiting, ada):
-    """With the approval alone the proposal goes on waiting for the judge."""
-    manager, proposal = waiting()
-    manager.submit(proposal)
-    record = manager.approve(proposal.proposal_id, person=ada, reason="fine")
-    assert (record.state, record.awaits) == ("proposed", ("judge",))
 
 
 def test_new_words_wait_for_a_judge_or_a_person(make_manager, propose, ada):
@@ -127,25 +110,6 @@ def test_a_judge_that_can_not_answer_is_asked_again(waiting):
     assert broken.read[0].candidate == proposal.candidate
 
 
-def test_a_judge_who_agrees_later_brings_it_on_by_one_state(waiting, ada, store):
-    """Where a judge is configured later, the next step asks it, and the one after goes on."""
-    manager, proposal = waiting()
-    manager.submit(proposal)
-    manager.approve(proposal.proposal_id, person=ada)
-    later, _ = waiting(change_judge=Judge())
-    assert [later.advance()[0].after for _ in range(2)] == ["validated", "active"]
-
-
-def test_a_judge_is_asked_once(waiting):
-    """One that agreed is not asked again."""
-    judge = Judge()
-    manager, proposal = waiting(change_judge=judge)
-    manager.submit(proposal)
-    manager.submit(proposal)
-    manager.advance()
-    assert len(judge.read) == 1
-
-
 def test_nobody_judges_their_own(waiting):
     """A judgement by the proposer itself is refused."""
     manager, proposal = waiting()
@@ -169,14 +133,6 @@ def test_only_persons_approve_reject_and_release(manager, propose, kind):
         manager.release("feedback:proposer", person=robot)
 
 
-def test_approving_twice_is_one_event(manager, store, propose, ada):
-    """A second approval changes nothing."""
-    record = manager.submit(propose(manager))
-    manager.approve(record.proposal_id, person=ada)
-    manager.approve(record.proposal_id, person=ada)
-    assert [event.kind for event in store.events()].count("approved") == 1
-
-
 def test_a_person_rejects_what_is_open(manager, propose, ada):
     """An open proposal is rejected with the person's words; twice is once."""
     record = manager.submit(propose(manager))
@@ -195,23 +151,6 @@ def test_what_is_decided_can_not_be_decided_again(manager, propose, ada):
         manager.approve(record.proposal_id, person=ada)
 
 
-def test_a_proposal_that_is_not_there(manager, ada):
-    """An unknown id raises, and says where the ids are."""
-    with pytest.raises(UsageError, match="review list --all"):
-        manager.approve("nobody", person=ada)
-
-
-def test_by_default_a_validated_proposal_waits_for_a_person(make_manager, propose, ada):
-    """Without numbers and without a person nothing becomes active; with a person it does."""
-    manager = make_manager(lifecycle=LifecyclePolicy())
-    record = manager.submit(propose(manager))
-    (advance,) = manager.advance()
-    assert advance.why == "waits for a comparison on held-out tasks or a person's approval"
-    manager.approve(record.proposal_id, person=ada)
-    (advance,) = manager.advance()
-    assert (advance.after, advance.why) == ("active", "a person approved it")
-
-
 def test_a_person_does_not_stand_for_numbers_where_they_are_asked_for(make_manager, propose, ada):
     """With evidence='gate' an approval alone does not promote."""
     manager = make_manager(lifecycle=LifecyclePolicy(evidence="gate"))
@@ -219,16 +158,6 @@ def test_a_person_does_not_stand_for_numbers_where_they_are_asked_for(make_manag
     manager.approve(record.proposal_id, person=ada)
     (advance,) = manager.advance()
     assert advance.after == "validated"
-
-
-async def test_the_judge_is_awaited_where_a_loop_runs(waiting, ada):
-    """submit_async and advance_async do the same in an event loop."""
-    manager, proposal = waiting(change_judge=Judge())
-    record = await manager.submit_async(proposal)
-    assert record.awaits == ("person",)
-    manager.approve(proposal.proposal_id, person=ada)
-    (advance,) = await manager.advance_async()
-    assert advance.after == "active"
 
 
 def test_a_judge_reads_what_was_suggested_alone(waiting):
@@ -244,27 +173,3 @@ def test_a_judge_reads_what_was_suggested_alone(waiting):
     (change,) = judge.read
     assert (change.base, change.candidate) == (base, proposal.candidate)
     assert [edit.field for edit in change.edits] == ["summary"]
-
-
-def test_a_judge_reads_a_new_composite_too(make_manager):
-    """A composite that is new is read as a change of itself without words."""
-
-    def needy(_change):
-        return ValidationReport(needs=("judge",))
-
-    judge = Judge()
-    manager = make_manager(validate=needy, change_judge=judge)
-    definition = manager.preview(TOTAL).definition
-    record = manager.submit(
-        Proposal(
-            proposal_id="new",
-            stream="composite",
-            author=Author(kind="model", name="miner"),
-            base="",
-            candidate=definition,
-        )
-    )
-    assert (record.state, record.agreed) == ("validated", ("judge",))
-    (change,) = judge.read
-    assert (change.candidate, change.base.description) == (definition, Description())
-    assert "order_total" in change.library

@@ -8,7 +8,7 @@ from agentkit import Episode
 from agentkit.episodes import Verdict
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.gates import GateRules
+from agentkit.evolution.gates import GateConfig
 
 
 def episode(episode_id, passed, **labels):
@@ -28,7 +28,7 @@ def gated(make_manager, store):
     """Makes a manager whose gates read the store's own episodes."""
 
     def make(**policy):
-        gates = EpisodeGates(episodes=store, rules=GateRules(least_pairs=4, least_sessions=20))
+        gates = EpisodeGates(episodes=store, rules=GateConfig(min_pairs=4, min_sessions=20))
         return make_manager(lifecycle=LifecyclePolicy(**policy), gates=gates)
 
     return make

@@ -32,12 +32,6 @@ def summary(library, name="add"):
     return library[name].definition.description.summary
 
 
-def test_without_a_pin_runs_use_the_newest(manager, promote):
-    """What is served is the newest library, the same object as long as nothing changes."""
-    promote("Add two numbers, once.")
-    assert manager.served is manager.library
-
-
 def test_the_whole_library_is_pinned(manager, store, promote):
     """Runs use that version, with its code, until it is unpinned; the library goes on."""
     original = summary(manager.library)
@@ -84,17 +78,6 @@ def test_a_pin_of_the_library_goes_before_one_of_a_tool(manager, promote):
         manager.unpin("mul")
 
 
-def test_a_pin_can_be_moved(manager, store, promote):
-    """A second pin takes the place of the first; the same again is one event."""
-    promote("Add two numbers, once.")
-    promote("Add two numbers, twice.")
-    manager.pin(1)
-    manager.pin(2)
-    manager.pin(2)
-    assert summary(manager.served) == "Add two numbers, once."
-    assert [event.kind for event in store.events()].count("pinned") == 2
-
-
 def test_what_can_not_be_pinned(manager):
     """A version or a tool that is not there is refused, and nothing is written."""
     with pytest.raises(StoreError, match="no library version 9"):
@@ -115,10 +98,3 @@ def test_a_pinned_tool_that_goes_stays_gone(manager, store, promote):
     assert "add" not in manager.served
     manager.pin(1)
     assert "add" in manager.served  # the whole library as it was
-
-
-def test_roll_back_while_pinned(manager, promote):
-    """What is wrong can be taken back while a pin holds."""
-    promote("Add two numbers, once.")
-    manager.pin(1)
-    assert len(manager.roll_back("add")) == 1

@@ -19,9 +19,8 @@ from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import NEXT, Proposal, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description
 
@@ -250,7 +249,6 @@ class LifeCycle(RuleBasedStateMachine):
 
 
 LifeCycle.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
-TestLifeCycle = LifeCycle.TestCase
 
 
 def event(kind, **parts):

@@ -10,16 +10,13 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.validation.overruling import OVERRULABLE
 from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.evolution.validation.validate import validate
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.events import Author
 
-MODEL = Author(kind="model", name="proposer")
 CLAIM = "Add two numbers, which is free of charge."
 
 
@@ -80,14 +77,6 @@ def test_overruling_is_no_approval(make_manager, propose, ada):
         manager.overrule(name, codes=["false_claim"], person=ada, reason="so it is")
 
 
-def test_the_same_again_changes_nothing(strict, rejected, ada, store):
-    """A retry of a lost answer writes nothing."""
-    strict.overrule(rejected, codes=["false_claim"], person=ada, reason="so it is")
-    count = len(store.events())
-    again = strict.overrule(rejected, codes=["false_claim"], person=ada, reason="so it is")
-    assert (again.state, len(store.events())) == ("validated", count)
-
-
 @pytest.mark.parametrize(
     ("codes", "kind", "reason", "words"),
     [
@@ -143,30 +132,3 @@ def test_other_words_are_not_covered(make_manager, propose, ada):
     record = manager.overrule(name, codes=["false_claim"], person=ada, reason="that too")
     assert [check.excerpt for check in record.overruled] == ["is free", "is safe"]
     assert record.state == "validated"
-
-
-def test_a_rejection_that_was_overruled_is_not_held_against_the_proposer(
-    make_manager, propose, ada
-):
-    """The count towards quarantine goes back by one; nothing is taken up from quarantine."""
-    manager = make_manager(
-        validate=lambda change: replace(validate(change), needs=("person",)),
-        lifecycle=LifecyclePolicy(quarantine_after=2),
-    )
-    first = manager.submit(propose(manager, summary=CLAIM)).proposal_id
-    assert manager.ledger.proposer("feedback:proposer").rejected_in_a_row == 1
-    manager.overrule(first, codes=["false_claim"], person=ada, reason="it is")
-    assert manager.ledger.proposer("feedback:proposer").rejected_in_a_row == 0
-    for word in ("harmless", "risk-free"):
-        record = manager.submit(propose(manager, summary=f"Add two numbers, {word}."))
-    assert manager.ledger.is_quarantined("feedback:proposer")
-    with pytest.raises(UsageError, match="agentkit review approve --proposer feedback:proposer"):
-        manager.overrule(record.proposal_id, codes=["false_claim"], person=ada, reason="it is")
-
-
-def test_it_is_in_the_chain_alone(strict, rejected, ada, store):
-    """Whoever folds the events has the same ledger."""
-    strict.overrule(rejected, codes=["false_claim"], person=ada, reason="so it is")
-    ledger = Ledger().after(store.events())
-    assert ledger == strict.ledger
-    assert ledger.proposals[rejected].state == "validated"

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from agentkit import Episode
-from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.proposal import UnreadableProposal
-from agentkit.evolution.validation.validate import validate
 from agentkit.library.events import Author
 
 STRICT = LifecyclePolicy(quarantine_after=3)
 PROPOSER = Author(kind="model", name="proposer")
-OTHER = Author(kind="model", name="other")
 
 
 @pytest.fixture
@@ -63,12 +57,6 @@ def test_a_good_one_between_breaks_the_row(strict, bad, propose):
     assert not strict.ledger.is_quarantined("feedback:proposer")
 
 
-def test_each_proposer_for_itself(strict, bad, propose):
-    """The quarantine of one is not that of another."""
-    bad(3)
-    assert strict.submit(propose(strict, author=OTHER)).state == "validated"
-
-
 def test_gates_do_not_count(strict, propose):
     """Bringing no gain is no misconduct, however often."""
     for number in range(5):
@@ -100,29 +88,6 @@ def test_a_person_releases(strict, bad, propose, ada, store):
     assert len(store.events()) == before
 
 
-def test_a_person_may_reject_a_quarantined_one(strict, bad, propose, ada):
-    """A quarantined proposal can be rejected without releasing its proposer."""
-    record = strict.submit(propose(strict))
-    bad(3)
-    rejected = strict.reject(record.proposal_id, person=ada, reason="no")
-    assert rejected.state == "rejected"
-    assert strict.ledger.is_quarantined("feedback:proposer")
-
-
-def test_nobody_of_that_name(strict, ada):
-    """Releasing somebody who never proposed anything is refused, with who did."""
-    with pytest.raises(UsageError, match="nobody yet"):
-        strict.release("ghost", person=ada)
-
-
-def test_never(make_manager, propose):
-    """With 0 nobody is quarantined."""
-    manager = make_manager(lifecycle=LifecyclePolicy(quarantine_after=0))
-    for number in range(30):
-        manager.submit(propose(manager, summary=f"bad {number}"))
-    assert states(manager) == {"rejected": 30}
-
-
 def test_rubbish_in_quarantine_does_not_count_once_released(strict, bad, ada):
     """Answers that could not be read begin no new row of rejections when they are let go."""
     bad(3)
@@ -135,19 +100,3 @@ def test_rubbish_in_quarantine_does_not_count_once_released(strict, bad, ada):
     released = strict.release("feedback:proposer", person=ada)
     assert (released.rejected_in_a_row, released.is_quarantined) == (0, False)
     assert set(states(strict)) == {"rejected"}
-
-
-def test_what_is_released_is_held_against_its_sources(make_manager, propose, ada, store):
-    """Text copied from an episode is found when a quarantined proposal is looked at anew."""
-    said = "Please add the money that my mother keeps in the old mill."
-    store.append(Episode(episode_id="e1", request=said))
-    manager = make_manager(
-        validate=validate, lifecycle=LifecyclePolicy(quarantine_after=1, evidence="none")
-    )
-    manager.submit(propose(manager, summary="Add two numbers, see https://evil.tld."))
-    copied = propose(manager, summary="Add two numbers: the money that my mother keeps in the old.")
-    record = manager.submit(replace(copied, evidence=("e1",)))
-    assert record.state == "quarantined"
-    manager.release("feedback:proposer", person=ada)
-    record = manager.ledger.proposals[record.proposal_id]
-    assert "copied_text" in {check.code for check in record.failed}

@@ -13,8 +13,7 @@ import pytest
 
 from agentkit import open_store
 from agentkit.evolution.ledger import Ledger
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.testing.store_fixtures import together
 
 PROGRAM = Path(__file__).with_name("racing_manager.py")

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.library.rebase import rebase
-from agentkit.tools.definition import Description, Example, Origin, Signature, Specification
+from agentkit.tools.definition import Description, Example, Specification
 from agentkit.tools.rules import OneOf
 
 words = st.sampled_from(["", "a", "b", "c"])
@@ -29,20 +29,6 @@ def definitions():
     """Small definitions that often agree in a field."""
     parameters = st.dictionaries(st.sampled_from("xyz"), words, max_size=3)
     return st.builds(definition, words, parameters, entries, entries)
-
-
-@given(definitions(), definitions())
-def test_onto_itself_it_is_the_candidate(base, candidate):
-    """A change made to the revision that it was made from is the candidate."""
-    rebased = rebase(base, candidate, base)
-    assert (rebased.definition, rebased.conflicts) == (candidate, ())
-
-
-@given(definitions(), definitions())
-def test_no_change_leaves_the_newest(base, newest):
-    """A candidate that changes nothing gives the newest revision."""
-    rebased = rebase(base, base, newest)
-    assert (rebased.definition, rebased.conflicts) == (newest, ())
 
 
 @given(definitions(), definitions())
@@ -84,16 +70,6 @@ def test_what_one_side_took_out_of_a_list_stays_out(base, one, other):
     assert len(merged) == len(set(merged))
 
 
-def test_two_wordings_of_one_rule_are_a_conflict():
-    """When both sides replace the same entry by different ones, nobody guesses."""
-    base = ToolDefinition(name="t", description=Description(usage_rules=("old", "kept")))
-    one = replace(base, description=Description(usage_rules=("new", "kept")))
-    other = replace(base, description=Description(usage_rules=("newer", "kept")))
-    rebased = rebase(base, one, other)
-    assert [conflict.field for conflict in rebased.conflicts] == ["description.usage_rules"]
-    assert rebased.definition == other
-
-
 def test_learned_rules_and_examples_come_together():
     """A rule of one side and an example of the other are both in the result."""
     base = ToolDefinition(name="t")
@@ -102,21 +78,3 @@ def test_learned_rules_and_examples_come_together():
     other = replace(base, examples=(Example(arguments={"x": 1}),))
     merged = rebase(base, one, other).definition
     assert (merged.specification.rules, merged.examples) == ((rule,), other.examples)
-
-
-def test_a_schema_is_one_value():
-    """Schemas that both sides changed are a conflict, never mixed."""
-    base = ToolDefinition(name="t")
-    sides = [
-        replace(base, signature=Signature(parameters={"type": "object", "properties": {n: {}}}))
-        for n in "ab"
-    ]
-    assert [one.field for one in rebase(base, *sides).conflicts] == ["signature.parameters"]
-
-
-def test_where_it_came_from_is_the_newest_ones():
-    """The origin is no part of a change."""
-    base = ToolDefinition(name="t")
-    newest = replace(base, origin=Origin(kind="mcp", reference="here"))
-    candidate = replace(base, description=Description(summary="x"), origin=Origin(kind="other"))
-    assert rebase(base, candidate, newest).definition.origin == newest.origin

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.errors import UsageError
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.gates import GateReport
 from agentkit.library.events import Author
 
 JUDGE = Author(kind="model", name="judge")
@@ -63,18 +61,6 @@ def test_evidence_is_asked_for_as_the_policy_says(waiting, make_manager, store):
     )
 
 
-@pytest.mark.parametrize(
-    ("decision", "why"),
-    [("pass", "31 of 40; it can go on"), ("fail", "31 of 40; it will end"), ("wait", "31 of 40")],
-)
-def test_a_gate_that_spoke_is_quoted(waiting, decision, why):
-    """The words of the gate, and what they lead to."""
-    manager, record = waiting
-    report = GateReport(gate="offline", decision=decision, reason="31 of 40")
-    manager.assess(record.proposal_id, [report])
-    assert told(manager, record)[0] == why
-
-
 def test_what_stands_in_the_way(waiting, make_manager, propose, ada):
     """A pin, or another proposal that is being tried, is named with the way around it."""
     manager, record = waiting
@@ -104,17 +90,3 @@ def test_what_ended_says_why(waiting, ada):
     manager, record = waiting
     manager.reject(record.proposal_id, person=ada, reason="we do not say so")
     assert told(manager, record) == ("we do not say so", [])
-
-
-def test_quarantine_names_who_to_release(make_manager, propose):
-    """A quarantined proposal waits for its proposer to be released."""
-    manager = make_manager(lifecycle=LifecyclePolicy(quarantine_after=1))
-    manager.submit(propose(manager, summary="bad"))
-    record = manager.submit(propose(manager))
-    assert told(manager, record)[1] == ["review approve --proposer feedback:proposer"]
-
-
-def test_no_such_proposal(manager):
-    """An id that is not there is misuse."""
-    with pytest.raises(UsageError, match="no proposal 'ghost'"):
-        manager.standing("ghost")

@@ -8,7 +8,7 @@ import pytest
 
 from agentkit.errors import StaleVersionError, StoreError
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.testing import primitive_library
 from agentkit.testing.unreliable_store import UnreliableStore
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 
 
 def kinds(manager):

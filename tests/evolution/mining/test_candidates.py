@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import ToolDefinition, open_store
+from agentkit import open_store
 from agentkit.composites.parser import parse
 from agentkit.evolution import ToolManager
-from agentkit.evolution.lifting import ExampleRules
 from agentkit.evolution.mined import insert_mined, pinned_to, with_recordings
-from agentkit.evolution.mining import MiningRules, mine
+from agentkit.evolution.mining import MiningConfig, mine
 from agentkit.evolution.patterns import SearchLimits
 from agentkit.evolution.trajectories import Flow, Step
 from agentkit.library import Library
@@ -67,38 +66,6 @@ def test_the_worked_calls_are_recorded_ones(trips, travel_tools):
         assert example.query.startswith("Flights from")
 
 
-def test_the_result_schema_of_several_results(trips, travel_tools):
-    """What is returned by name has a schema with these names."""
-    shown = [replace(trip, answered=frozenset({0})) for trip in trips]
-    travel_tools["find_flights"] = replace(
-        travel_tools["find_flights"],
-        signature=replace(travel_tools["find_flights"].signature, result={"type": "object"}),
-    )
-    result = only(shown, travel_tools).definition.signature.result
-    assert result == {
-        "type": "object",
-        "properties": {"origin_airport": {}, "flights": {"type": "object"}},
-        "required": ["origin_airport", "flights"],
-    }
-
-
-def test_clipped_results_are_no_worked_calls(trips, travel_tools):
-    """A recording that was cut short shows nothing, so it is left out."""
-    clipped = [
-        replace(trip, steps=(*trip.steps[:2], replace(trip.steps[2], is_whole=False)))
-        for trip in trips[:3]
-    ]
-    assert len(only([*clipped, trips[3]], travel_tools).definition.examples) == 1
-
-
-def test_worked_calls_are_bounded(trips, travel_tools):
-    """Long recordings are left out, and no more than asked for are kept."""
-    few = MiningRules(examples=ExampleRules(most=1))
-    assert len(only(trips, travel_tools, few).definition.examples) == 1
-    short = MiningRules(examples=ExampleRules(longest=20))
-    assert only(trips, travel_tools, short).definition.examples == ()
-
-
 def test_shared_parts_of_schemas_come_along(trips, travel_tools):
     """A parameter whose schema refers to a shared part still does, under a name of its own."""
     day = {"type": "string", "pattern": "^[0-9-]+$"}
@@ -113,20 +80,6 @@ def test_shared_parts_of_schemas_come_along(trips, travel_tools):
     good = dict(definition.examples[0].arguments)
     assert validate_arguments(definition, good) == ()
     assert validate_arguments(definition, {**good, "date": "May"}) != ()
-
-
-def test_tools_that_are_not_in_the_library_are_told(trips, travel_tools):
-    """Calls of unknown tools are in no composite, and their names are reported."""
-    del travel_tools["find_flights"]
-    result = mine(trips, travel_tools)
-    assert (result.composites, result.unknown_tools) == ((), ("find_flights",))
-
-
-def test_a_taken_name_gets_a_counter(trips, travel_tools):
-    """A composite never takes the name of a tool in the library."""
-    taken = ToolDefinition(name="search_airport_and_find_flights")
-    tools = {**travel_tools, taken.name: taken}
-    assert only(trips, tools).name == "search_airport_and_find_flights__2"
 
 
 def test_the_source_parses_to_the_body(trips, travel_tools):
@@ -156,15 +109,6 @@ def test_recordings_let_children_be_answered(trips, travel_tools):
     }
 
 
-def test_tools_that_can_be_run_need_no_recordings(trips, travel_tools):
-    """A tool that touches nothing is run when a candidate is tried, so it is left as it is."""
-    pure = {
-        name: replace(tool, signature=replace(tool.signature, effects=Effects(writes=False)))
-        for name, tool in travel_tools.items()
-    }
-    assert with_recordings(Library(pure.values()), [only(trips, pure)]).worked_calls == {}
-
-
 def test_a_contradicted_worked_call_is_left_out(trips, travel_tools):
     """A tool keeps one answer to a question; worked calls that rely on another are not used."""
     composite = only(trips, travel_tools)
@@ -187,7 +131,7 @@ def test_composites_of_composites_can_be_tried(trips, travel_tools):
         token = Flow(step=2, path=("offers", 0, "token"))
         details = Step(tool="flight_details", sources={"token": token}, result={"seats": 9})
         made.append(replace(trip, steps=(*trip.steps, details)))
-    rules = MiningRules(search=SearchLimits(max_calls=3))
+    rules = MiningConfig(search=SearchLimits(max_calls=3))
     first, second = sorted(mine(made, travel_tools, rules).composites, key=lambda one: one.round)
     assert (first.round, second.round) == (1, 2)
     assert {call.tool for call in second.worked[0].recorded} == set(travel_tools)

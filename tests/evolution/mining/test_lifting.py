@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.evolution.lifting import LiftingRules, identifier, tool_name
-from agentkit.evolution.mining import MiningRules, mine
-from agentkit.evolution.patterns import SearchLimits
-from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
+from agentkit.evolution.lifting import LiftingConfig, identifier, tool_name
+from agentkit.evolution.mining import MiningConfig, mine
+from agentkit.evolution.trajectories import Given
 
 PLACES = [("London", "Oslo"), ("Paris", "Rome"), ("Lima", "Quito"), ("Kyiv", "Bern")]
 
@@ -21,7 +20,7 @@ def trips(trip):
 
 def only(trips, tools, **lifting):
     """The one composite that is mined."""
-    (composite,) = mine(trips, tools, MiningRules(lifting=LiftingRules(**lifting))).composites
+    (composite,) = mine(trips, tools, MiningConfig(lifting=LiftingConfig(**lifting))).composites
     return composite
 
 
@@ -31,8 +30,8 @@ def test_the_program(trips, travel_tools):
     assert source.partition('"""\n')[2] == (
         "    destination_airport = search_airport(query=destination_query)\n"
         "    origin_airport = search_airport(query=origin_query)\n"
-        '    return find_flights(originSkyId=origin_airport[0]["skyId"], '
-        'destinationSkyId=destination_airport[0]["skyId"], date=date, cabin=cabin)\n'
+        "    return find_flights(originSkyId=origin_airport[0]['skyId'], "
+        "destinationSkyId=destination_airport[0]['skyId'], date=date, cabin=cabin)\n"
     )
 
 
@@ -45,20 +44,8 @@ def test_what_never_varied_becomes_a_default(trips, travel_tools):
 def test_what_never_varied_can_stay_a_constant(trips, travel_tools):
     """With the policy ``keep`` there is no parameter for it."""
     composite = only(trips, travel_tools, constants="keep")
-    assert 'cabin="economy"' in composite.source
+    assert "cabin='economy'" in composite.source
     assert "cabin" not in composite.definition.signature.properties
-
-
-def test_what_never_varied_can_be_required(trips, travel_tools):
-    """With the policy ``parameter`` it is a parameter like any other."""
-    composite = only(trips, travel_tools, constants="parameter")
-    assert "cabin" in composite.definition.signature.required
-
-
-def test_few_occurrences_make_no_constant(trips, travel_tools):
-    """What was equal in fewer occurrences than asked for is a plain parameter."""
-    composite = only(trips, travel_tools, same_over=5)
-    assert "cabin" in composite.definition.signature.required
 
 
 def dated(trips, *, last=None):
@@ -81,53 +68,12 @@ def test_arguments_equal_in_all_occurrences_are_one_parameter(trips, travel_tool
     assert len(date.slots) == 2
 
 
-def test_arguments_that_differ_once_are_two_parameters(trips, travel_tools):
-    """One occurrence in which they differ keeps them apart."""
-    names = [p.name for p in only(dated(trips, last="2026-07-07"), travel_tools).lifting.parameters]
-    assert {"origin_date", "find_flights_date"} <= set(names)
-
-
 def test_a_result_needed_later_is_returned_too(trips, travel_tools):
     """When a later call or the answer needs an inner result, the program returns both by name."""
     shown = [replace(trip, answered=frozenset({0})) for trip in trips]
     lifting = only(shown, travel_tools).lifting
     assert lifting.keys == ("origin_airport", "flights")
     assert "return {" in only(shown, travel_tools).source
-
-
-def test_a_result_that_is_rarely_needed_is_not_returned(trip, travel_tools):
-    """One occurrence in ten needs it: the program stays simple and does not stand for that one."""
-    trips = [trip(at, f"From{at}", f"Goal{at}") for at in range(10)]
-    trips[4] = replace(trips[4], answered=frozenset({0}))
-    composite = only(trips, travel_tools)
-    assert (composite.lifting.keys, composite.uses) == ((), 9)
-
-
-def test_optional_arguments_make_another_pattern(trips, travel_tools):
-    """A call that leaves an argument out is not the same call: nothing is filled in."""
-    steps = trips[0].steps
-    sources = {k: v for k, v in steps[2].sources.items() if k != "cabin"}
-    trips[0] = replace(trips[0], steps=(*steps[:2], replace(steps[2], sources=sources)))
-    assert only(trips, travel_tools).uses == 3
-
-
-def chain(number, tool="convert", argument="from"):
-    """Two calls whose parameters have names that Python or the language reserves."""
-    first = Step(tool="rate", sources={argument: Given(value=f"c{number}")}, result=f"r{number}")
-    sources = {"max": Given(value=number), "_rate": Flow(step=0), "rate": Given(value=f"m{number}")}
-    return Trajectory(
-        trajectory_id=f"e{number}", steps=(first, Step(tool=tool, sources=sources, result=number))
-    )
-
-
-def test_reserved_names_are_changed(travel_tools):
-    """Keywords, builtins of the language and names of children never become parameters."""
-    tools = {
-        name: replace(travel_tools["search_airport"], name=name) for name in ("rate", "convert")
-    }
-    rules = MiningRules(search=SearchLimits(min_support=2))
-    (composite,) = mine([chain(at) for at in range(5)], tools, rules).composites
-    assert [p.name for p in composite.lifting.parameters] == ["from_", "max_", "rate_2"]
 
 
 @pytest.mark.parametrize(

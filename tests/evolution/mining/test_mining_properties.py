@@ -13,7 +13,7 @@ from hypothesis import event, given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.composites.parser import parse
-from agentkit.evolution.mining import MiningRules, apply, mine, read_only, replay
+from agentkit.evolution.mining import MiningConfig, apply, mine, read_only, replay
 from agentkit.evolution.patterns import PatternSearch, SearchLimits
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.tools.definition import Effects
@@ -82,7 +82,7 @@ def corpora(draw):
     return trajectories
 
 
-RULES = MiningRules(search=SearchLimits(min_support=2, max_calls=4))
+RULES = MiningConfig(search=SearchLimits(min_support=2, max_calls=4))
 
 
 @settings(max_examples=60)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import math
 
-import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit import Library, ToolDefinition, open_store
+from agentkit import Library, ToolDefinition
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_from_json, program_to_json
-from agentkit.evolution import ToolManager
-from agentkit.evolution.lifting import LiftingRules
-from agentkit.evolution.mined import insert_mined
-from agentkit.evolution.mining import MiningRules, mine
+from agentkit.evolution.lifting import LiftingConfig
+from agentkit.evolution.mining import MiningConfig, mine
 from agentkit.evolution.patterns import SearchLimits
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
-from agentkit.library.soundness import library_faults
+from agentkit.library.pins import library_faults
 from agentkit.tools.definition import Effects
 
 TOOLS = {
@@ -61,8 +58,8 @@ def corpus(constant, key):
 )
 def test_what_is_mined_is_a_program(constant, key, policy):
     """Every mined program is read back from its data as it is, and keeps the rules."""
-    rules = MiningRules(
-        search=SearchLimits(min_support=2), lifting=LiftingRules(constants=policy, same_over=2)
+    rules = MiningConfig(
+        search=SearchLimits(min_support=2), lifting=LiftingConfig(constants=policy, same_over=2)
     )
     for composite in mine(corpus(constant, key), TOOLS, rules).composites:
         program = composite.lifting.program
@@ -72,27 +69,3 @@ def test_what_is_mined_is_a_program(constant, key, policy):
         assert len(composite.definition.digest) == 64
         library = Library([*TOOLS.values(), composite.definition])
         assert library_faults(library) == ()
-
-
-@pytest.mark.parametrize("constant", [-1, -2.5, -(2**60)])
-@pytest.mark.parametrize("policy", ["default", "keep"])
-def test_negative_numbers_are_kept(constant, policy):
-    """A negative number that never varied is a constant, and the composite is taken."""
-    rules = MiningRules(lifting=LiftingRules(constants=policy))
-    (composite,) = mine(corpus(constant, "x"), TOOLS, rules).composites
-    assert str(constant) in composite.source
-    store = open_store("memory:")
-    ToolManager(store).register(TOOLS.values())
-    (outcome,) = insert_mined(store, [composite]).values()
-    assert outcome.to_json()["outcome"] == "added", outcome
-
-
-@pytest.mark.parametrize("constant", [math.nan, "\ud800", 2**5_000, "long " * 2_000], ids=ascii)
-def test_what_no_program_holds_stays_a_parameter(constant):
-    """A value that can not stand in a program is asked for, and inserting it ends in a value."""
-    rules = MiningRules(lifting=LiftingRules(constants="keep"))
-    (composite,) = mine(corpus(constant, "x"), TOOLS, rules).composites
-    assert len(composite.definition.signature.required) == 3
-    store = open_store("memory:")
-    ToolManager(store).register(TOOLS.values())
-    assert len(insert_mined(store, [composite])) == 1

@@ -126,18 +126,6 @@ async def test_a_bad_answer_is_rejected_with_its_code(manager, answer, codes):
     assert manager.library.digest == before
 
 
-async def test_one_bad_block_of_several_is_rejected_alone(manager):
-    """The good ones before and behind it go on."""
-    texts = (
-        block(tool="loan", summary="What a loan costs each month."),
-        "<description>{oops</description>",
-        block(tool="loan", parameters={"periods": "Loan term in months."}),
-    )
-    stream = FeedbackStream(FunctionModel(lambda _: "".join(texts), name="m"))
-    states = await outcome_of(manager, stream)
-    assert states == [("active",), ("rejected", "invalid_json"), ("active",)]
-
-
 def composite(name, child):
     """A composite that calls a tool."""
     children = (ChildReference(name=child, digest="0" * 64),)

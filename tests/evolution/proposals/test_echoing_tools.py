@@ -6,7 +6,6 @@ it often, or several do. What such tools say of their own is learned as ever.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import codecs
 import html
@@ -19,7 +18,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import (
     Agent,
@@ -276,14 +274,6 @@ async def test_nothing_that_users_make_a_tool_say_passes(make_episode, way, styl
         assert passed(await submitted(tool(), episodes)) == [], name
 
 
-@pytest.mark.parametrize("kind", ["mcp", "openapi"])
-async def test_users_cannot_speak_through_a_server_either(make_episode, kind):
-    """Numbers pass when a server states them, and not when it repeats them."""
-    for phrase, text in SENTENCES.values():
-        episodes = sent(make_episode, WAYS["base64"], phrase, text, "strangers")
-        assert passed(await submitted(tool(kind), episodes)) == []
-
-
 @pytest.mark.parametrize("name", SENTENCES)
 async def test_what_users_dictate_is_proposed_all_the_same(make_episode, name):
     """It waits, and says whose words it may be: a sentence whose sender nobody checks."""
@@ -294,20 +284,6 @@ async def test_what_users_dictate_is_proposed_all_the_same(make_episode, name):
     assert {record.state for record in records} <= {"proposed", "rejected"}
     kinds = {one.kind for record in records for one in record.proposal.origins}
     assert "user" in kinds or not records
-
-
-WORDS = st.lists(
-    st.text(alphabet="abcdefghilmnoprstu", min_size=4, max_size=9), min_size=1, max_size=3
-).map(" ".join)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(way=st.sampled_from([*WAYS]), words=WORDS, style=st.sampled_from(STYLES))
-def test_no_words_of_users_pass(make_episode, way, words, style):
-    """Whatever they write."""
-    phrase = "unit must be one of 'metric', '{}'"
-    episodes = sent(make_episode, WAYS[way], phrase, words, style)
-    assert passed(asyncio.run(submitted(tool(), episodes))) == []
 
 
 OWN = {
@@ -349,20 +325,6 @@ async def test_what_the_code_says_itself_is_learned(make_episode, says, way):
     assert (record.state, record.candidate.specification.rules) == ("validated", (OWN[says],))
 
 
-async def test_a_value_that_looks_like_an_argument_is_learned_from_the_others(make_episode):
-    """Who asks for ``small`` proves nothing for ``small-36``; those who ask otherwise do."""
-    text = "!unit must be one of small-36, medium-40, large-44, got "
-    said = ["small", "medium", "large"]
-    episodes = [
-        make_episode(f"e{at}", ("convert", {"unit": one}, text + one), request=f"Shirt: {one}")
-        for at, one in enumerate(said)
-    ]
-    [record] = await submitted(tool(), episodes)
-    assert record.state == "validated"
-    [record] = await submitted(tool(), episodes[:2])
-    assert record.state == "proposed"
-
-
 @pytest.mark.parametrize(
     ("shared", "state"),
     [
@@ -386,31 +348,6 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
     ]
     [record] = await submitted(definition, episodes)
     assert record.state == state
-
-
-async def test_one_more_user_frees_what_waits(make_episode):
-    """The same statement, made to somebody who shares nothing with the others, is the tool's."""
-    text = "!unit must be one of 'metric', 'imperial', got x"
-    same = [
-        replace(make_episode(f"e{at}", ("convert", {"unit": "x"}, text)), session_id="s")
-        for at in range(2)
-    ]
-    [record] = await submitted(tool(), same)
-    assert record.state == "proposed"
-    other = make_episode("e9", ("convert", {"unit": "y"}, text))
-    [record] = await submitted(tool(), [*same, other])
-    assert record.state == "validated"
-
-
-async def test_names_of_parameters_are_the_tools_own(make_episode):
-    """Models write ``note_1`` for a note; that two of them do says nothing of users."""
-    text = "!unit must be one of 'metric', 'imperial', got "
-    episodes = [
-        make_episode(f"e{at}", ("convert", {"unit": f"unit_{at}"}, f"{text}unit_{at}"))
-        for at in (1, 2)
-    ]
-    [record] = await submitted(tool(), episodes)
-    assert record.state == "validated"
 
 
 async def test_more_than_can_be_looked_through_is_no_evidence(make_episode):

@@ -11,7 +11,7 @@ from agentkit.composites import rule_problems
 from agentkit.episodes import Evidence, Turn, Verdict
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.proposers.observed import EvidenceRules
+from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 
 TOOL = ToolDefinition.from_schema(
@@ -110,7 +110,7 @@ def episode(at, calls, verdict):
 def test_any_episodes_give_sound_proposals(made):
     """Nothing raises, and each rule that comes out fits the tool that it is for."""
     episodes = tuple(episode(at, calls, verdict) for at, (calls, verdict) in enumerate(made * 2))
-    knobs = EvidenceRules(least_failures=1, least_episodes=1, least_lookups=1)
+    knobs = EvidenceConfig(min_failures=1, min_episodes=1, min_lookups=1)
     found = asyncio.run(
         EvidenceProposer(knobs).propose(Observations(library=LIBRARY, episodes=episodes))
     )

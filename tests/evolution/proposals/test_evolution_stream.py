@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
-from agentkit import Agent, Library, ToolDefinition
 from agentkit.episodes import Evidence, Verdict
-from agentkit.errors import ModelTimeoutError
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposer import Observations
-from agentkit.evolution.proposers.streams import EvolutionStream, Prompt, is_imperfect, is_perfect
-from agentkit.messages import ToolCall
+from agentkit.evolution.proposers.streams import EvolutionStream, Prompt, is_perfect
 from agentkit.testing import ScriptedModel
 
 PERFECT = Verdict(passed=True, score=1.0, metrics={"format": 1.0, "perfect_match": 1.0})
@@ -43,32 +39,6 @@ async def test_only_perfect_episodes_count(library, make_episode, verdict):
     assert not is_perfect(episode)
     seen = Observations(library=library, episodes=(episode,))
     assert list(await EvolutionStream().propose(seen)) == []
-
-
-def test_a_mended_call_is_not_perfect(make_episode):
-    """A refusal on the way is an execution defect, though the episode passed."""
-    failed = ("calculate_loan", {"periods": 31}, "!periods must be one of 36, 48, 60")
-    assert is_perfect(make_episode("a", CALL, verdict=PERFECT))
-    assert not is_perfect(make_episode("b", failed, CALL, verdict=PERFECT))
-    assert is_imperfect(make_episode("b", failed, CALL, verdict=PERFECT))
-    assert not is_imperfect(make_episode("c", CALL))
-
-
-async def test_calls_that_nobody_runs_can_be_perfect():
-    """Benchmarks of single calls run no tool: their episodes end with calls that wait."""
-    model = ScriptedModel([[ToolCall(call_id="1", name="look", arguments={})]])
-    result = await Agent(model, library=Library([ToolDefinition(name="look")])).run("Look.")
-    judged = replace(result.episode, verdict=PERFECT)
-    assert judged.stop_reason == "deferred"
-    assert is_perfect(judged)
-    assert not is_perfect(replace(judged, stop_reason="step_limit"))
-
-
-@pytest.mark.parametrize(("calls", "is_answer"), [(1, True), (2, False), (0, False)])
-def test_the_limit_of_steps_ends_runs_of_one_step(make_episode, calls, is_answer):
-    """Where one answer was asked for, its calls are the answer; a longer run was cut off."""
-    episode = make_episode("e", *[CALL] * calls, verdict=PERFECT)
-    assert is_perfect(replace(episode, stop_reason="step_limit")) is is_answer
 
 
 async def test_blocks_of_the_policy_are_taken(library, make_episode):
@@ -109,17 +79,3 @@ async def test_words_that_repeat_an_episode_are_no_proposal(library, make_episod
     [found] = await EvolutionStream(model).propose(seen)
     assert isinstance(found, UnreadableProposal)
     assert [check.code for check in found.failed] == ["instance_value"]
-
-
-async def test_a_tool_that_was_used_once_is_not_asked_about(library, make_episode):
-    """``least_episodes`` keeps single successes from shaping a text."""
-    seen = Observations(library=library, episodes=(make_episode("e", CALL, verdict=PERFECT),))
-    assert await EvolutionStream(ScriptedModel([])).propose(seen) == []
-
-
-async def test_a_model_that_can_not_be_reached(library, make_episode):
-    """That is an error of the model, not a suggestion."""
-    episodes = tuple(make_episode(f"e{at}", CALL, verdict=PERFECT) for at in range(2))
-    model = ScriptedModel([ModelTimeoutError("no answer in 30 s")])
-    with pytest.raises(ModelTimeoutError):
-        await EvolutionStream(model).propose(Observations(library=library, episodes=episodes))

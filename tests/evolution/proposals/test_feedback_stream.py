@@ -6,11 +6,10 @@ import json
 
 import pytest
 
-from agentkit.episodes import Verdict
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.streams import FeedbackStream, Prompt
-from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
 
 
@@ -75,29 +74,6 @@ async def test_a_rule_that_is_too_strict_can_be_relaxed(loan, make_episode, wron
     assert '"kind": "one_of"' in model.requests[0].messages[-1].text
 
 
-async def test_episodes_that_say_nothing_are_not_shown(library, make_episode):
-    """Perfect ones, those nobody judged and those with a broken reference make no request."""
-    call = ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0)
-    episodes = (
-        make_episode("a", call),
-        make_episode("b", call, verdict=Verdict(passed=True, score=1.0)),
-        make_episode("c", call, verdict=Verdict(passed=False, fault="gold_error")),
-    )
-    seen = Observations(library=library, episodes=episodes)
-    assert await FeedbackStream(ScriptedModel([])).propose(seen) == []
-
-
-async def test_several_failures_share_a_request(library, failed_loan):
-    """The newest failures of a tool are shown together; one at a time is the paper's way."""
-    from dataclasses import replace
-
-    episodes = tuple(replace(failed_loan, episode_id=f"e{at}") for at in range(6))
-    model = FunctionModel(lambda _: "NOTHING", name="critic")
-    seen = Observations(library=library, episodes=episodes)
-    assert await FeedbackStream(model, most_episodes=4).propose(seen) == []
-    assert model.requests[0].messages[-1].text.count("## Request") == 4
-
-
 async def test_tags_in_the_data_open_no_block(library, make_episode, wrong_value):
     """What a user wrote can not close the form of the prompt or answer in the model's place."""
     verdict = wrong_value("calculate_loan", "periods", expected=[36], actual=31)
@@ -109,15 +85,3 @@ async def test_tags_in_the_data_open_no_block(library, make_episode, wrong_value
     asked = model.requests[0].messages[-1].text
     assert asked.count("<description>") == 1
     assert "${tool}" in asked
-
-
-async def test_the_case_study_of_the_query(library, search, make_episode, wrong_value):
-    """ToolDNA, table 5: the refined text asks for the exact model, without naming one."""
-    verdict = wrong_value("search_used_cars", "query", expected=["Passat380"], actual="Passat")
-    call = ("search_used_cars", {"query": "Passat"}, ["Passat380", "Passat280"])
-    words = "Search term. When users specify a model, query must exactly match."
-    model = ScriptedModel([said("search_used_cars", parameters={"query": words})])
-    seen = Observations(library=library, episodes=(make_episode("e", call, verdict=verdict),))
-    [found] = await FeedbackStream(model).propose(seen)
-    assert found.candidate.description.parameters["query"] == words
-    assert found.candidate.examples == search.examples

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.blocks import read_answer
 
 PAPER = """\
@@ -46,13 +45,6 @@ def test_how_models_write_a_parameter(question, loan, line):
     [found] = read_answer(text, question)
     assert found.candidate.description.parameters["periods"] == "Term."
     assert found.candidate.signature == loan.signature
-
-
-def test_a_type_that_differs(question):
-    """``periods(str)`` is a change of the contract, kept for validation to refuse."""
-    [found] = read_answer(PAPER.replace("periods(int)", "periods(str)"), question)
-    assert isinstance(found, Proposal)
-    assert found.candidate.signature.properties["periods"] == {"type": "string"}
 
 
 def test_several_lines_belong_together(question):

@@ -80,15 +80,6 @@ async def test_a_value_that_the_user_knew_forbids_the_look_up(tools, make_episod
     assert await proposed(tools, *good, *bad, told) == []
 
 
-async def test_an_earlier_part_of_the_conversation_is_not_held_against_a_call(tools, make_episode):
-    """Where the conversation began before, the look-up may lie in the part that is not there."""
-    good = [looked_up(make_episode, at) for at in range(3)]
-    bad = [guessed(make_episode, at) for at in (7, 8)]
-    call = ("read_forecast", {"station": "ST-9"}, "sun")
-    later = make_episode("later", call, request="And there?", history_length=4)
-    assert len(await proposed(tools, *good, *bad, later)) == 1
-
-
 async def test_successes_alone_make_no_look_up(tools, make_episode):
     """Nothing failed, so nothing needs to be enforced."""
     assert await proposed(tools, *[looked_up(make_episode, at) for at in range(5)]) == []
@@ -122,11 +113,6 @@ async def test_confused_tools_are_told_apart_by_purpose(tools, make_episode):
     ]
 
 
-async def test_one_confusion_is_not_enough(tools, make_episode):
-    """It takes two episodes, as for every lesson."""
-    assert await proposed(tools, confused(make_episode, 0)) == []
-
-
 async def test_tools_with_one_purpose_can_not_be_told_apart(make_episode):
     """Where both summaries say the same there is nothing to say."""
     twins = Library(
@@ -152,21 +138,3 @@ async def test_invented_values_are_to_be_asked_for(tools, make_episode):
     [(tool, _, [rule])] = await proposed(tools, *episodes)
     assert tool == "read_archive"
     assert rule.startswith("Call it only when the value of station is known")
-
-
-async def test_calls_without_need_are_to_be_left_out(tools, make_episode):
-    """The values were there, the request just did not ask for the tool."""
-    episodes = [spurious(make_episode, at, f"Where is ST-{at}?") for at in range(2)]
-    [(_, _, [rule])] = await proposed(tools, *episodes)
-    assert (
-        rule == "Call it only when the request asks for what it does; otherwise answer without it."
-    )
-
-
-async def test_verdicts_with_a_fault_say_nothing(tools, make_episode):
-    """A broken reference confuses no tools."""
-    evidence = Evidence(kind="unexpected_call", message="", tool="read_archive", call_id="c0")
-    verdict = Verdict(passed=False, evidence=(evidence,), fault="gold_error")
-    call = ("read_archive", {"station": "ST-1"}, "rain")
-    episodes = [make_episode(name, call, verdict=verdict) for name in "ab"]
-    assert await proposed(tools, *episodes) == []

@@ -7,7 +7,7 @@ import importlib.util
 
 import pytest
 
-from agentkit.errors import MissingExtraError, UsageError
+from agentkit.errors import MissingExtraError
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score, texts_of, with_texts
 from agentkit.testing import FunctionModel
@@ -40,7 +40,7 @@ def seen(library):
 async def test_the_best_texts_become_a_proposal(seen, loan):
     """What GEPA finds differs in words alone, and its reason holds the numbers."""
     optimizer = GepaOptimizer(
-        FunctionModel(reflecting, name="writer"), evaluate, ["a", "b", "c"], most_evaluations=60
+        FunctionModel(reflecting, name="writer"), evaluate, ["a", "b", "c"], max_evaluations=60
     )
     [found] = await optimizer.propose(seen)
     assert found.candidate.description.parameters["periods"] == GOOD
@@ -57,7 +57,7 @@ async def test_no_gain_is_no_proposal(seen):
         return [Score(value=0.5) for _ in cases]
 
     model = FunctionModel(reflecting, name="writer")
-    optimizer = GepaOptimizer(model, indifferent, ["a", "b"], most_evaluations=20)
+    optimizer = GepaOptimizer(model, indifferent, ["a", "b"], max_evaluations=20)
     assert await optimizer.propose(seen) == []
 
 
@@ -68,7 +68,7 @@ async def test_an_evaluation_that_fails_is_an_error(seen):
     async def broken(candidate, cases):
         raise LookupError("no such case")
 
-    optimizer = GepaOptimizer(FunctionModel(reflecting), broken, ["a"], most_evaluations=20)
+    optimizer = GepaOptimizer(FunctionModel(reflecting), broken, ["a"], max_evaluations=20)
     with pytest.raises(LookupError, match="no such case"):
         await optimizer.propose(seen)
 
@@ -85,7 +85,7 @@ async def test_a_cancelled_search_ends(seen):
         await asyncio.sleep(0.05)
         return [Score(value=0.0) for _ in cases]
 
-    optimizer = GepaOptimizer(FunctionModel(reflecting), slow, ["a"], most_evaluations=10_000)
+    optimizer = GepaOptimizer(FunctionModel(reflecting), slow, ["a"], max_evaluations=10_000)
     task = asyncio.create_task(optimizer.propose(seen))
     await started.wait()
     task.cancel()
@@ -103,12 +103,6 @@ async def test_without_the_package_the_pip_line_is_told(seen):
     optimizer = GepaOptimizer(FunctionModel(reflecting), evaluate, ["a"])
     with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[gepa\]"'):
         await optimizer.propose(seen)
-
-
-def test_an_optimizer_needs_cases():
-    """There is nothing to compare candidates on."""
-    with pytest.raises(UsageError, match="needs cases"):
-        GepaOptimizer(FunctionModel(reflecting), evaluate, [])
 
 
 def test_texts_go_out_and_come_back(loan):

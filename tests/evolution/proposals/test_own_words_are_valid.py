@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Library, ToolDefinition
-from agentkit.evolution.proposers.observed import Lesson, applied
+from agentkit.evolution.proposers.observed import RuleSuggestion, applied
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.validate import validate
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires
@@ -55,7 +55,7 @@ LIBRARY = Library([FORECAST, STATION])
 )
 def test_no_check_objects(said):
     """Each kind of lesson, put into a definition, has nothing against it."""
-    lesson = Lesson(basis="seen", failures=2, episodes=("a", "b"), **said)
+    lesson = RuleSuggestion(basis="seen", failures=2, episodes=("a", "b"), **said)
     candidate = applied(FORECAST, [lesson])
     change = ProposedChange(base=FORECAST, candidate=candidate, library=LIBRARY)
     assert validate(change).failed == ()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from importlib.resources import files
-from pathlib import Path
 from string import Template
 
 import pytest
@@ -28,22 +26,9 @@ def test_a_published_prompt_does_not_change(name):
     assert prompt.hash == hashlib.sha256(prompt.text.encode()).hexdigest() == PUBLISHED[name]
 
 
-def test_every_prompt_is_listed():
-    """No file is there without its hash."""
-    folder = files("agentkit.evolution.proposers").joinpath("prompts")
-    assert sorted(file.name for file in folder.iterdir()) == sorted(f"{name}.txt" for name in NAMES)
-
-
 @pytest.mark.parametrize("name", ["evolution_v1", "feedback_v1"])
 def test_prompts_have_the_places_that_are_filled(name):
     """Every place of a prompt is filled, and no other sign of a place stands in it."""
     template = Template(Prompt.shipped(name).text)
     assert template.is_valid()
     assert set(template.get_identifiers()) == {"tool", "schema", "episodes", "name"}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_prompts_stand_in_the_documentation(name, project_root: Path):
-    """The page shows each prompt word for word."""
-    page = (project_root / "docs" / "proposers.md").read_text(encoding="utf-8")
-    assert Prompt.shipped(name).text.strip() in page

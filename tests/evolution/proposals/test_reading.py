@@ -49,12 +49,6 @@ def test_rules_are_read_as_data(question):
     assert found.candidate.specification.rules == (OneOf(parameter="periods", values=(36, 48, 60)),)
 
 
-def test_nothing_is_an_answer(question):
-    """A model that finds nothing to change says so, and that is no fault."""
-    assert read_answer("NOTHING", question) == ()
-    assert read_answer(" `NOTHING.` \n", question) == ()
-
-
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
@@ -130,23 +124,6 @@ def test_each_block_is_judged_alone(question):
     assert codes(found) == ["invalid_json", "half_block"]
 
 
-def test_the_same_block_twice_is_one_proposal(question):
-    """A repetition is told apart from a second suggestion."""
-    said = block(tool="calculate_loan", summary="One.")
-    other = block(tool="calculate_loan", summary="Two.")
-    found = read_answer(said + said + other, question)
-    assert [type(one) for one in found] == [Proposal, UnreadableProposal, Proposal]
-    assert codes(found) == ["duplicate_block"]
-
-
-def test_more_blocks_than_anybody_needs(question):
-    """Blocks beyond the limit are refused together, those before it are read."""
-    many = "".join(block(tool="calculate_loan", summary=f"Text {at}.") for at in range(60))
-    found = read_answer(many, question)
-    assert sum(isinstance(one, Proposal) for one in found) == 50
-    assert codes(found) == ["too_many_blocks"]
-
-
 @pytest.mark.parametrize(
     ("parameters", "changed"),
     [
@@ -160,16 +137,6 @@ def test_a_changed_contract_is_kept_for_validation(question, loan, parameters, c
     assert isinstance(found, Proposal)
     assert found.candidate.signature.properties["periods"] == changed
     assert loan.signature.properties["periods"] == {"type": "integer"}
-
-
-def test_an_added_parameter_is_kept_for_validation(question):
-    """The hallucinated parameter of the paper's appendix E.1 turns up in the signature."""
-    said = {"discount_code": {"type": "string", "description": "For a discount."}}
-    [found] = read_answer(block(tool="calculate_loan", parameters=said), question)
-    assert found.candidate.signature.properties["discount_code"] == {"type": "string"}
-    bare = block(tool="calculate_loan", parameters={"discount_code": "For a discount."})
-    [found] = read_answer(bare, question)
-    assert found.candidate.signature.properties["discount_code"] == {}
 
 
 def test_a_schema_in_place_of_texts(question, loan):
@@ -189,25 +156,6 @@ def test_a_schema_in_place_of_texts(question, loan):
     schema["required"] = ["periods"]
     [found] = read_answer(block(name="calculate_loan", parameters=schema), question)
     assert found.candidate.signature.required == ("periods",)
-
-
-def test_the_first_example_stays(question, search):
-    """Worked calls are not taken from a model; another first one is kept for validation."""
-    same = [{"arguments": {"query": "BMW X3"}, "result": "made up"}]
-    [found] = read_answer(block(tool="search_used_cars", examples=same, summary="A."), question)
-    assert found.candidate.examples == search.examples
-    other = [{"arguments": {"query": "Passat"}, "result": []}]
-    [found] = read_answer(block(tool="search_used_cars", examples=other), question)
-    assert found.candidate.examples != search.examples
-
-
-@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "\ufeff{}", "\n\n {} \n"])
-def test_what_models_put_around_json(question, fence):
-    """Fences and marks around the object are no part of it."""
-    said = json.dumps({"tool": "calculate_loan", "summary": "One."})
-    inside = fence.replace("{}", said)
-    [found] = read_answer(f"<description>{inside}</description>", question)
-    assert found.candidate.description.summary == "One."
 
 
 @pytest.mark.parametrize(

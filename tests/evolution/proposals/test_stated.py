@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from agentkit.evolution.proposers.constraints import (
     StatedForm,
@@ -11,10 +10,8 @@ from agentkit.evolution.proposers.constraints import (
     StatedSet,
     stated_in_description,
     stated_in_error,
-    stated_ranges,
     stated_values,
 )
-from agentkit.tools.rules import Between, rule_sentence
 
 SETS = [
     ("periods must be one of 36, 48 or 60, got 31", ["36", "48", "60"]),
@@ -115,26 +112,6 @@ def test_bounds(text, bounds):
     assert [(one.minimum, one.maximum) for one in found] == [bounds]
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        Between(parameter="time", minimum=60, maximum=240, multiple_of=60, unit="minutes"),
-        Between(parameter="time", minimum=500, multiple_of=100, unit="euros"),
-        Between(parameter="time", maximum=14, unit="days"),
-        Between(parameter="time", minimum=1, maximum=30),
-        Between(parameter="time", minimum=6, maximum=24, unit="blocks of ten minutes"),
-    ],
-    ids=rule_sentence,
-)
-def test_our_own_sentence_of_a_range_is_read_with_its_unit(rule):
-    """What a rule says of bounds, step and a usual unit is what is read of its sentence."""
-    read = list(stated_ranges(rule_sentence(rule)))
-    assert {one.minimum for one in read} - {None} == {rule.minimum} - {None}
-    assert {one.maximum for one in read} - {None} == {rule.maximum} - {None}
-    assert {one.multiple_of for one in read} - {None} == {rule.multiple_of} - {None}
-    assert {one.unit for one in read} - {""} == {rule.unit} - {"", "blocks of ten minutes"}
-
-
 @pytest.mark.parametrize("text", NO_RANGES)
 def test_what_is_no_bound(text):
     """Lengths and counts are no bounds of a value."""
@@ -169,45 +146,3 @@ def test_the_values_that_tools_state():
     """What the tool says itself may stand in a description; what it echoes may not."""
     texts = ["periods must be one of 36, 48, got 31", "at most 90 days, got 91"]
     assert stated_values(texts) == {"36", "48", "90"}
-
-
-@given(
-    st.text(max_size=300) | st.lists(st.sampled_from([t for t, _ in SETS + RANGES])).map("".join)
-)
-def test_any_text_is_read(text):
-    """No text raises, whatever stands in it."""
-    stated_in_error(text, ("a", "b"))
-    stated_in_description(text)
-
-
-NAMES = st.lists(
-    st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{2,12}", fullmatch=True).filter(
-        lambda name: name.casefold() not in {"more", "etc", "other", "others", "like", "including"}
-    ),
-    min_size=2,
-    max_size=8,
-    unique_by=str.casefold,
-)
-
-
-@settings(max_examples=50)
-@given(NAMES)
-def test_quoted_lists_are_read_exactly(names):
-    """A list of quoted values comes back value by value, in its order."""
-    quoted = ", ".join(f"'{name}'" for name in names)
-    for text in (
-        f"x must be one of {quoted}, got 'y'",
-        f"'y' is not one of [{quoted}]",
-        f"Invalid x. Allowed values: {quoted}.",
-    ):
-        [found] = [one for one in stated_in_error(text) if isinstance(one, StatedSet)]
-        assert found.values == tuple(names)
-
-
-@settings(max_examples=50)
-@given(st.integers(-10_000, 10_000), st.integers(1, 10_000))
-def test_ranges_are_read_exactly(low, width):
-    """Both ends of a range come back, negative ones too."""
-    for text in (f"must be between {low} and {low + width}", f"from {low} to {low + width}"):
-        [found] = stated_in_error(text)
-        assert (found.minimum, found.maximum) == (low, low + width)

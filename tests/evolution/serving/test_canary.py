@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from agentkit import Agent, tool
 from agentkit.agent.session import RouteRequest
 from agentkit.composites.source import compose
-from agentkit.errors import StoreError, UsageError
+from agentkit.errors import StoreError
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
-from agentkit.library.library import Library
 from agentkit.testing import ScriptedModel
 
 OLD, NEW = "Old words.", "New words."
@@ -48,10 +45,6 @@ def words(model, name="weather"):
     ]
 
 
-def arm_labels(result):
-    return {k: v for k, v in result.episode.metadata.items() if k != "candidate_digest"}
-
-
 async def test_the_candidate_serves_and_is_labelled(trial, store):
     """With a share of 1 every new conversation reads the candidate's words."""
     proposal = trial.propose("weather")
@@ -69,33 +62,6 @@ async def test_the_candidate_serves_and_is_labelled(trial, store):
     assert store.get(result.episode.episode_id) == result.episode
 
 
-async def test_arms_never_see_each_others_words(trial, store):
-    """In every request the words are those of the episode's arm, and nothing of the other's."""
-    trial.step(trial.propose("weather"), "canary")
-    agent, model = agent_with(store, share=0.5, answers=40)
-
-    arms = [(await agent.run("hi")).episode.metadata["arm"] for _ in range(40)]
-
-    assert set(arms) == {"control", "candidate"}
-    for side, request in zip(arms, model.requests, strict=True):
-        texts = [tool.text for tool in request.tools if tool.name == "weather"]
-        assert texts == [NEW if side == "candidate" else OLD]
-        assert [tool.text for tool in request.tools if tool.name == "tides"] == [OLD]
-
-
-async def test_only_canaries_are_served(trial, store):
-    """A proposal that nobody let into a canary reaches no user."""
-    proposal = trial.propose("weather")
-    agent, model = agent_with(store)
-
-    await agent.run("hi")
-    trial.step(proposal, "shadow")
-    result = await agent.run("hi")
-
-    assert words(model) == [OLD, OLD]
-    assert result.episode.metadata == {}
-
-
 async def test_a_conversation_keeps_its_arm_in_another_process(trial, store):
     """A new agent with another share reads the arm from the stored episodes."""
     trial.step(trial.propose("weather"), "canary")
@@ -107,54 +73,6 @@ async def test_a_conversation_keeps_its_arm_in_another_process(trial, store):
 
     assert words(model) == [NEW]
     assert result.episode.metadata == begun.episode.metadata
-
-
-async def test_a_conversation_that_began_before_takes_no_part(trial, store):
-    """Its tools would change in the middle."""
-    agent, model = agent_with(store)
-    await agent.run("hi", session_id="s")
-
-    trial.step(trial.propose("weather"), "canary")
-    result = await agent.run("again", session_id="s")
-
-    assert words(model) == [OLD, OLD]
-    assert result.episode.metadata == {}
-
-
-async def test_the_arm_can_be_worked_out_again_from_the_episode(trial, store):
-    """It depends on the ids alone, whether there is a session or not."""
-    from agentkit.evolution.serving import arm
-
-    proposal = trial.propose("weather")
-    trial.step(proposal, "canary")
-    agent, _ = agent_with(store, share=0.5, answers=40)
-
-    results = [await agent.run("hi") for _ in range(20)]
-    results += [await agent.run("hi", session_id=f"s{number}") for number in range(20)]
-
-    for episode in (result.episode for result in results):
-        key = episode.session_id or episode.episode_id
-        assert episode.metadata["arm"] == arm(key, proposal.proposal_id, 0.5)
-
-
-async def test_streams_resumed_runs_and_run_sync_keep_the_arm(trial, store):
-    """However a run is made, the conversation has one definition."""
-    from agentkit.messages import ToolCall
-
-    proposal = trial.propose("weather")
-    trial.step(proposal, "canary")
-    call = ToolCall(call_id="1", name="weather", arguments={"city": "Oslo"})
-    model = ScriptedModel([[call], "rain", "a", "b"])
-    agent = Agent(model, store=store, router=CanaryRouter(watching(store), share=1))
-
-    waiting = await agent.run("hi", session_id="s")
-    resumed = await agent.resume(waiting.episode, values={"1": "rain"})
-    events = [event async for event in agent.stream("more", session_id="s")]
-    last = await asyncio.to_thread(agent.run_sync, "more", session_id="s")
-
-    assert words(model) == [NEW] * 4
-    for result in (waiting, resumed, events[-1].result, last):
-        assert arm_labels(result) == {"experiment": proposal.proposal_id, "arm": "candidate"}
 
 
 @pytest.mark.parametrize("states", [("rolled_back",), ("rejected",), ("quarantined",)])
@@ -171,39 +89,6 @@ async def test_a_conversation_leaves_a_candidate_that_was_taken_back(trial, stor
     assert words(model) == [NEW, OLD, OLD]
     left = {"left_experiment": proposal.proposal_id, "left_because": states[0]}
     assert [result.episode.metadata for result in results] == [left, left]
-
-
-async def test_a_resumed_run_leaves_a_candidate_that_was_taken_back(trial, store):
-    """An approval that comes after the roll-back is carried out under the definition as it is."""
-    from agentkit.messages import ToolCall
-
-    proposal = trial.propose("weather")
-    trial.step(proposal, "canary")
-    call = ToolCall(call_id="1", name="weather", arguments={"city": "Oslo"})
-    model = ScriptedModel([[call], "rain"])
-    agent = Agent(model, store=store, router=CanaryRouter(watching(store), share=1))
-    waiting = await agent.run("hi")
-
-    trial.step(proposal, "rolled_back")
-    result = await agent.resume(waiting, values={"1": "rain"})
-
-    assert words(model) == [NEW, OLD]
-    assert result.episode.metadata["left_because"] == "rolled_back"
-    assert "arm" not in result.episode.metadata
-
-
-async def test_a_control_conversation_goes_on_after_a_roll_back(trial, store):
-    """For it nothing changes."""
-    proposal = trial.propose("weather")
-    trial.step(proposal, "canary")
-    agent, model = agent_with(store, share=0)
-    await agent.run("hi", session_id="s")
-
-    trial.step(proposal, "rolled_back")
-    result = await agent.run("again", session_id="s")
-
-    assert words(model) == [OLD, OLD]
-    assert arm_labels(result) == {"experiment": proposal.proposal_id, "arm": "control"}
 
 
 async def test_a_promoted_candidate_stays_with_its_conversation(trial, store):
@@ -240,20 +125,6 @@ async def test_the_kill_switch_stops_a_canary(trial, store, tool_name):
     left = {"left_experiment": proposal.proposal_id, "left_because": "pinned"}
     assert under_way.episode.metadata == still_out.episode.metadata == left
     assert begun.episode.metadata == {}
-
-
-@pytest.mark.parametrize("tool_name", ["", "weather"])
-async def test_the_kill_switch_brings_an_old_version_back(trial, store, make, tool_name):
-    """A pin holds where nothing is being tried, too."""
-    trial.publish(make("weather", "Worse words."))
-    agent, model = agent_with(store)
-
-    await agent.run("hi", session_id="s")
-    trial.pin(1, tool_name)
-    await agent.run("again", session_id="s")
-    await agent.run("hi")
-
-    assert words(model) == ["Worse words.", OLD, OLD]
 
 
 async def test_a_pin_of_one_tool_leaves_the_others_alone(trial, store, make):
@@ -340,22 +211,6 @@ async def test_the_share_of_the_event_goes_before_the_routers(trial, store):
     assert (await agent.run("hi")).episode.metadata["arm"] == "control"
 
 
-@pytest.mark.parametrize("share", [2, -1, True, "0.5", None])
-async def test_a_share_that_can_not_be_is_passed_over(trial, store, share):
-    """The router's own counts then."""
-    trial.step(trial.propose("weather"), "canary", share=share)
-    agent, _ = agent_with(store, share=1.0)
-
-    assert (await agent.run("hi")).episode.metadata["arm"] == "candidate"
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
-def test_a_router_wants_a_share_from_0_to_1(store, share):
-    """Anything else is a mistake of the caller."""
-    with pytest.raises(UsageError, match="from 0 to 1"):
-        CanaryRouter(store, share=share)
-
-
 async def test_code_stays_with_the_tool(trial, store):
     """The candidate changes words; the function that runs is the program's."""
     from agentkit.messages import ToolCall
@@ -397,28 +252,6 @@ async def test_composites_above_the_tool_still_run(trial, store):
 
     assert words(model, "double")[0] == NEW
     assert result.episode.results[0].value == 8
-
-
-async def test_the_same_arm_has_the_same_library_object(trial, store):
-    """So what was serialised for it, and what a provider cached of the prompt, holds."""
-    trial.step(trial.propose("weather"), "canary")
-    agent, model = agent_with(store)
-
-    await agent.run("hi")
-    await agent.run("hi", session_id="s")
-    await agent.run("again", session_id="s")
-
-    assert len({id(request.tools) for request in model.requests}) == 1
-
-
-async def test_tools_keep_their_places(trial, store):
-    """A prompt begins as before, up to the first tool that differs."""
-    trial.step(trial.propose("weather"), "canary")
-    agent, model = agent_with(store)
-
-    await agent.run("hi")
-
-    assert [t.name for t in model.requests[0].tools] == [t.name for t in agent.library]
 
 
 class Unreadable:
@@ -490,49 +323,3 @@ async def test_a_store_that_was_never_read_ends_the_run(trial, store):
         await Agent(model, store=store, router=CanaryRouter(broken)).run("hi")
 
     assert model.requests == []
-
-
-async def test_a_pin_without_a_store_to_load_from_is_logged(trial, store, caplog):
-    """The agent goes on with the tools that it has, and says so."""
-    trial.pin(1)
-    library = Library(store.load().definitions)
-
-    await Agent(ScriptedModel(["a"]), library=library, router=CanaryRouter(store)).run("hi")
-
-    assert "is pinned, but the agent has no store" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        {"experiment": "gone", "arm": "candidate"},
-        {"experiment": "gone", "arm": "neither"},
-        {"experiment": "gone"},
-        {"arm": "candidate"},
-        {"experiment": "", "arm": ""},
-        {"left_experiment": "p"},
-    ],
-)
-async def test_labels_that_make_no_sense_serve_nothing_new(trial, store, labels):
-    """An episode may say anything: its conversation goes on with the tools as they are."""
-    library = store.load()
-    asked = RouteRequest(key="s", library=library, at=store.load, is_new=False, labels=labels)
-
-    route = await CanaryRouter(store).route(asked)
-
-    assert route.library is library
-    assert not {"experiment", "arm"} & set(route.labels)
-
-
-async def test_many_runs_at_once_read_the_events_once(trial, store):
-    """Those that come while one reads wait for its answer."""
-    counted = Unreadable(store)
-    trial.step(trial.propose("weather"), "canary")
-    router = CanaryRouter(LedgerWatch(counted, refresh_seconds=60), share=0.5)
-    library = store.load()
-    asked = [RouteRequest(key=f"s{number}", library=library, at=store.load) for number in range(50)]
-
-    routes = await asyncio.gather(*map(router.route, asked))
-
-    assert counted.reads == 1
-    assert len({id(route.library) for route in routes}) == 2

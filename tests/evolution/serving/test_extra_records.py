@@ -11,8 +11,7 @@ from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Verdict
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
-from agentkit.evaluation.doctor.usage import usage_of
-from agentkit.evaluation.running import episodes_of_run
+from agentkit.evaluation.doctor.catalogue import usage_of
 from agentkit.evolution import ToolManager
 from agentkit.evolution.observers import judged
 from agentkit.evolution.round import evolve
@@ -90,14 +89,6 @@ def test_readers_see_what_happened_to_users(kept, reader):
     assert reader(episodes[::-1], store.load()) == reader(served[::-1], store.load())
 
 
-@pytest.mark.parametrize("name", ["doctor", "failures"])
-def test_the_records_would_count_without_their_labels(kept, name):
-    """The labels are what keeps them out: bare of them, the same records change the counts."""
-    store, episodes = kept
-    bare = [replace(one, metadata={}) for one in episodes]
-    assert READERS[name](bare, store.load()) != READERS[name](episodes, store.load())
-
-
 async def test_a_round_of_evolution_leaves_them_out(kept):
     """Proposers are shown the answered runs alone, and the round counts no others."""
     store, episodes = kept
@@ -114,10 +105,3 @@ async def test_a_round_of_evolution_leaves_them_out(kept):
     assert {one.request for one in seen} == {REQUEST, AGAIN}
     assert [is_extra_record(one.metadata) for one in seen] == [False, False]
     assert outcome.episodes == 2
-
-
-def test_attempts_of_a_run_are_the_answered_ones(kept):
-    """A shadow run bears the label of the attempt that it repeats, and is no attempt."""
-    store, episodes = kept
-    assert sum(one.metadata.get("run") == "noon" for one in episodes) > 2
-    assert len(list(episodes_of_run(store, "noon"))) == 2

@@ -8,11 +8,9 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, open_store, tool
-from agentkit.errors import StoreUnavailableError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.serving import CanaryRouter, LedgerWatch, PinRouter
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Author, LibraryChange, Replica
-from agentkit.library.keeping import with_episodes
 from agentkit.testing import ScriptedModel
 from agentkit.testing.unreliable_store import UnreliableStore
 
@@ -97,22 +95,6 @@ async def test_runs_ask_nobody_while_there_is_nothing_new(store):
     replica.close()
 
 
-async def test_a_replica_that_does_not_look_is_not_relied_on(store):
-    """Where its knowledge is old, the watch looks as it does without a replica."""
-    asked, clock = Asked(store), [0.0]
-    replica = Replica(asked, refresh_seconds=3600, hints=False, clock=lambda: clock[0])
-    replica.stop()
-    watch = LedgerWatch(replica, refresh_seconds=5, max_age_seconds=60, clock=lambda: clock[0])
-    await watch.current()
-    before = asked.times
-    clock[0] += 61
-    assert not watch.is_fresh
-    assert not watch.is_trusted
-    await watch.current()
-    assert (asked.times, watch.is_trusted) == (before + 1, True)
-    replica.close()
-
-
 async def test_while_the_store_is_away_the_last_pins_hold(store):
     """A pin that is known is obeyed, and runs do not wait for a store that does not answer."""
     ToolManager(store, author=ADA).pin(1, reason="the new words are bad")
@@ -126,25 +108,5 @@ async def test_while_the_store_is_away_the_last_pins_hold(store):
         eventually(lambda: replica.status.state == "away")
         with pytest.raises(Exception, match="the store is away"):  # nobody keeps the episode
             await agent.run("hi")
-    offered = [request.tools[0].description.summary for request in model.requests]
-    assert offered == ["good words"] * 2
-
-
-async def test_no_run_waits_for_a_store_that_is_known_to_be_away(store):
-    """The replica looks for it; what was pinned when it was last there counts meanwhile."""
-    ToolManager(store, author=ADA).pin(1, reason="the new words are bad")
-    asked = Asked(far := UnreliableStore(store))
-    replica = Replica(asked, refresh_seconds=3600, hints=False)
-    replica.stop()
-    model = ScriptedModel(["a"] * 2)
-    router = PinRouter(LedgerWatch(replica, refresh_seconds=0))
-    agent = Agent(model, tools=[look], store=with_episodes(replica, episodes=store), router=router)
-    await agent.run("hi")
-    far.away()
-    with pytest.raises(StoreUnavailableError):
-        replica.refresh()
-    before = asked.times
-    await agent.run("hi")
-    assert asked.times == before
     offered = [request.tools[0].description.summary for request in model.requests]
     assert offered == ["good words"] * 2

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
+from typing import Any
 
 from agentkit import Agent, Effects, RunResult, tool
+from agentkit.errors import MissingExtraError
 from agentkit.messages import ToolCall
 from agentkit.models import ChatModel
 from agentkit.testing import FunctionModel, ProviderServer, Reply
@@ -63,6 +65,20 @@ def ask_provider(model: str) -> RunResult:
             "no_proxy": "127.0.0.1",
         }
         return ask(model)
+
+
+def client_of(package: str, name: str) -> Any:
+    """The class of a client of a provider's SDK, which an extra of the same name brings.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return getattr(import_module(package), name)
+    except ImportError as error:
+        raise MissingExtraError(
+            name, package=package, install=f'pip install "agentkit-evolve[{package}]"'
+        ) from error
 
 
 def check(result: RunResult, value: object, what: str, *distributions: str) -> None:

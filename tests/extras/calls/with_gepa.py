@@ -32,7 +32,7 @@ optimizer = GepaOptimizer(
     FunctionModel(lambda _: f"```\n{GOOD}\n```"),
     evaluate,
     ["What is 12 squared?"],
-    most_evaluations=20,
+    max_evaluations=20,
 )
 seen = Observations(library=Library([square]), tools=("square",))
 (proposal,) = asyncio.run(optimizer.propose(seen))

@@ -1,6 +1,10 @@
-"""The extra ``openai``: chat completions and responses, through the official SDK."""
+"""The extra ``openai``: chat completions and responses, through a client of the official SDK."""
 
-from shared import ask_provider, check
+from shared import ask, check, client_of, provider
 
-for model in ("openai:gpt", "openai-responses:gpt"):
-    check(ask_provider(model), 144, model, "openai")
+from agentkit.models import openai_model, openai_responses_model
+
+for make in (openai_model, openai_responses_model):
+    with provider() as server:
+        client = client_of("openai", "AsyncOpenAI")(base_url=server.base_url, api_key="k")
+        check(ask(make("gpt", client=client)), 144, make.__name__, "openai")

@@ -21,8 +21,7 @@ from agentkit.interop.export import (
     write_artifact,
 )
 from agentkit.library import Store
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.signing import HmacKey, read_signer
 
 KEY = HmacKey(secret=b"0123456789abcdef0123456789abcdef")

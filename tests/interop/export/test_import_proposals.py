@@ -17,9 +17,8 @@ from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicion
 from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop.export import ImportReport, ImportRequest, artifact_of, import_artifact
 from agentkit.library import Author, LibraryChange, Store
-from agentkit.library.chain_library import verify_library
-from agentkit.library.pins import with_current_pins
-from agentkit.library.soundness import library_faults
+from agentkit.library.chain_check import verify_library
+from agentkit.library.pins import library_faults, with_current_pins
 from agentkit.testing import primitive_library
 from agentkit.tools.definition import Effects
 

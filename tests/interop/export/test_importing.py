@@ -22,8 +22,7 @@ from agentkit.interop.export import (
     restore_artifact,
 )
 from agentkit.library import Author, Store
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.tools.definition import Effects, Example
 
 ADA = Author(kind="person", name="ada")

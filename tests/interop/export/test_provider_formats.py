@@ -13,25 +13,24 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.evaluation.doctor.parts import parts
 from agentkit.evaluation.doctor.provider_rules import PROVIDER_RULES
-from agentkit.interop.export.renderers import (
+from agentkit.evaluation.doctor.schemas import parts
+from agentkit.interop.export.formats import (
     FORMATS,
-    Rendering,
-    gemini_names,
     render,
     render_anthropic,
-    render_gemini,
     render_mcp,
     render_openai_chat,
     render_openai_responses,
 )
+from agentkit.interop.export.gemini import gemini_names, render_gemini
+from agentkit.interop.export.rendering import Rendering
 from agentkit.messages import UserMessage
+from agentkit.models.anthropic_messages import AnthropicCodec
 from agentkit.models.base import ModelRequest
-from agentkit.models.hosted.anthropic_messages import AnthropicCodec
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Signature
-from agentkit.tools.sources.json_schema import definitions_from_json
+from agentkit.tools.sources.json_records import definitions_from_json
 
 SEVERAL = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -523,4 +522,4 @@ def test_a_broken_schema_in_our_own_form_is_reported_on_import():
     assert [definition.name for definition in batch.definitions] == ["calm"]
     assert [entry.index for entry in batch.rejected] == [1, 2]
     assert "'odd' is not a tool definition: signature.parameters" in batch.rejected[0].reason
-    assert "description.summary is a number, not text" in batch.rejected[1].reason
+    assert "`description.summary` must be a string, got the number 5" in batch.rejected[1].reason

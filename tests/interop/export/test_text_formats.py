@@ -14,11 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.interop.export.renderers import (
-    render_json_schema,
-    render_markdown,
-    render_python_stubs,
-)
+from agentkit.interop.export.formats import render_json_schema
+from agentkit.interop.export.texts import render_markdown, render_python_stubs
 from agentkit.library import Store
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Effects

@@ -9,8 +9,8 @@ import pytest
 
 from agentkit import Agent
 from agentkit.interop.mcp import McpLimits, McpServer
-from agentkit.interop.mcp.client.importing import ImportPolicy, Memory, import_listing
-from agentkit.interop.mcp.client.listing import RawListing
+from agentkit.interop.mcp.listing import RawListing
+from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel, sample_library
 

@@ -10,7 +10,7 @@ from mcp import Client
 from agentkit import open_store, tool
 from agentkit.interop.mcp import LibraryServer
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.keeping import with_episodes
+from agentkit.library.episode_stores import with_episodes
 
 
 @tool

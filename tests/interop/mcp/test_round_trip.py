@@ -6,11 +6,10 @@ from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator
 from mcp_types import Tool as WireTool
 
-from agentkit.interop.mcp.client.importing import ImportPolicy, Memory, import_listing
-from agentkit.interop.mcp.client.listing import RawListing
-from agentkit.interop.mcp.client.translation import record_of
-from agentkit.interop.mcp.wire import tool_record
+from agentkit.interop.mcp.listing import RawListing, record_of
+from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.mcp_record import tool_record
 
 FLAG = st.none() | st.booleans()
 EFFECTS = st.builds(

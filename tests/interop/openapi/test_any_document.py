@@ -10,7 +10,7 @@ from support.openapi_documents import large_openapi_document
 
 from agentkit import Library, open_store
 from agentkit.interop.openapi import openapi_tools
-from agentkit.interop.openapi.remote import METHODS
+from agentkit.interop.openapi.documents import METHODS
 from agentkit.library import LibraryChange
 from agentkit.tools.sources import normalise_schema
 

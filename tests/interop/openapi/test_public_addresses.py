@@ -10,10 +10,10 @@ from agentkit.errors import ToolFailed
 from agentkit.interop.openapi import CallPolicy, openapi_tools
 from agentkit.interop.openapi.public_addresses import (
     NotPublicError,
+    PublicTransport,
     is_public,
     refuse_inner_name,
 )
-from agentkit.interop.openapi.public_transport import PublicTransport
 
 ONCE = CallPolicy(max_retries=0)
 ELSEWHERE = "https://specs.example.com/api.json"

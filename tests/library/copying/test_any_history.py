@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import open_store
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.copying.comparing import compare_stores
-from agentkit.library.copying.copying import copy_store
+from agentkit.library.chain_check import verify_chain
+from agentkit.library.comparing import compare_stores
+from agentkit.library.copying import copy_store
 from agentkit.library.signing import read_signer
 from agentkit.testing.histories import BareStore, HistoryStep, all_told, write_history
 

@@ -6,8 +6,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError
 from agentkit.library import LibraryChange
-from agentkit.library.abilities import ChangeLog
-from agentkit.library.copying.changes import changes_of
+from agentkit.library.capabilities import ChangeLog, changes_of
 from agentkit.testing.histories import BareStore, HistoryStep, write_history
 
 STEPS = st.lists(

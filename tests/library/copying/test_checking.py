@@ -12,7 +12,7 @@ import pytest
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.copying.checking import check_store
+from agentkit.library.checking import check_store
 from agentkit.library.opening import open_to_read
 from agentkit.library.signing import read_signer
 from agentkit.testing.histories import BareStore, HistoryStep, write_history

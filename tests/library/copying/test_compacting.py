@@ -15,10 +15,10 @@ import pytest
 from agentkit import Episode, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import EpisodeFilter
-from agentkit.library.abilities import Retention
-from agentkit.library.copying.checking import check_store
-from agentkit.library.copying.comparing import compare_stores
-from agentkit.library.copying.copying import copy_store
+from agentkit.library.capabilities import Retention
+from agentkit.library.checking import check_store
+from agentkit.library.comparing import compare_stores
+from agentkit.library.copying import copy_store
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing.histories import HistoryStep, all_told, write_history
 

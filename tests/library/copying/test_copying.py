@@ -13,9 +13,9 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
 from agentkit.interop.export import ArtifactStore, artifact_of
 from agentkit.library import Author, LibraryChange
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.copying.comparing import compare_stores
-from agentkit.library.copying.copying import Amount, copy_store
+from agentkit.library.comparing import compare_stores
+from agentkit.library.copying import Amount, copy_store
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.testing.histories import BareStore, HistoryStep, all_told, write_history
 
 STEPS = [

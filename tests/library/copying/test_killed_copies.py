@@ -16,8 +16,8 @@ from contextlib import closing
 import pytest
 
 from agentkit import open_store
-from agentkit.library.copying.checking import check_store
-from agentkit.library.copying.comparing import compare_stores
+from agentkit.library.checking import check_store
+from agentkit.library.comparing import compare_stores
 from agentkit.testing.histories import HistoryStep, all_told, write_history
 
 KILLS = int(os.environ.get("AGENTKIT_FAULT_RUNS", "3"))

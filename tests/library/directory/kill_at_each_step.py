@@ -18,8 +18,8 @@ from pathlib import Path
 
 from agentkit import ToolDefinition
 from agentkit.library import LibraryChange
-from agentkit.library.chain import EventDraft, chained
 from agentkit.library.directory import DirectoryStore
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description
 

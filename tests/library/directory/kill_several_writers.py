@@ -21,11 +21,11 @@ from pathlib import Path
 from agentkit import ToolDefinition
 from agentkit.errors import StaleVersionError
 from agentkit.library import Library, LibraryChange
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_check import verify_chain
 from agentkit.library.changes import now
 from agentkit.library.directory import DirectoryStore
 from agentkit.library.directory.texts import FORMS
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description
 

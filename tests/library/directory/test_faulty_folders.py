@@ -183,7 +183,7 @@ def test_json_files_are_edited_too(tmp_path):
     assert file.name == "ping.json"
     file.write_text(file.read_text().replace('"ping"', '"ping", "nam": 1'))
     store = open_store(f"dir:{path}")
-    assert "no key 'nam'" in store.edits()[0].faults[0]
+    assert "`nam` is not a key of a definition" in store.edits()[0].faults[0]
     store.close()
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange
-from agentkit.library.directory.names import file_stem
+from agentkit.library.directory.files import file_stem
 
 NAMES = st.one_of(
     st.text(min_size=1),

@@ -60,18 +60,22 @@ def test_other_words_of_yaml_are_no_edit(workshop, make_tool, dressed):
     ("old", "new", "why"),
     [
         ("Ping a host.", '"Ping', "line "),
-        ("summary:", "sumary:", "no key 'sumary'"),
-        ("summary: Ping a host.", "summary: 7", "description.summary is a number"),
-        ("summary: Ping a host.", "summary:", "description.summary is empty"),
-        ("summary: Ping a host.", "tags: net", "description.tags is text"),
+        ("summary:", "sumary:", "did you mean `summary`"),
+        (
+            "summary: Ping a host.",
+            "summary: 7",
+            "description.summary` must be a string, got the number",
+        ),
+        ("summary: Ping a host.", "summary:", "description.summary` must be a string, got null"),
+        ("summary: Ping a host.", "tags: net", "description.tags` must be a list"),
         ("name: ping", "name: pang", "a tool keeps its name"),
-        ("name: ping", "nam: ping", "no key 'name'"),
+        ("name: ping", "nam: ping", "missing required key `name`"),
         ("name: ping", "name: ping\nname: ping", "a second time"),
         ("type: object", "type: objekt", "signature.parameters.type"),
         ("properties: {}", "properties: [a]", "signature.parameters"),
         ("properties: {}", "properties: {x: {type: 5}}", "signature.parameters.properties.x.type"),
         ("format: 1", "format: 99", "format 99"),
-        ("format: 1", "examples: [1]", "'arguments'"),
+        ("format: 1", "examples: [1]", "examples.0.` must be an object"),
         ("format: 1", "body: .nan", "body is a number|does not have"),
         ("Ping a host.", "a\n<<<<<<< HEAD\n b\n=======\n c\n>>>>>>> theirs", "could not merge"),
     ],
@@ -223,4 +227,4 @@ def test_a_check_tells_of_edits(workshop):
     told = {fault.place: fault.message for fault in found}
     assert all(fault.is_note for fault in found)
     assert "changed by hand" in told[str(workshop.file("ping"))]
-    assert "'sumary'" in told[str(workshop.file("pong"))]
+    assert "`description.sumary` is not a field" in told[str(workshop.file("pong"))]

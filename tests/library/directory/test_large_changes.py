@@ -13,7 +13,7 @@ import sys
 reads = []
 sys.addaudithook(lambda event, told: reads.append(told[0]) if event == "open" else None)
 
-from agentkit.library.copying.checking import check_store
+from agentkit.library.checking import check_store
 from agentkit.library.directory import DirectoryStore
 
 store = DirectoryStore(sys.argv[1])

@@ -11,9 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.errors import DefinitionError
-from agentkit.library.directory.texts import FORMS
-from agentkit.library.directory.yaml_reading import from_yaml
-from agentkit.library.directory.yaml_writing import to_yaml
+from agentkit.library.directory.texts import FORMS, from_yaml, to_yaml
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description, Example, Signature
 

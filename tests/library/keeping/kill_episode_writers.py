@@ -22,7 +22,7 @@ from pathlib import Path
 
 from agentkit import Episode
 from agentkit.library import EpisodeFilter
-from agentkit.library.keeping import EpisodeWriter, WriterSettings
+from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.sqlite import SQLiteStore
 
 LONGEST_LIFE = 0.08

@@ -9,8 +9,8 @@ import pytest
 
 from agentkit import Episode
 from agentkit.errors import StoreUnavailableError, UsageError
-from agentkit.library.abilities import EpisodeVolume, Retention
-from agentkit.library.keeping import RetentionLoop
+from agentkit.library.capabilities import EpisodeVolume, Retention
+from agentkit.library.episode_stores import RetentionLoop
 from agentkit.library.memory import MemoryStore
 
 

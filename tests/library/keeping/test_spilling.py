@@ -19,10 +19,8 @@ from agentkit import Episode
 from agentkit.episodes.jsonl import read_episodes
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import EpisodeFilter
-from agentkit.library.keeping import EpisodeWriter, WriterSettings
-from agentkit.library.keeping.buffer import Pending
-from agentkit.library.keeping.outbox import Outbox
-from agentkit.library.keeping.spill import SpillFolder
+from agentkit.library.episode_spill import SpillFolder
+from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing.store_fixtures import fault_runs
@@ -259,10 +257,7 @@ def test_a_store_that_hangs_does_not_hold_up_the_end(store, folder):
 PROGRAM = """
 import sys
 from agentkit import Episode
-from agentkit.library.keeping import EpisodeWriter, WriterSettings
-from agentkit.library.keeping.buffer import Pending
-from agentkit.library.keeping.outbox import Outbox
-from agentkit.library.keeping.spill import SpillFolder
+from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.sqlite import SQLiteStore
 path, folder = sys.argv[1:]
 writer = EpisodeWriter(SQLiteStore(path), spill=folder, settings=WriterSettings(linger_seconds=60))
@@ -339,30 +334,28 @@ def test_killed_writers_lose_nothing_that_was_flushed(tmp_path):
     assert found["kept"] >= found["flushed"]
 
 
-def test_how_a_writer_stands_is_told_while_its_disk_is_slow(folder):
+def test_how_a_writer_stands_is_told_while_its_disk_is_slow(store, folder, monkeypatch):
     """An event loop asks for it, so it comes from before a file that is still being written."""
+    begun, go_on = threading.Event(), threading.Event()
+    write = SpillFolder.write
 
-    class SlowFolder(SpillFolder):
-        """Writes no file before it is let go."""
+    def slowly(self, episodes, *, first):
+        """Write it, in the end."""
+        begun.set()
+        assert go_on.wait(20)
+        return write(self, episodes, first=first)
 
-        begun, go_on = threading.Event(), threading.Event()
-
-        def write(self, episodes, *, first):
-            """Write it, in the end."""
-            self.begun.set()
-            assert self.go_on.wait(20)
-            return super().write(episodes, first=first)
-
-    slow = SlowFolder(folder)
-    outbox = Outbox(slow, WriterSettings(max_count=1, wait_seconds=0))
-    outbox.put([Pending.of(episode("a"))])
-    assert outbox.state.pending == 1
-    thread = threading.Thread(target=outbox.put, args=[[Pending.of(episode("b"))]])
-    thread.start()
-    assert slow.begun.wait(20)
-    state = outbox.state
-    slow.go_on.set()
-    thread.join()
-    assert (state.pending, state.spilled) == (1, 0)
-    assert (outbox.state.pending, outbox.state.spilled) == (1, 1)
-    slow.close()
+    monkeypatch.setattr(SpillFolder, "write", slowly)
+    store.is_on.clear()
+    with open_writer(store, folder, max_count=1, wait_seconds=0) as writer:
+        writer.append(episode("a"))
+        assert writer.state.pending == 1
+        thread = threading.Thread(target=writer.append, args=[episode("b")])
+        thread.start()
+        assert begun.wait(20)
+        state = writer.state
+        go_on.set()
+        thread.join()
+        assert (state.pending, state.spilled) == (1, 0)
+        assert (writer.state.pending, writer.state.spilled) == (1, 1)
+        store.is_on.set()

@@ -9,7 +9,7 @@ import pytest
 
 from agentkit import Episode, ToolDefinition
 from agentkit.library import EpisodeStore, LibraryChange, Store
-from agentkit.library.abilities import (
+from agentkit.library.capabilities import (
     BatchAppending,
     ChangeLog,
     Pruning,
@@ -17,7 +17,7 @@ from agentkit.library.abilities import (
     Retention,
     Watchable,
 )
-from agentkit.library.keeping import RedactingStore, with_episodes
+from agentkit.library.episode_stores import RedactingStore, with_episodes
 from agentkit.library.memory import MemoryStore
 from agentkit.testing import StoreConformance
 

@@ -14,8 +14,9 @@ import pytest
 from agentkit import Agent, Episode
 from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableError, UsageError
 from agentkit.library import EpisodeFilter, EpisodeStore, Store
-from agentkit.library.abilities import BatchAppending, Pruning
-from agentkit.library.keeping import EpisodeWriter, WriterSettings, with_episodes
+from agentkit.library.capabilities import BatchAppending, Pruning
+from agentkit.library.episode_stores import with_episodes
+from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing import ScriptedModel
@@ -318,7 +319,7 @@ def test_a_fork_is_told(make):
         writer.flush,
         lambda: writer.state,
     )
-    with writer._outbox._changed:  # as another thread may have it at the moment of the fork
+    with writer._changed:  # as another thread may have it at the moment of the fork
         child = os.fork()
     if child == 0:
         told = 0

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from agentkit.library import Store
-from agentkit.library.keeping import EpisodeWriter, WriterSettings, with_episodes
+from agentkit.library.episode_stores import with_episodes
+from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing import StoreConformance

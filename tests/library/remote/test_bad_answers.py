@@ -16,7 +16,7 @@ from agentkit import ToolDefinition
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import Library, Store
 from agentkit.library.remote import RemoteStore
-from agentkit.library.remote.bodies import Bounds
+from agentkit.library.remote.client import Bounds
 from agentkit.testing import ErrorStatus, FaultyServer, RawReply
 
 HEAD = {

@@ -16,7 +16,7 @@ from support.store_conformance import ServedStoreConformance
 
 from agentkit import Library, open_store
 from agentkit.library import LibraryChange, Store, ToolRevision
-from agentkit.library.abilities import AppliedChange, Watch
+from agentkit.library.capabilities import AppliedChange, Watch
 from agentkit.library.events import LibraryEvent
 from agentkit.library.remote import RemoteStore
 from agentkit.testing.store_conformance import (

@@ -12,7 +12,7 @@ from support.tcp_proxy import TcpProxy
 from agentkit import open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import Store
-from agentkit.library.chain import EventDraft, chained
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange
 

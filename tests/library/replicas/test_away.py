@@ -10,7 +10,7 @@ import pytest
 from agentkit import Episode, ToolDefinition
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.replicas.loop import pause_after
+from agentkit.library.replicas import pause_after
 
 LOGGER = "agentkit.library.replicas"
 

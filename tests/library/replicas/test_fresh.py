@@ -10,8 +10,8 @@ import pytest
 from agentkit import Episode, ToolDefinition
 from agentkit.errors import StaleVersionError, StoreError, UsageError
 from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Store
-from agentkit.library.chain import EventDraft, chained
-from agentkit.library.graph import DAG
+from agentkit.library.dag import DAG
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.testing.store_fixtures import start_writer
 
 AT = "2026-11-21T10:00:00+00:00"

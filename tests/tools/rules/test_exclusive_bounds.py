@@ -12,7 +12,7 @@ from agentkit import ToolDefinition
 from agentkit.composites import RuleChecker, rule_problems
 from agentkit.evolution.proposers.constraints import stated_ranges
 from agentkit.evolution.proposers.observed import rule_of
-from agentkit.models.grammar.schema import grammar_schema
+from agentkit.models.grammar import grammar_schema
 from agentkit.tools.definition import Example, Specification
 from agentkit.tools.rules import (
     Between,

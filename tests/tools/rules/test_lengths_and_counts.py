@@ -9,9 +9,8 @@ from agentkit.composites.rule_checker import RuleChecker
 from agentkit.errors import DefinitionError
 from agentkit.tools.definition import Specification, ToolDefinition
 from agentkit.tools.rules import Between, OneOf, rule_from_json, rule_to_json
-from agentkit.tools.rules.holding import holds
-from agentkit.tools.rules.narrowing import narrowed_schema
-from agentkit.tools.rules.sentences import rule_sentence
+from agentkit.tools.rules.checking import holds
+from agentkit.tools.rules.rendering import narrowed_schema, rule_sentence
 from agentkit.tools.validation import validate_arguments
 
 TITLE = Between(parameter="title", measure="length", minimum=2, maximum=5)

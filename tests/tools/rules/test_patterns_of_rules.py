@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import example, given, strategies as st
 
-from agentkit.tools.rules.patterns import anchored, matches_whole, why_unsafe
+from agentkit.tools.patterns import anchored, matches_whole, why_unsafe
 
 SAFE = [
     "[A-Z]{2}",

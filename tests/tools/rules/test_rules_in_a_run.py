@@ -11,9 +11,9 @@ from agentkit import Agent, composite, tool
 from agentkit.errors import ToolFailed
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
-from agentkit.models.call_schema import call_schema
+from agentkit.models.chat_completions import encode_tool
+from agentkit.models.grammar import call_schema
 from agentkit.models.prompt_format import render_tools
-from agentkit.models.wire.request import encode_tool
 from agentkit.testing import ScriptedModel
 from agentkit.tools import Effects, Specification, Tool
 from agentkit.tools.rules import Between, CallBefore, Condition, OneOf, Requires

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit.tools.signature import ANY, TypeSet, declared_type
+from agentkit.tools.types.declared import declared_type
+from agentkit.tools.types.lattice import ANY, TypeSet
 
 NODE = {
     "$defs": {

@@ -6,15 +6,9 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.tools.definition import Description, Example, Signature
-from agentkit.tools.signature import (
-    ANY,
-    TypeSet,
-    named_type,
-    signature_types,
-    slot_of_value,
-    type_of,
-    type_of_value,
-)
+from agentkit.tools.types.fit import signature_types, slot_of_value
+from agentkit.tools.types.inference import named_type, type_of, type_of_value
+from agentkit.tools.types.lattice import ANY, TypeSet
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.tools.signature import ANY, MEANINGS, NEVER, TypeSet, join, meet
+from agentkit.tools.types.lattice import ANY, MEANINGS, NEVER, TypeSet, join
 
 LAWS = {
     "join commutes": lambda a, b: (a | b) == (b | a),
@@ -77,10 +77,9 @@ def test_a_list_of_nothing_is_nothing():
     assert TypeSet.object_with({"a": NEVER}).is_never
 
 
-def test_join_and_meet_of_many():
-    """Of none, join is the bottom and meet the top."""
+def test_join_of_many():
+    """Of none, join is the bottom."""
     assert join([]) == NEVER
-    assert meet([]) == ANY
     assert join([TypeSet.of("integer"), TypeSet.of("number")]) == TypeSet.of("number")
 
 
@@ -92,8 +91,8 @@ def test_types_survive_pickling():
 
 @pytest.mark.parametrize("meaning", sorted(MEANINGS))
 def test_each_meaning_makes_a_type(meaning):
-    """All names in the list are usable, also without a JSON type."""
-    assert TypeSet.meaning(meaning).meanings == {meaning}
+    """All names in the list are usable."""
+    assert TypeSet.of("string", meaning=meaning).meanings == {meaning}
 
 
 @pytest.mark.parametrize("arguments", [{"meaning": "gizmo"}, {"meaning": "id:"}])

@@ -6,20 +6,18 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from agentkit import ToolDefinition
-from agentkit.tools.signature import (
-    ANY,
-    Guess,
+from agentkit.tools.types.fit import (
     SignatureTypes,
     TypedSlot,
-    TypeEvidence,
-    TypeSet,
     flow,
     signature_types,
     slot_of_value,
     unify,
     unify_signatures,
 )
+from agentkit.tools.types.inference import Guess, TypeEvidence
 from agentkit.tools.types.keys import TYPE_KEYS, serving, signature_keys
+from agentkit.tools.types.lattice import ANY, TypeSet
 
 STRING, INTEGER, NUMBER = (TypeSet.of(base) for base in ("string", "integer", "number"))
 BOOLEAN, NULL, LIST = (TypeSet.of(base) for base in ("boolean", "null", "array"))

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
 from agentkit.evaluation import Benchmark
-from agentkit.evaluation.benchmarks.task_records import task_to_json
+from agentkit.evaluation.task_files import task_to_json
 from agentkit.interop.export import read_artifact, write_artifact
 from agentkit.messages import JsonObject, JsonValue
 from agentkit.tools.canonical import digest

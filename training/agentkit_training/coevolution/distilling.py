@@ -15,7 +15,7 @@ from agentkit.evolution import (
     InsertOutcome,
     InsertPolicy,
     Merged,
-    MiningRules,
+    MiningConfig,
     Observations,
     ToolManager,
     UnreadableProposal,
@@ -60,7 +60,7 @@ def distil(
     """
     good = [episode for episode in episodes if is_success(episode, rho)]
     definitions = {one.name: one for one in store.load().definitions}
-    rules = MiningRules(search=SearchLimits(min_support=support))
+    rules = MiningConfig(search=SearchLimits(min_support=support))
     found = mine(trajectories_of(good, failed_too=True).trajectories, definitions, rules)
     outcomes = insert_mined(store, found.composites, tools=tools, policy=policy, author=AUTHOR)
     return tuple(_outcome(name, one) for name, one in outcomes.items())

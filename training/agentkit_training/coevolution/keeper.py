@@ -15,21 +15,21 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import (
+    EvidenceConfig,
     EvidenceProposer,
-    EvidenceRules,
     EvolutionStream,
     FeedbackStream,
     Observations,
     Proposer,
     ToolManager,
 )
+from agentkit.evolution.compare import Compare
 from agentkit.evolution.proposer import Suggestion
-from agentkit.evolution.round import Compare
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
 from agentkit.interop.export import Artifact, artifact_of, restore_artifact
 from agentkit.library import Library
-from agentkit.library.abilities import Retention
+from agentkit.library.capabilities import Retention
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Store
 from agentkit.models.base import ChatModel, ModelSettings
@@ -85,14 +85,14 @@ def _exchanged(episode: Episode, names: Mapping[str, str]) -> Episode:
     return in_library_names(replace(in_library_names(episode), library_names=names))
 
 
-_KNOBS = EvidenceRules()
+_KNOBS = EvidenceConfig()
 
 
 def proposers_of(
     settings: CoevolutionSettings,
     *,
     feedback_model: ChatModel | None = None,
-    knobs: EvidenceRules = _KNOBS,
+    knobs: EvidenceConfig = _KNOBS,
 ) -> tuple[Proposer, ...]:
     """The proposers that the switches ask for, in the order in which they are heard.
 
@@ -150,7 +150,7 @@ class LibraryKeeper:
     feedback_model: ChatModel | None = None
     teacher: ChatModel | None = None
     held_out: Benchmark | None = None
-    knobs: EvidenceRules = field(default_factory=EvidenceRules)
+    knobs: EvidenceConfig = field(default_factory=EvidenceConfig)
     _manager: ToolManager | None = field(init=False, default=None)
 
     @property

@@ -11,14 +11,14 @@ from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution import Proposer, ToolManager, evolve
-from agentkit.evolution.language.edit_distance import word_distance
-from agentkit.evolution.language.texts import texts_of
-from agentkit.evolution.round import Compare, Considered
+from agentkit.evolution.compare import Compare
+from agentkit.evolution.round import ProposalOutcome as RoundOutcome
 from agentkit.library import Library
 from agentkit.library.dag import depth
 from agentkit.retrieval.cards import schema_text
 from agentkit.retrieval.tokens import estimate_tokens
 from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.language.measures import texts_of, word_distance
 from agentkit_training.coevolution.records import LibrarySize, ProposalOutcome
 
 _MOST = 70  # characters of what is quoted, in all
@@ -149,7 +149,7 @@ def _words(definition: ToolDefinition) -> str:
     return "\n".join(texts_of(definition).values())
 
 
-def _outcome(one: Considered, manager: ToolManager) -> ProposalOutcome:
+def _outcome(one: RoundOutcome, manager: ToolManager) -> ProposalOutcome:
     record = one.record
     candidate = record.candidate
     base = None if candidate is None else manager.revision(record.tool_name, record.base)

@@ -35,7 +35,7 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit.episodes import Diagnosis, Episode, Turn
 from agentkit.errors import UsageError
-from agentkit.evaluation.running.settings import ToolSource
+from agentkit.evaluation.settings import ToolSource
 from agentkit.evolution import LifecyclePolicy
 from agentkit_training.ranges import check_least
 from agentkit_training.rollout.samples import Rollout

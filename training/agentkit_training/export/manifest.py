@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agentkit.errors import MissingExtraError
 from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export import artifact_of, write_artifact
-from agentkit.library.chain import Signer
-from agentkit.library.chain_faults import verify_chain
-from agentkit.library.chain_library import verify_library
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.event_chain import Signer
 from agentkit_training.errors import ExportError
 from agentkit_training.runs.directory import file_digest
 

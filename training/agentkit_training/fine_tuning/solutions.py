@@ -17,9 +17,9 @@ from agentkit.evaluation import (
     Task,
     TextAnswer,
 )
-from agentkit.evaluation.nestful import load_nestful
 from agentkit.evaluation.task import LeftOut, UserTurn
 from agentkit.messages import AssistantMessage, ToolCall
+from agentkit_bench.nestful import load_nestful
 from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.tasks.arithmetic import arithmetic_episodes, solution_episodes
 from agentkit_training.tasks.loading import TaskSpec, nestful_folder

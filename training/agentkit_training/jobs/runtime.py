@@ -10,7 +10,7 @@ from pathlib import Path
 from agentkit._waiting import wait_for
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationReport, EvaluationSettings
-from agentkit.evaluation.running.settings import ToolSource
+from agentkit.evaluation.settings import ToolSource
 from agentkit.library import Library
 from agentkit.models.base import ChatModel
 from agentkit.models.resolve import resolve_model

@@ -9,16 +9,16 @@ from itertools import pairwise
 from typing import cast
 
 from agentkit.episodes import FailureLabel
-from agentkit.evaluation.results.markup import Markup, element
 from agentkit.evaluation.results.page import (
+    Markup,
     Section,
+    element,
     links_html,
     page_html,
     section_html,
     tiles_html,
 )
-from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import label_name
+from agentkit.evaluation.results.texts import label_name, shown
 from agentkit_training.runs.directory import Provenance, RunDirectory
 from agentkit_training.runs.records import StepRecord
 

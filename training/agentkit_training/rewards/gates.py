@@ -17,7 +17,7 @@ from agentkit.diagnosis.findings import reported_error
 from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import UsageError
-from agentkit.evaluation.verifiers.made_calls import MadeCalls
+from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.evolution.proposers.streams import (
     is_imperfect as is_imperfect_episode,
     is_perfect as is_perfect_episode,

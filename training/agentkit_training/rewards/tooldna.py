@@ -32,12 +32,12 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, Task
 from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, Expectation, GoldCall, NoCall
 from agentkit.evaluation.task import UserTurn
-from agentkit.evaluation.verifiers.made_calls import MadeCalls
+from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.evolution.proposers.blocks import CLOSING, OPENING
 from agentkit.messages import ToolCall
 from agentkit.metrics import CallLike, FieldKind, GoldCalls, ToolDnaMetrics, tooldna_metrics
 from agentkit.models.call_parser import parse_calls
-from agentkit.models.call_schema import ANSWER, CALLS
+from agentkit.models.grammar import ANSWER, CALLS
 from agentkit.models.prompt_format import PromptFormat
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError

@@ -16,7 +16,7 @@ from agentkit.evaluation import (
     episodes_of_run,
     evaluate,
 )
-from agentkit.evaluation.labels import EvaluationLabels
+from agentkit.evaluation.settings import EvaluationLabels
 from agentkit.library import Library
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit_training.rollout.samples import Rollout, token_sequences

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.request import MALFORMED_KEY, encode_tool
+from agentkit.models.chat_completions import encode_tool
+from agentkit.models.wire import MALFORMED_KEY, WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError
 from agentkit_training.rollout.templated import Speaker

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentkit.episodes import Episode, FailureLabel, Turn
-from agentkit.evaluation.labels import EvaluationLabels
+from agentkit.evaluation.settings import EvaluationLabels
 from agentkit.messages import TokenIds
 
 

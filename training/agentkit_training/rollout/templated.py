@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.models.prompt_format import parse_calls
-from agentkit.models.wire.names import WireNames
+from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.generation.decoding import Completion, Prompt, complete
 from agentkit_training.policy.policy import Policy

@@ -18,21 +18,12 @@ from typing import Literal, TypeAlias
 
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import DatasetError, ModelRetry, UsageError
-from agentkit.evaluation import (
-    Benchmark,
-    Expectation,
-    FinalState,
-    GoldCall,
-    NumberAnswer,
-    Task,
-    gsm8k_episodes,
-    load_benchmark,
-    load_gsm8k,
-)
+from agentkit.evaluation import Benchmark, Expectation, FinalState, GoldCall, NumberAnswer, Task
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
+from agentkit_bench import gsm8k_benchmark, gsm8k_episodes, load_gsm8k
 from agentkit_training.tasks.splits import Shares, TaskSplits, parts_of, split, split_before
 
 Operation: TypeAlias = Literal["add", "sub", "mul", "div", "floor_div"]
@@ -129,7 +120,7 @@ def gsm8k_tasks(
     """Word problems, each asked with the five primitives.
 
     Args:
-        train: A file of GSM8K, as ``load_benchmark("gsm8k", data=...)`` takes it.
+        train: A file of GSM8K, as ``gsm8k_benchmark`` takes it.
         test: The file to test on, usually upstream's ``test.jsonl``; the first is then divided into
             training and validation alone. None takes the test part out of the first as well.
         shares: How much each part gets.
@@ -169,7 +160,7 @@ def _loaded(file: Path) -> Benchmark:
     def made(_task: Task) -> Calculator:
         return Calculator()
 
-    return load_benchmark("gsm8k", data=file, environment=made)
+    return gsm8k_benchmark(file, environment=made)
 
 
 Judged: TypeAlias = Literal["result", "answer"]

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentkit.errors import DatasetError, UsageError
-from agentkit.evaluation import Benchmark, LeftOut, Task, fetch_bfcl, load_bfcl
-from agentkit.evaluation.bfcl import RELEASE
-from agentkit.evaluation.bfcl_multi_turn import (
+from agentkit.evaluation import Benchmark, LeftOut, Task
+from agentkit.fetch import cache_directory
+from agentkit_bench import fetch_bfcl, load_bfcl
+from agentkit_bench.bfcl import RELEASE
+from agentkit_bench.bfcl_multi_turn import (
+    SIMULATORS,
     fetch_bfcl_multi_turn,
     installed_bfcl,
     load_bfcl_multi_turn,
 )
-from agentkit.evaluation.bfcl_multi_turn.files import SIMULATORS
-from agentkit.fetch import cache_directory
 from agentkit_training.tasks.signs import Functions
 from agentkit_training.tasks.splits import Shares, TaskSplits, divided, split, without_leakage
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import load_benchmark
-from agentkit.evaluation.nestful import RELEASE as NESTFUL_RELEASE, fetch_nestful
 from agentkit.fetch import cache_directory
+from agentkit_bench.nestful import RELEASE as NESTFUL_RELEASE, fetch_nestful
+from agentkit_bench.nestful_benchmark import nestful_benchmark
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, gsm8k_tasks
 from agentkit_training.tasks.bfcl import POOL, bfcl_multi_turn_tasks, bfcl_tasks
 from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
@@ -216,7 +217,7 @@ def nestful_folder(spec: TaskSpec) -> Path:
 
 
 def _nestful(spec: TaskSpec) -> TaskSplits:
-    whole = load_benchmark("nestful-executed", data=nestful_folder(spec))
+    whole = nestful_benchmark(nestful_folder(spec), asking="executed")
     # Almost all of its questions use the same few functions for arithmetic.
     return split(whole, shares=spec.shares, seed=spec.seed, functions=spec.functions or "free")
 

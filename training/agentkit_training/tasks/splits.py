@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import Benchmark, Task, stratified
-from agentkit.evaluation.benchmarks.task_records import task_to_json
+from agentkit.evaluation.task_files import task_to_json
 from agentkit.tools.canonical import digest
 from agentkit_training.tasks.signs import Functions, Sign, components, signs_of_all
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentkit.evaluation import Benchmark
-from agentkit.evaluation.benchmarks.task_records import task_to_json
+from agentkit.evaluation.task_files import task_to_json
 from agentkit.library import Library
 from agentkit.tools.canonical import canonical_json
 from agentkit_training.errors import CheckpointError

@@ -8,19 +8,11 @@ from pathlib import Path
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.evaluation import (
-    AllowedCalls,
-    AnyCall,
-    Benchmark,
-    DataFlow,
-    NoCall,
-    Task,
-    UserTurn,
-    load_bfcl,
-)
+from agentkit.evaluation import AllowedCalls, AnyCall, Benchmark, DataFlow, NoCall, Task, UserTurn
 from agentkit.fetch import cache_directory
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls
+from agentkit_bench import load_bfcl
 from agentkit_training.rewards.tooldna import gold_calls
 from agentkit_training.toolace.difficulty import counted, gold_answers, nearest_calls
 

@@ -20,7 +20,7 @@ from agentkit_training.tasks.bfcl import bfcl_multi_turn_tasks
 from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
 from agentkit_training.tasks.splits import Shares
 
-SAMPLES = Path(__file__).parents[3] / "tests" / "evaluation"
+SAMPLES = Path(__file__).parents[3] / "plugins" / "agentkit-bench" / "tests"
 SIMULATORS = {"FilingCabinet": "cabinet", "Counter": "counter"}
 MULTI_TURN = TaskSpec(source="bfcl-multi-turn")
 ALL = Shares(train=1, validation=0, test=0)

@@ -11,7 +11,7 @@ from agentkit import Episode, Library
 from agentkit.composites.source import compose
 from agentkit.episodes import Turn, Verdict
 from agentkit.errors import UsageError
-from agentkit.evaluation.labels import EvaluationLabels
+from agentkit.evaluation.settings import EvaluationLabels
 from agentkit.library.dag import flat_size
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import primitive_library

@@ -9,7 +9,7 @@ from agentkit.evaluation import episodes_of_run, evaluate
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.proposers.observed import EvidenceRules
+from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel
@@ -98,7 +98,7 @@ async def test_the_evidence_proposer_learns_oracle_rules_from_refusals():
         model = knowing(parts.train, wrong_first=True)
         episodes = await episodes_with(parts.train, model, tries=2)
         library = library_of("fixed", names=[one.name for one in parts.train.definitions])
-        proposer = EvidenceProposer(EvidenceRules(least_failures=1, least_episodes=1))
+        proposer = EvidenceProposer(EvidenceConfig(min_failures=1, min_episodes=1))
         proposals = await proposer.propose(Observations(library=library, episodes=tuple(episodes)))
         learned = {
             (one.candidate.name, rule)

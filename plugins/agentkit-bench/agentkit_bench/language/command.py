@@ -10,13 +10,8 @@ import click
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import print_json, say
 from agentkit.cli.stores import opened_to_read
-from agentkit.evolution.language.histories import histories_of
-from agentkit.evolution.language.measures import Measures
-from agentkit.evolution.language.records import LanguageReport
-from agentkit.evolution.language.report import language_report
-from agentkit_bench.language.markdown import language_markdown
-from agentkit_bench.language.page import language_html
-from agentkit_bench.language.view import print_language
+from agentkit_bench.language.pages import language_html, language_markdown, print_language
+from agentkit_bench.language.report import LanguageReport, Measures, histories_of, language_report
 
 _PAGES: Mapping[str, Callable[[LanguageReport], str]] = {
     ".html": language_html,

@@ -12,7 +12,7 @@ from agentkit.errors import DatasetError, DefinitionError
 from agentkit.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit.tools.sources.json_records import definition_from_json
 from agentkit_bench.retrieval.lines import Line, read_lines
 
 Identity = Literal["id", "name"]

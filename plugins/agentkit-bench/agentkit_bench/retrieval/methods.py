@@ -15,10 +15,9 @@ from agentkit.retrieval.embedders import Embedder
 from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.retrieval.stages.lexical import Lexical
 from agentkit.retrieval.survivors import Stage
-from agentkit.retrieval.variants.flat_library import FlatLibrary
-from agentkit.retrieval.variants.registry import variant
 from agentkit.retrieval.word_vectors import packaged_folder
 from agentkit_bench.retrieval.equipment import Equipment, load_attribute
+from agentkit_bench.retrieval_variants import FlatLibrary, variant
 
 Need = Literal["embedder", "model", "vectors"]
 

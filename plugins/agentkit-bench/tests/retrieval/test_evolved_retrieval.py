@@ -148,7 +148,7 @@ def test_a_lesson_changes_words_and_examples_only(script):
     tool = ToolDefinition.from_schema(
         "tide", "Water.", {"properties": {"place": {"type": "string", "description": "Where."}}}
     )
-    lesson = script.Lesson(
+    lesson = script.RuleSuggestion(
         examples=(Example(arguments={}, query="Paddling?"),),
         tags=("paddling",),
         texts=Description(summary="Sea.", parameters={"place": "Harbour.", "other": "None."}),
@@ -158,18 +158,24 @@ def test_a_lesson_changes_words_and_examples_only(script):
     assert changed.description.parameters == {"place": "Harbour."}
     assert (changed.description.summary, changed.description.tags) == ("Sea.", ("paddling",))
     assert [one.query for one in changed.examples] == ["Paddling?"]
-    assert script.Lesson().laid_on(tool) == tool
+    assert script.RuleSuggestion().laid_on(tool) == tool
 
 
 def test_two_lessons_are_laid_together(script):
     """A tool keeps what it had learned when it learns something else."""
     example = Example(arguments={}, query="Paddling?")
     found = script.both(
-        {"a": script.Lesson(examples=(example,)), "b": script.Lesson(examples=(example,))},
-        {"a": script.Lesson(tags=("sea",)), "c": script.Lesson(texts=Description(summary="C."))},
+        {
+            "a": script.RuleSuggestion(examples=(example,)),
+            "b": script.RuleSuggestion(examples=(example,)),
+        },
+        {
+            "a": script.RuleSuggestion(tags=("sea",)),
+            "c": script.RuleSuggestion(texts=Description(summary="C.")),
+        },
     )
-    assert found["a"] == script.Lesson(examples=(example,), tags=("sea",))
-    assert found["b"] == script.Lesson(examples=(example,))
+    assert found["a"] == script.RuleSuggestion(examples=(example,), tags=("sea",))
+    assert found["b"] == script.RuleSuggestion(examples=(example,))
     assert found["c"].texts.summary == "C."
 
 

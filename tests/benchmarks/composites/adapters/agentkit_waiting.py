@@ -11,7 +11,7 @@ from typing import Any
 
 import workload
 
-from agentkit.composites.interpreter import Composite
+from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
 from agentkit.tools.decorator import tool
 from agentkit.tools.tool import Tool

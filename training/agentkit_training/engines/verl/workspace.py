@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit import open_store
 from agentkit.evaluation import Benchmark, Task
-from agentkit.evaluation.benchmarks.task_records import task_to_json
+from agentkit.evaluation.task_files import task_to_json
 from agentkit.library import Library
 from agentkit.library.store import Store
 from agentkit.models.prompt_format import PromptFormat

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agentkit.episodes import Episode, Turn
-from agentkit.evolution import MiningRules, mine, trajectories_of
+from agentkit.evolution import MiningConfig, mine, trajectories_of
 from agentkit.evolution.mining import MinedComposite, apply
 from agentkit.evolution.patterns import SearchLimits
 from agentkit.library import Library
@@ -20,7 +20,7 @@ def mined(episodes: Iterable[Episode], keeper: LibraryKeeper) -> list[MinedCompo
     settings, library = keeper.settings, keeper.library
     good = [episode for episode in episodes if is_success(episode, settings.rho)]
     primitives = {one.name: one for one in library.definitions if not one.is_composite}
-    rules = MiningRules(search=SearchLimits(min_support=settings.support))
+    rules = MiningConfig(search=SearchLimits(min_support=settings.support))
     found = mine(trajectories_of(good, failed_too=True).trajectories, primitives, rules)
     return [one for one in found.composites if one.name in library]
 

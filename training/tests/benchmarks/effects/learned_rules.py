@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentkit.tools.rules import Between, Form, OneOf, Rule
-from agentkit.tools.rules.holding import holds
+from agentkit.tools.rules.checking import holds
 from agentkit_training.export.handover import load_handover
 from agentkit_training.jobs.ending import HANDOVER
 from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS

@@ -1,1 +1,0 @@
-"""The static rules of the composite language, one idea per module."""

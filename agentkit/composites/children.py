@@ -1,0 +1,360 @@
+"""Calling one child, primitive or composite.
+
+A child's arguments are JSON data that the program holds; its result becomes such data. A child that
+touches the world (it declares to read, write, destroy, or talk to other systems) is protected from
+arguments that break its schema; one that declares nothing of the kind runs in this process on
+values, fails by itself on wrong ones, and is called without a check. Runs that check contracts
+check everything. Learned rules of a child are checked in every run, as they are when a model calls
+it (``call_before`` is not: a program knows nothing of the conversation, see ``tools.rules``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import monotonic, time_ns
+from types import CoroutineType
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+from agentkit.composites.contracts import Conditions
+from agentkit.composites.guards import (
+    ACTIVATION,
+    FAILURES,
+    METER,
+    ORDER,
+    SCALARS,
+    Activation,
+    Evaluate,
+    Frame,
+    Guard,
+    Meter,
+    TracedCall,
+    fail_on,
+    repeated_signal,
+    run_error,
+)
+from agentkit.composites.language import Call
+from agentkit.composites.rule_checker import RuleChecker
+from agentkit.errors import ContractViolation, DefinitionError, ToolSignal
+from agentkit.messages import JsonObject
+from agentkit.tools.invocation import (
+    UnserialisableError,
+    described,
+    encode_result,
+    run_in_daemon_thread,
+)
+from agentkit.tools.tool import Tool
+from agentkit.tools.validation import ArgumentValidator
+
+Place: TypeAlias = tuple[int, ...]
+"""Where a call stands in program order."""
+
+
+class Nested(Protocol):
+    """A composite, as the composite sees it that calls it."""
+
+    needs_event_loop: bool
+
+    def enter(
+        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
+    ) -> Any:
+        """Run inside another run."""
+
+    async def enter_async(
+        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
+    ) -> Any:
+        """The same, waiting for children."""
+
+
+class Child:
+    """A tool that a composite calls.
+
+    Attributes:
+        needs_event_loop: Whether it can only be called by waiting for it.
+        is_read_only: Whether it is known to change nothing.
+    """
+
+    def __init__(self, tool: Tool, composite: Nested | None) -> None:
+        effects = tool.definition.signature.effects
+        touches_world = effects.reads or effects.writes or effects.destructive or effects.open_world
+        self._tool = tool
+        self._composite = composite
+        self._function: Callable[..., Any] = tool.function or tool  # which says that it has none
+        self.needs_event_loop = (
+            tool.is_async
+            or tool.timeout_seconds is not None
+            or (composite is None and bool(effects.reads or effects.open_world))
+            or (composite is not None and composite.needs_event_loop)
+        )
+        self.is_read_only = effects.is_read_only
+        self._is_validated = composite is None and bool(touches_world)
+        self._validator = ArgumentValidator(tool.definition)
+        self._conditions = Conditions(tool.definition)
+        has_rules = bool(tool.definition.specification.rules)
+        self._rules = RuleChecker(tool.definition) if has_rules else None
+
+    # --- a call that answers at once --------------------------------------------------------------
+
+    def lower(self, node: Call, arguments: Sequence[Evaluate]) -> Evaluate:
+        """A closure that calls the child and gives its result."""
+        gather, function = gathering(node, arguments), self._function
+        is_plain = self._composite is None and not self._is_validated and self._rules is None
+        is_plain = is_plain and not self._tool.converts
+
+        def run(frame: Frame) -> Any:
+            given = gather(frame)
+            meter = frame[METER]
+            meter.calls -= 1
+            if meter.calls < 0 or monotonic() > meter.ends_at:
+                _refuse_call(frame, node)
+            for value in given.values():
+                if type(value) not in SCALARS:
+                    _hand_over(frame, node, value)
+            if frame[ORDER] is not None:
+                with self._watched(frame, node, given, next(frame[ORDER])) as call:
+                    call.result = self._invoke(frame, node, given, call.place)
+                return call.result
+            if not is_plain:
+                return self._invoke(frame, node, given, ())
+            try:  # the usual case, spelled out: a function of values, in this process
+                result = function(**given)
+            except (Exception, SystemExit) as error:
+                raise _child_error(frame, node, error) from error
+            return result if type(result) in SCALARS else _adopted(frame, node, result)
+
+        return run
+
+    def _invoke(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
+        arguments = self._prepared(frame, node, arguments)
+        if self._composite is not None:
+            return self._composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
+        try:
+            result = self._function(**arguments)
+        except (Exception, SystemExit) as error:
+            raise _child_error(frame, node, error) from error
+        return _adopted(frame, node, result)
+
+    # --- a call that is waited for ----------------------------------------------------------------
+
+    def begin(self, frame: Frame, node: Call, given: JsonObject) -> Coroutine[Any, Any, Any]:
+        """Count a call and take its place in program order; the coroutine gives the result."""
+        meter = frame[METER]
+        meter.calls -= 1
+        if meter.calls < 0 or monotonic() > meter.ends_at:
+            _refuse_call(frame, node)
+        for value in given.values():
+            if type(value) not in SCALARS:
+                _hand_over(frame, node, value)
+        place = () if frame[ORDER] is None else next(frame[ORDER])
+        return self._answer(frame, node, given, place)
+
+    async def _answer(self, frame: Frame, node: Call, given: JsonObject, place: Place) -> Any:
+        if frame[ORDER] is None:
+            return await self._invoke_async(frame, node, given, place)
+        with self._watched(frame, node, given, place) as call:
+            call.result = await self._invoke_async(frame, node, given, place)
+        return call.result
+
+    async def _invoke_async(
+        self, frame: Frame, node: Call, arguments: JsonObject, place: Place
+    ) -> Any:
+        """What the child returns; a permit is held only while a function runs, never in a queue."""
+        arguments = self._prepared(frame, node, arguments)
+        meter, caller = frame[METER], frame[ACTIVATION]
+        if self._composite is not None:
+            inside = self._composite.enter_async(arguments, meter, caller, place)
+            return await self._in_time(inside, frame, node)
+        async with meter.permits:
+            result = await self._in_time(self._function_answer(frame, node, arguments), frame, node)
+        return result if type(result) in SCALARS else _adopted(frame, node, result)
+
+    async def _in_time(self, work: Coroutine[Any, Any, Any], frame: Frame, node: Call) -> Any:
+        """The outcome of the work, unless it takes longer than the child's own timeout."""
+        seconds = self._tool.timeout_seconds
+        if seconds is None:
+            return await work
+        timeout = asyncio.timeout(seconds)
+        try:
+            async with timeout:
+                return await work
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            frame[METER].interrupted.clear()
+            what = f"it was stopped after {seconds:g} seconds"
+            raise run_error(_path(frame, node), node, "child_timeout", what) from error
+
+    async def _function_answer(self, frame: Frame, node: Call, arguments: JsonObject) -> Any:
+        """The function's answer; a function that blocks runs in a thread of its own."""
+        try:
+            if self._tool.is_async:
+                return await self._tool(**arguments)
+            result = await run_in_daemon_thread(lambda: self._tool(**arguments))
+            return await result if isinstance(result, Awaitable) else result
+        except asyncio.CancelledError:
+            frame[METER].interrupted.append((_path(frame, node), node))
+            raise
+        except (Exception, SystemExit) as error:
+            raise _child_error(frame, node, error) from error
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    def _prepared(self, frame: Frame, node: Call, arguments: JsonObject) -> JsonObject:
+        """The arguments as the child expects them, or the refusal of those that do not fit."""
+        if self._is_validated:
+            self._validate(frame, node, arguments)
+        failure = None if self._rules is None else self._rules.refusal(arguments)
+        path = _path(frame, node)
+        if failure is not None:  # in the words that a model would read
+            raise ContractViolation(
+                f"{' → '.join(path)}: {failure.rule}",
+                code="precondition",
+                tool_name=self._tool.name,
+                condition=failure.rule,
+                values=dict(arguments),
+                path=path,
+            )
+        if self._composite is not None:
+            return arguments
+        try:
+            return self._tool.convert(arguments)
+        except Exception as error:
+            raise run_error(path, node, "invalid_arguments", described(error)) from error
+
+    def _validate(self, frame: Frame, node: Call, arguments: JsonObject) -> None:
+        """Refuse arguments that break the child's schema."""
+        path = _path(frame, node)
+        try:
+            problems = self._validator.check(arguments)
+        except DefinitionError as error:
+            raise run_error(path, node, "invalid_arguments", str(error)) from error
+        if problems:
+            raise run_error(path, node, "invalid_arguments", problems[0].rule)
+
+    @contextmanager
+    def _watched(
+        self, frame: Frame, node: Call, arguments: JsonObject, place: Place
+    ) -> Iterator[_Watch]:
+        """Check a call before and after, and tell of it when it is over."""
+        activation: Activation = frame[ACTIVATION]
+        path = _path(frame, node)
+        call, began_ns, failure = _Watch(place), time_ns(), None
+        try:
+            if activation.checking:
+                self._validate(frame, node, arguments)
+                _raise(self._conditions.before(arguments, path=path))
+            yield call
+            if activation.checking:
+                _raise(self._conditions.after(arguments, call.result, path=path))
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            if activation.trace is not None:
+                activation.trace(
+                    TracedCall(
+                        path=path,
+                        arguments=arguments,
+                        result=None if failure is not None else call.result,
+                        error=failure,
+                        sequence=place,
+                        began_ns=began_ns,
+                        ended_ns=time_ns(),
+                    )
+                )
+
+
+class _Watch:
+    """One call that is checked, traced, or both."""
+
+    __slots__ = ("place", "result")
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.result: Any = None
+
+
+def gathering(node: Call, arguments: Sequence[Evaluate]) -> Callable[[Frame], dict[str, Any]]:
+    """A closure that evaluates the arguments of a call in order, by name."""
+    named = tuple(
+        (given.name, value) for given, value in zip(node.arguments, arguments, strict=True)
+    )
+    if len(named) == 1:
+        ((name, value),) = named
+        return lambda frame: {name: value(frame)}
+    if len(named) == 2:
+        (name, value), (other_name, other) = named
+        return lambda frame: {name: value(frame), other_name: other(frame)}
+    return lambda frame: {name: argument(frame) for name, argument in named}
+
+
+def _path(frame: Frame, node: Call) -> tuple[str, ...]:
+    """Names of the tools down to the child that a call is about."""
+    return (*frame[ACTIVATION].path, node.child)
+
+
+def _raise(violation: ContractViolation | None) -> None:
+    if violation is not None:
+        raise violation
+
+
+def _refuse_call(frame: Frame, node: Call) -> NoReturn:
+    """Say why there can be no further call: there were too many, or it is too late."""
+    meter = frame[METER]
+    error = meter.too_many_calls() if meter.calls < 0 else meter.too_late()
+    fail_on(_path(frame, node), node, error)
+
+
+def _hand_over(frame: Frame, node: Call, value: Any) -> None:
+    """Pay for an argument that has contents."""
+    try:
+        frame[METER].cross(value)
+    except FAILURES as error:
+        fail_on(_path(frame, node), node, error)
+
+
+def _child_error(frame: Frame, node: Call, error: BaseException) -> BaseException:
+    """What a run raises for what a child raised."""
+    path = _path(frame, node)
+    if isinstance(error, ToolSignal):
+        return repeated_signal(path, error)
+    return run_error(path, node, "child_failed", described(error))
+
+
+def _adopted(frame: Frame, node: Call, result: Any) -> Any:
+    """A child's result as JSON data, paid for at an eighth of its weight."""
+    meter, path = frame[METER], _path(frame, node)
+    try:
+        try:
+            meter.cross(result)
+        except Guard as error:
+            if error.code != "opaque_value":
+                raise
+            result = plain(result)
+            meter.cross(result)
+    except UnserialisableError as error:
+        raise run_error(path, node, "unserialisable_result", str(error)) from error
+    except FAILURES as error:
+        fail_on(path, node, error)
+    return result
+
+
+def plain(result: Any) -> Any:
+    """Data of exactly the types of JSON, as a model would see them.
+
+    Raises:
+        UnserialisableError: JSON can not hold the result.
+    """
+    if isinstance(result, CoroutineType):
+        result.close()
+        raise UnserialisableError("It returned a coroutine, but is not declared async")
+    try:
+        data, text = encode_result(result)
+        return json.loads(json.dumps(data) if isinstance(data, str) else text)
+    except UnserialisableError:
+        raise
+    except Exception as error:
+        message = f"It returned a {type(result).__name__} that can not be read: {described(error)}"
+        raise UnserialisableError(message) from error

@@ -1,0 +1,433 @@
+"""``Composite``: a program bound to its children, ready to run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any, NoReturn
+
+from agentkit.composites import language as ir
+from agentkit.composites.children import Child, Place
+from agentkit.composites.codec import program_from_json
+from agentkit.composites.contracts import Conditions
+from agentkit.composites.guards import (
+    ACTIVATION,
+    METER,
+    ORDER,
+    RESULT,
+    Activation,
+    Frame,
+    Meter,
+    TracedCall,
+    run_error,
+)
+from agentkit.composites.interpreter import Lowering, Slots
+from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
+from agentkit.composites.waiting import WaitingLowering, unshared
+from agentkit.errors import ContractViolation, DefinitionError, SourceProblem, UsageError
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool, tools_by_name
+
+_MISSING = object()
+
+Trace = Callable[[TracedCall], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Lowered:
+    """A program as closures.
+
+    Attributes:
+        places: Where each parameter stands in the frame.
+        template: A frame in which the parameters have their defaults.
+        body: Runs the statements on a frame; gives an awaitable when children are waited for.
+    """
+
+    places: Mapping[str, int]
+    template: Frame
+    body: Callable[[Frame], Any]
+
+
+class Composite:
+    r"""A program bound to its children: the function of a composite tool.
+
+    It holds no state of a run, so any number of runs may go on at once.
+
+    Args:
+        program: From ``parse`` or ``program_from_json``, which check it.
+        children: The tools that it may call, by their name in the library.
+        name: The composite's own name, for paths in errors and traces.
+        limits: Caps on each run; a composite that another one calls shares the caller's.
+        contracts: When arguments, pre- and postconditions are checked: those of the children at
+            each call, and the composite's own. Children that are composites are then checked
+            inside as well.
+        definition: The composite's own definition, for its own conditions.
+
+    Raises:
+        CompositeError: A child that the program calls is not given, or has no function.
+
+    Attributes:
+        program: The program.
+        name: The composite's name.
+        limits: Caps on each run.
+        contracts: When conditions are checked.
+        needs_event_loop: Whether a child has to be waited for (it is async, has a timeout, or
+            reads the world), so that only ``run_async`` works.
+
+    Example:
+        >>> from agentkit.composites.parser import parse
+        >>> from agentkit.tools.decorator import tool
+        >>> @tool
+        ... def double(x: float) -> float:
+        ...     '''Twice a number.'''
+        ...     return 2 * x
+        >>> tools = {"double": double}
+        >>> parsed = parse("def four_times(x):\n    return double(double(x))", tools)
+        >>> Composite(parsed.program, tools, name=parsed.name).run({"x": 3})
+        12
+    """
+
+    def __init__(
+        self,
+        program: ir.Program,
+        children: Mapping[str, Tool],
+        *,
+        name: str,
+        limits: CompositeLimits | None = None,
+        contracts: ContractMode = "off",
+        definition: ToolDefinition | None = None,
+    ) -> None:
+        self.program = program
+        self.name = name
+        self.limits = limits or CompositeLimits()
+        self.contracts = contracts
+        self._conditions = None if definition is None else Conditions(definition)
+        self._children = _bound(program, children, name)
+        self.needs_event_loop = any(child.needs_event_loop for child in self._children.values())
+        is_checked = contracts == "always"
+        self._usual = Activation(path=(name,), checking=is_checked, checks_itself=is_checked)
+
+    @cached_property
+    def _lowered(self) -> _Lowered:
+        """The program as closures, made at the first run: most composites of a library wait."""
+        slots = Slots(parameter.name for parameter in self.program.parameters)
+        places = {parameter.name: slots.of(parameter.name) for parameter in self.program.parameters}
+        body: Callable[[Frame], Any]
+        if self.needs_event_loop:
+            body = WaitingLowering(slots, self._children).program(unshared(self.program).body)
+        else:
+            children = self._children
+            lowering = Lowering(slots, lambda node, given: children[node.child].lower(node, given))
+            body = lowering.block(self.program.body)
+        template: Frame = [_MISSING] * slots.size
+        template[ORDER] = None
+        for parameter in self.program.parameters:
+            if parameter.default is not None:
+                template[places[parameter.name]] = parameter.default.value
+        return _Lowered(places=places, template=template, body=body)
+
+    def __call__(self, *values: Any, **arguments: Any) -> Any:
+        """Run as a function is called: with arguments by position, or as keywords."""
+        if values:
+            arguments = self._named(values, arguments)
+        return self.run_async(arguments) if self.needs_event_loop else self.run(arguments)
+
+    def traced(self, trace: Trace) -> Callable[..., Any]:
+        """The function that it is, telling ``trace`` of each call of a child."""
+
+        def call(**arguments: Any) -> Any:
+            run = self.run_async if self.needs_event_loop else self.run
+            return run(arguments, trace=trace)
+
+        return call
+
+    def run(
+        self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
+    ) -> Any:
+        """Run to the result.
+
+        Args:
+            arguments: By parameter name; JSON data.
+            dry_run: Whether this is a validation run, in which contracts are checked unless they
+                are ``off``.
+            trace: Told of each call of a child, at any depth, when it is over.
+
+        Raises:
+            CompositeRunError: It could not be run to its end; ``code`` says why and ``path`` where.
+            ContractViolation: A pre- or postcondition does not hold.
+            ModelRetry: A child asks for other arguments; the message says which.
+            ToolFailed: A child failed for good.
+            UsageError: A child has to be waited for; use ``run_async``.
+        """
+        if self.needs_event_loop:
+            self._refuse_to_block()
+        activation = self._activation(dry_run=dry_run, trace=trace)
+        return self._run(arguments, Meter(self.limits), activation, ())
+
+    async def run_async(
+        self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
+    ) -> Any:
+        """Run to the result, waiting for children.
+
+        How calls are ordered is told in ``waiting``. A composite that waits for nothing is run at
+        once. Arguments and errors are those of ``run``.
+        """
+        if not self.needs_event_loop:
+            return self.run(arguments, dry_run=dry_run, trace=trace)
+        activation = self._activation(dry_run=dry_run, trace=trace)
+        meter = Meter(self.limits, asyncio.Semaphore(self.limits.concurrency))
+        timeout = asyncio.timeout(self.limits.deadline_seconds)
+        try:
+            async with timeout:
+                return await self._run_async(arguments, meter, activation, ())
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            where, call = meter.interrupted[0] if meter.interrupted else (activation.path, None)
+            what = meter.too_late()
+            raise run_error(where, call, what.code, what.message) from error
+
+    def enter(
+        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
+    ) -> Any:
+        """Run inside the run of another composite, on its meter."""
+        return self._run(arguments, meter, self._inner_activation(caller, meter), place)
+
+    async def enter_async(
+        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
+    ) -> Any:
+        """The same, waiting for children."""
+        if not self.needs_event_loop:
+            return self.enter(arguments, meter, caller, place)
+        activation = self._inner_activation(caller, meter)
+        return await self._run_async(arguments, meter, activation, place)
+
+    def _run(
+        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
+    ) -> Any:
+        frame = self._begin(arguments, meter, activation, place)
+        try:
+            self._lowered.body(frame)
+        except RecursionError as error:
+            _refuse_depth(activation, error)
+        return self._end(frame, arguments)
+
+    async def _run_async(
+        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
+    ) -> Any:
+        frame = self._begin(arguments, meter, activation, place)
+        try:
+            await self._lowered.body(frame)
+        except RecursionError as error:
+            _refuse_depth(activation, error)
+        return self._end(frame, arguments)
+
+    def _begin(
+        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
+    ) -> Frame:
+        """The frame of a run, its preconditions checked."""
+        lowered = self._lowered
+        frame = lowered.template.copy()
+        frame[METER] = meter
+        frame[ACTIVATION] = activation
+        if activation.watched:
+            frame[ORDER] = ((*place, number) for number in count())
+        places = lowered.places
+        for name, value in arguments.items():
+            if name not in places:
+                self._refuse_arguments(activation, f"it has no parameter {name!r}")
+            frame[places[name]] = value
+        if len(arguments) < len(places):
+            for name, slot in places.items():
+                if frame[slot] is _MISSING:
+                    self._refuse_arguments(activation, f"missing required argument {name!r}")
+        if activation.checks_itself and self._conditions is not None:
+            _raise(self._conditions.before(arguments, path=activation.path))
+        return frame
+
+    def _end(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
+        result, activation = frame[RESULT], frame[ACTIVATION]
+        if activation.checks_itself and self._conditions is not None:
+            _raise(self._conditions.after(arguments, result, path=activation.path))
+        return result
+
+    def _named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        names = [parameter.name for parameter in self.program.parameters]
+        if len(values) > len(names):
+            what = f"it takes {len(names)} arguments by position, got {len(values)}"
+            self._refuse_arguments(self._usual, what)
+        named = dict(zip(names, values, strict=False))
+        for name in arguments:
+            if name in named:
+                self._refuse_arguments(self._usual, f"{name!r} is given by position and by name")
+        return {**named, **arguments}
+
+    def _refuse_arguments(self, activation: Activation, what: str) -> NoReturn:
+        parameters = ", ".join(self._lowered.places) or "none"
+        what = f"{what}; its parameters are: {parameters}"
+        raise run_error(activation.path, None, "invalid_arguments", what)
+
+    def _refuse_to_block(self) -> NoReturn:
+        waiting = [name for name, child in self._children.items() if child.needs_event_loop]
+        raise UsageError(
+            f"the composite {self.name!r} waits for {', '.join(map(repr, waiting))}, which is "
+            "async, has a timeout or reads the world; use `await composite.run_async(...)`"
+        )
+
+    def _checks(self, *, dry_run: bool) -> bool:
+        return self.contracts == "always" or (dry_run and self.contracts == "dry_run")
+
+    def _activation(self, *, dry_run: bool, trace: Trace | None) -> Activation:
+        if not dry_run and trace is None:
+            return self._usual
+        checking = self._checks(dry_run=dry_run)
+        return Activation(
+            path=(self.name,),
+            dry_run=dry_run,
+            checking=checking,
+            checks_itself=checking,
+            trace=trace,
+        )
+
+    def _inner_activation(self, caller: Activation, meter: Meter) -> Activation:
+        path = (*caller.path, self.name)
+        if len(path) > meter.limits.nesting:
+            what = f"composites in composites, more than {meter.limits.nesting} levels deep"
+            raise run_error(path, None, "nesting", what)
+        checking = caller.checking or self._checks(dry_run=caller.dry_run)
+        return Activation(
+            path=path,
+            dry_run=caller.dry_run,
+            checking=checking,
+            checks_itself=checking and not caller.checking,
+            trace=caller.trace,
+        )
+
+
+def _raise(violation: ContractViolation | None) -> None:
+    if violation is not None:
+        raise violation
+
+
+def _refuse_depth(activation: Activation, error: RecursionError) -> NoReturn:
+    message = "composites and expressions are nested too deeply for Python's stack"
+    raise run_error(activation.path, None, "nesting", message) from error
+
+
+def _bound(program: ir.Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
+    """What a program calls, ready to be called."""
+    called = tuple(dict.fromkeys(call.child for call in ir.calls(program)))
+    problems = tuple(_unusable_children(called, children))
+    if problems:
+        raise refusal(name, problems)
+    bound: dict[str, Child] = {}
+    for child in called:
+        function = children[child].function
+        composite = function if isinstance(function, Composite) else None
+        bound[child] = Child(children[child], composite)
+    return bound
+
+
+def _unusable_children(
+    called: Sequence[str], children: Mapping[str, Tool]
+) -> Iterator[SourceProblem]:
+    for name in called:
+        if name not in children:
+            yield SourceProblem(
+                code="missing_child",
+                message=f"the program calls {name!r}, which is not among its children",
+                advice="Give the tool by its name in the library.",
+            )
+        elif not children[name].is_bound:
+            yield SourceProblem(
+                code="unbound_child",
+                message=f"the child {name!r} has no function in this process",
+                advice="Bind it, or give a recorded stub in its place.",
+            )
+
+
+# --- from a stored definition ---------------------------------------------------------------------
+
+
+def composite_tool(
+    definition: ToolDefinition,
+    tools: Mapping[str, Tool] | Iterable[Tool],
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode = "off",
+) -> Tool:
+    """Bind a composite to the tools that it calls.
+
+    Args:
+        definition: With a ``body``, as ``compose`` makes it or a store keeps it.
+        tools: The tools of the library: a list, a ``Library``, or a mapping by name; only the
+            pinned children are looked at.
+        limits: Caps on the program and on each run.
+        contracts: When the composite's and its children's pre- and postconditions are checked.
+
+    Returns:
+        A tool that runs the program. It needs approval when one of its children does. When a
+        child has no function in this process the composite has none either: it can be offered,
+        and its calls are deferred.
+
+    Raises:
+        CompositeError: The body is no program, or a pinned child is missing or has changed.
+        DefinitionError: The definition is that of a primitive.
+    """
+    if definition.body is None:
+        raise DefinitionError(
+            f"{definition.name!r} is a primitive: it has code of its own and nothing to bind; "
+            "use Tool(definition=..., function=...)",
+            tool_name=definition.name,
+        )
+    tools = tools_by_name(tools)
+    problems = tuple(_unfit_children(definition, tools))
+    if problems:
+        raise refusal(definition.name, problems)
+    limits = limits or CompositeLimits()
+    children = {child.name: tools[child.name] for child in definition.signature.children}
+    program = program_from_json(
+        definition.body, tools=children, name=definition.name, limits=limits
+    )
+    needs_approval = any(child.needs_approval for child in children.values())
+    if not all(child.is_bound for child in children.values()):
+        return Tool(definition=definition, requires_approval=needs_approval)
+    composite = Composite(
+        program,
+        children,
+        name=definition.name,
+        limits=limits,
+        contracts=contracts,
+        definition=definition,
+    )
+    return Tool(
+        definition=definition,
+        function=composite,
+        is_async=composite.needs_event_loop,
+        requires_approval=needs_approval,
+    )
+
+
+def _unfit_children(
+    definition: ToolDefinition, tools: Mapping[str, Tool]
+) -> Iterator[SourceProblem]:
+    for pinned in definition.signature.children:
+        child = tools.get(pinned.name)
+        if child is None:
+            yield SourceProblem(
+                code="missing_child",
+                message=f"{definition.name!r} calls {pinned.name!r}, which is not in the library",
+                advice="Add that tool, or remove the composite.",
+            )
+        elif child.definition.digest != pinned.digest:
+            yield SourceProblem(
+                code="changed_child",
+                message=(
+                    f"{definition.name!r} was validated with {pinned.name!r} at digest "
+                    f"{pinned.digest[:12]}, but the library holds {child.definition.digest[:12]}"
+                ),
+                advice="Validate the composite again with the child as it is now.",
+            )

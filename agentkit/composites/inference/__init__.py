@@ -1,1 +1,0 @@
-"""What values a program can hold, worked out from the schemas of its tools and its constants."""

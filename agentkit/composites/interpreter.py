@@ -1,0 +1,655 @@
+"""Programs to closures over a frame: each node once, when a composite is first run.
+
+Closures of operations try the case of plain numbers and short texts first, which can not fail and
+cost nothing to speak of; anything else goes to the guarded functions, and only what these raise is
+given a place. A statement's closure returns None when the next statement follows, or a signal: the
+loop is left, its next turn begins, or the program has its result.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import Any, TypeAlias, TypeVar
+
+from agentkit.composites import language as ir
+from agentkit.composites.functions import FUNCTIONS, iterable, method_of, text_of
+from agentkit.composites.guards import (
+    BINARY,
+    COMPARE,
+    FAILURES,
+    FIRST_SLOT,
+    METER,
+    NUMBERS,
+    RESULT,
+    SCALARS,
+    SIGNS,
+    Evaluate,
+    Frame,
+    Guard,
+    fail,
+    item_of,
+    look_at_key,
+    slice_of,
+)
+from agentkit.composites.problems import refusal
+from agentkit.errors import SourceProblem
+
+LowerCall: TypeAlias = Callable[[ir.Call, Sequence[Evaluate]], Evaluate]
+Bind: TypeAlias = Callable[[Frame, Any], None]
+Signal: TypeAlias = str | None
+Run: TypeAlias = Callable[[Frame], Signal]
+
+Made = TypeVar("Made")
+
+BREAK, CONTINUE, RETURN = "break", "continue", "return"
+
+_SHORT = 64
+"""Texts up to here are compared without counting."""
+
+_LINEAR = {"+": operator.add, "-": operator.sub}
+_ORDERINGS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class Slots:
+    """Where the variables of a program stand in its frame; a comprehension has its own."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._places: dict[str, int] = {}
+        self.size = FIRST_SLOT
+        for name in names:
+            self.of(name)
+
+    def of(self, name: str) -> int:
+        """The place of a variable, a new one for a name not seen before."""
+        place = self._places.get(name)
+        if place is None:
+            place = self._places[name] = self.fresh()
+        return place
+
+    def fresh(self) -> int:
+        """A place of no name."""
+        self.size += 1
+        return self.size - 1
+
+    def shadow(self, names: Sequence[str]) -> dict[str, int]:
+        """Give names new places; returns what ``restore`` needs."""
+        before = self._places.copy()
+        for name in names:
+            self._places[name] = self.fresh()
+        return before
+
+    def restore(self, places: dict[str, int]) -> None:
+        """Back to the places of an outer scope."""
+        self._places = places
+
+
+class Lowering:
+    """Lowers one program over one frame layout.
+
+    Attributes:
+        slots: The layout.
+        nodes: Nodes lowered since the count was last taken: what a block or the turn of a
+            comprehension costs.
+    """
+
+    def __init__(self, slots: Slots, lower_call: LowerCall) -> None:
+        self.slots = slots
+        self.nodes = 0
+        self._lower_call = lower_call
+
+    def lower(self, node: ir.Expression) -> Evaluate:
+        """A closure that gives the value of an expression."""
+        self.nodes += 1
+        return _EXPRESSIONS[type(node)](self, node)
+
+    def all(self, nodes: Iterable[ir.Expression]) -> tuple[Evaluate, ...]:
+        """The closures of several expressions."""
+        return tuple(self.lower(node) for node in nodes)
+
+    def call(self, node: ir.Call) -> Evaluate:
+        """A call of a child."""
+        return self._lower_call(node, self.all(argument.value for argument in node.arguments))
+
+    def iterate(self, node: ir.Expression) -> Callable[[Frame], Iterable[Any]]:
+        """A closure that gives what a loop or a comprehension runs over."""
+        source = self.lower(node)
+
+        def run(frame: Frame) -> Iterable[Any]:
+            value = source(frame)
+            if type(value) is list:
+                return value
+            try:
+                return iterable(value)
+            except FAILURES as error:
+                fail(frame, node, error)
+
+        return run
+
+    def bind(self, targets: Sequence[str], node: ir.Expression) -> Bind:
+        """A closure that assigns an item to loop variables."""
+        places = tuple(map(self.slots.of, targets))
+        if len(places) == 1:
+            place = places[0]
+
+            def bind_one(frame: Frame, item: Any) -> None:
+                frame[place] = item
+
+            return bind_one
+
+        def bind_several(frame: Frame, item: Any) -> None:
+            try:
+                values = _unpacked(item, len(places))
+            except FAILURES as error:
+                fail(frame, node, error)
+            for place, value in zip(places, values, strict=True):
+                frame[place] = value
+
+        return bind_several
+
+    def block(self, block: ir.Block) -> Run:
+        """Statements one after the other, paid for as a whole when the first one begins."""
+        steps, pay = self.counted(block, lambda: tuple(map(self.statement, block)))
+
+        def run(frame: Frame) -> Signal:
+            pay(frame)
+            for step in steps:
+                signal = step(frame)
+                if signal is not None:
+                    return signal
+            return None
+
+        return run
+
+    def counted(self, block: ir.Block, make: Callable[[], Made]) -> tuple[Made, Run]:
+        """What ``make`` lowers for a block, and a closure that pays for the nodes in it."""
+        outside, self.nodes = self.nodes, 0
+        made = make()
+        cost = 1 + len(block) + self.nodes
+        self.nodes = outside
+        place = next((found for found in map(first_expression, block) if found), None)
+
+        def pay(frame: Frame) -> None:
+            meter = frame[METER]
+            meter.fuel -= cost
+            if meter.fuel < 0:
+                fail(frame, place, meter.out_of_fuel())
+
+        return made, pay
+
+    def statement(self, node: ir.Statement) -> Run:
+        """One statement."""
+        return _STATEMENTS[type(node)](self, node)
+
+
+def first_expression(node: ir.Statement) -> ir.Expression | None:
+    """The expression that a statement begins with: what it assigns, tests or runs over."""
+    for part in ir.parts(node):
+        if isinstance(part, ir.EXPRESSIONS):
+            return part  # type: ignore[return-value]  # one of the expressions
+    return None
+
+
+def _unpacked(item: Any, count: int) -> Sequence[Any]:
+    """The values that several targets are given; Python's own errors when they do not fit."""
+    if type(item) is tuple or type(item) is list:
+        values: Sequence[Any] = item
+    else:  # one item more is enough to know that there are too many
+        values = tuple(islice(iterable(item), count + 1))
+    if len(values) > count:
+        message = f"too many values to unpack (expected {count})"
+        raise ValueError(message)
+    if len(values) < count:
+        message = f"not enough values to unpack (expected {count}, got {len(values)})"
+        raise ValueError(message)
+    return values
+
+
+# --- names, numbers, comparisons ------------------------------------------------------------------
+
+
+def _constant(_lowering: Lowering, node: ir.Constant) -> Evaluate:
+    value = node.value
+    return lambda _frame: value
+
+
+def _name(lowering: Lowering, node: ir.Name) -> Evaluate:
+    return itemgetter(lowering.slots.of(node.name))
+
+
+def _binary(lowering: Lowering, node: ir.Binary) -> Evaluate:
+    left, right = lowering.lower(node.left), lowering.lower(node.right)
+    return _arithmetic(node, node.operator, left, right)
+
+
+def _arithmetic(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    """Arithmetic on two lowered operands."""
+    if name in _LINEAR:
+        return _linear(node, name, left, right)
+    operate = BINARY[name]
+    quick = {"*": operator.mul, "/": operator.truediv}.get(name)
+
+    def run(frame: Frame) -> Any:
+        one, two = left(frame), right(frame)
+        if quick is not None and type(one) is float and type(two) is float and two:
+            return quick(one, two)
+        try:
+            return operate(frame[METER], one, two)
+        except FAILURES as error:
+            fail(frame, node, error)
+
+    return run
+
+
+def _linear(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    quick, operate = _LINEAR[name], BINARY[name]
+
+    def run(frame: Frame) -> Any:
+        one, two = left(frame), right(frame)
+        kind = type(one)
+        if type(two) is kind:
+            if kind is float:
+                return quick(one, two)
+            if kind is int:
+                value = quick(one, two)
+                if frame[METER].low <= value <= frame[METER].high:
+                    return value
+        try:
+            return operate(frame[METER], one, two)
+        except FAILURES as error:
+            fail(frame, node, error)
+
+    return run
+
+
+def _unary(lowering: Lowering, node: ir.Unary) -> Evaluate:
+    if node.operator == "not":
+        operand = lowering.lower(node.operand)
+        return lambda frame: not operand(frame)
+    return _applied(node, SIGNS[node.operator], lowering.all((node.operand,)))
+
+
+def _compare(lowering: Lowering, node: ir.Compare) -> Evaluate:
+    operands = lowering.all(node.operands)
+    if len(node.operators) == 1:
+        return _compare_two(node, node.operators[0], *operands)
+    steps = tuple(comparison(node, name) for name in node.operators)
+
+    def run(frame: Frame) -> Any:
+        left, value = operands[0](frame), True
+        for step, operand in zip(steps, operands[1:], strict=True):
+            right = operand(frame)
+            value = step(frame, left, right)
+            if not value:
+                return value
+            left = right
+        return value
+
+    return run
+
+
+def comparison(node: ir.Expression, name: str) -> Callable[[Frame, Any, Any], bool]:
+    """One comparison of two values."""
+    operate = COMPARE[name]
+
+    def run(frame: Frame, left: Any, right: Any) -> bool:
+        try:
+            found: bool = operate(frame[METER], left, right)
+        except FAILURES as error:
+            fail(frame, node, error)
+        return found
+
+    return run
+
+
+def _compare_two(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    compare, quick = comparison(node, name), _ORDERINGS.get(name)
+    if quick is None:
+        return lambda frame: compare(frame, left(frame), right(frame))
+
+    def run(frame: Frame) -> bool:
+        one, two = left(frame), right(frame)
+        kind = type(one)
+        if kind is str:
+            if type(two) is str and len(two) < _SHORT:
+                return quick(one, two)
+        elif kind in NUMBERS and type(two) in NUMBERS:
+            return quick(one, two)
+        return compare(frame, one, two)
+
+    return run
+
+
+def _boolean(lowering: Lowering, node: ir.Boolean) -> Evaluate:
+    first, *rest = lowering.all(node.operands)
+    stop = node.operator == "or"
+
+    def run(frame: Frame) -> Any:
+        value = first(frame)
+        for operand in rest:
+            if bool(value) is stop:
+                return value
+            value = operand(frame)
+        return value
+
+    return run
+
+
+def _conditional(lowering: Lowering, node: ir.Conditional) -> Evaluate:
+    test, then, otherwise = lowering.all((node.test, node.then, node.otherwise))
+    return lambda frame: then(frame) if test(frame) else otherwise(frame)
+
+
+# --- containers, functions, texts -----------------------------------------------------------------
+
+
+def _list_literal(lowering: Lowering, node: ir.ListLiteral) -> Evaluate:
+    items = lowering.all(node.items)
+    return lambda frame: [item(frame) for item in items]
+
+
+def _tuple_literal(lowering: Lowering, node: ir.TupleLiteral) -> Evaluate:
+    items = lowering.all(node.items)
+    return lambda frame: tuple([item(frame) for item in items])
+
+
+def _dict_literal(lowering: Lowering, node: ir.DictLiteral) -> Evaluate:
+    entries = tuple(zip(lowering.all(node.keys), lowering.all(node.values), strict=True))
+
+    def run(frame: Frame) -> Any:
+        made: dict[Any, Any] = {}
+        for key, value in [(key(frame), value(frame)) for key, value in entries]:
+            put(frame, node, made, key, value)
+        return made
+
+    return run
+
+
+def put(frame: Frame, node: ir.Expression, made: dict[Any, Any], key: Any, value: Any) -> None:
+    """One entry of a dict that is being built."""
+    try:
+        if type(key) is not str:
+            look_at_key(frame[METER], key, made)
+        made[key] = value
+    except FAILURES as error:
+        fail(frame, node, error)
+
+
+def _index(lowering: Lowering, node: ir.Index) -> Evaluate:
+    value_of, index_of = lowering.lower(node.value), lowering.lower(node.index)
+
+    def run(frame: Frame) -> Any:
+        value, place = value_of(frame), index_of(frame)
+        try:
+            if type(value) is dict and type(place) is str:
+                return value[place]
+            return item_of(frame[METER], value, place)
+        except FAILURES as error:
+            fail(frame, node, error)
+
+    return run
+
+
+def _slice(lowering: Lowering, node: ir.Slice) -> Evaluate:
+    absent = ir.Constant(value=None)
+    bounds = (node.start or absent, node.stop or absent, node.step or absent)
+    return _applied(node, slice_of, lowering.all((node.value, *bounds)))
+
+
+def _applied(
+    node: ir.Expression, operate: Callable[..., Any], operands: Sequence[Evaluate]
+) -> Evaluate:
+    """A guarded function of lowered operands."""
+    if len(operands) == 1:
+        (operand,) = operands
+
+        def run_on_one(frame: Frame) -> Any:
+            value = operand(frame)
+            try:
+                return operate(frame[METER], value)
+            except FAILURES as error:
+                fail(frame, node, error)
+
+        return run_on_one
+
+    def run(frame: Frame) -> Any:
+        values = [operand(frame) for operand in operands]
+        try:
+            return operate(frame[METER], *values)
+        except FAILURES as error:
+            fail(frame, node, error)
+
+    return run
+
+
+def _builtin(lowering: Lowering, node: ir.Builtin) -> Evaluate:
+    function = FUNCTIONS.get(node.function)
+    if function is None:  # of a program that nobody has checked
+        message = f"there is no function `{node.function}`"
+        raise refusal("", (SourceProblem(code="unknown_name", message=message, advice=""),))
+    arguments, positional = lowering.all(node.arguments), len(node.arguments)
+    if not node.keywords:
+        return _applied(node, function, arguments)
+    names = tuple(keyword.name for keyword in node.keywords)
+
+    def operate(meter: Any, *values: Any) -> Any:
+        keywords = dict(zip(names, values[positional:], strict=True))
+        return function(meter, *values[:positional], **keywords)
+
+    return _applied(node, operate, arguments + lowering.all(k.value for k in node.keywords))
+
+
+def _method(lowering: Lowering, node: ir.Method) -> Evaluate:
+    receiver, arguments = lowering.lower(node.receiver), lowering.all(node.arguments)
+
+    def run(frame: Frame) -> Any:
+        value = receiver(frame)
+        try:
+            method = method_of(value, node.method)  # before the arguments, as Python does
+        except FAILURES as error:
+            fail(frame, node, error)
+        values = [argument(frame) for argument in arguments]
+        try:
+            return method(frame[METER], value, *values)
+        except FAILURES as error:
+            fail(frame, node, error)
+
+    return run
+
+
+def _format(lowering: Lowering, node: ir.Format) -> Evaluate:
+    def formatted(meter: Any, *parts: Any) -> str:
+        texts = [text_of(meter, part) for part in parts]
+        meter.make_text(sum(map(len, texts)))
+        return "".join(texts)
+
+    return _applied(node, formatted, lowering.all(node.parts))
+
+
+# --- comprehensions -------------------------------------------------------------------------------
+
+
+def _comprehension(lowering: Lowering, node: ir.Comprehension) -> Evaluate:
+    source = lowering.iterate(node.source)
+    outer, before = lowering.slots.shadow(node.targets), lowering.nodes
+    bind = lowering.bind(node.targets, node.source)
+    conditions = lowering.all(node.conditions)
+    key = None if node.key is None else lowering.lower(node.key)
+    element = lowering.lower(node.element)
+    cost, lowering.nodes = 1 + lowering.nodes - before, before
+    lowering.slots.restore(outer)
+
+    def turns(frame: Frame, items: Iterable[Any]) -> Iterator[None]:
+        """Runs over the items, binds the variables, and stops at those that fit."""
+        meter = frame[METER]
+        for item in items:
+            meter.fuel -= cost
+            if meter.fuel < 0:
+                fail(frame, node, meter.out_of_fuel())
+            bind(frame, item)
+            for condition in conditions:
+                if not condition(frame):
+                    break
+            else:
+                yield None
+
+    def generate(frame: Frame, items: Iterator[Any]) -> Iterator[Any]:
+        for _ in turns(frame, items):
+            yield element(frame)
+
+    def run(frame: Frame) -> list[Any]:
+        most = frame[METER].limits.collection_items
+        fitting = turns(frame, source(frame))
+        items = [element(frame) for _ in islice(fitting, most + 1)]
+        if len(items) > most:
+            fail(frame, node, frame[METER].too_many_items())
+        return items
+
+    def run_with_keys(frame: Frame) -> dict[Any, Any]:
+        assert key is not None
+        made: dict[Any, Any] = {}
+        most = frame[METER].limits.collection_items
+        for _ in turns(frame, source(frame)):
+            name = key(frame)
+            put(frame, node, made, name, element(frame))
+            if len(made) > most:
+                fail(frame, node, frame[METER].too_many_items())
+        return made
+
+    if node.kind == "generator":
+        return lambda frame: generate(frame, iter(source(frame)))
+    return run if key is None else run_with_keys
+
+
+_EXPRESSIONS: Mapping[type, Callable[[Lowering, Any], Evaluate]] = {
+    ir.Constant: _constant,
+    ir.Name: _name,
+    ir.Call: Lowering.call,
+    ir.Builtin: _builtin,
+    ir.Method: _method,
+    ir.Unary: _unary,
+    ir.Binary: _binary,
+    ir.Compare: _compare,
+    ir.Boolean: _boolean,
+    ir.Conditional: _conditional,
+    ir.ListLiteral: _list_literal,
+    ir.TupleLiteral: _tuple_literal,
+    ir.DictLiteral: _dict_literal,
+    ir.Index: _index,
+    ir.Slice: _slice,
+    ir.Format: _format,
+    ir.Comprehension: _comprehension,
+}
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+
+def _assign(lowering: Lowering, node: ir.Assign) -> Run:
+    value = lowering.lower(node.value)
+    if len(node.targets) == 1:
+        place = lowering.slots.of(node.targets[0])
+
+        def run_one(frame: Frame) -> None:
+            frame[place] = value(frame)
+
+        return run_one
+    bind = lowering.bind(node.targets, node.value)
+
+    def run(frame: Frame) -> None:
+        bind(frame, value(frame))
+
+    return run
+
+
+def _update(lowering: Lowering, node: ir.Update) -> Run:
+    place = lowering.slots.of(node.target)
+    written = ir.Binary(operator=node.operator, left=ir.Name(name=node.target), right=node.value)
+
+    def current(frame: Frame) -> Any:
+        if type(frame[place]) is list and node.operator in ("+", "*"):
+            message = (
+                f"`{node.target} {node.operator}= ...` would change a list that others may hold; "
+                f"write `{node.target} = {node.target} {node.operator} ...`"
+            )
+            fail(frame, written, Guard("in_place_list", message))
+        return frame[place]
+
+    changed = _arithmetic(written, node.operator, current, lowering.lower(node.value))
+
+    def run(frame: Frame) -> None:
+        frame[place] = changed(frame)
+
+    return run
+
+
+def _do(lowering: Lowering, node: ir.Do) -> Run:
+    call = lowering.lower(node.call)
+
+    def run(frame: Frame) -> None:
+        call(frame)
+
+    return run
+
+
+def _if(lowering: Lowering, node: ir.If) -> Run:
+    test = lowering.lower(node.test)
+    then = lowering.block(node.then)
+    if not node.otherwise:
+        return lambda frame: then(frame) if test(frame) else None
+    otherwise = lowering.block(node.otherwise)
+    return lambda frame: then(frame) if test(frame) else otherwise(frame)
+
+
+def _for(lowering: Lowering, node: ir.For) -> Run:
+    source = lowering.iterate(node.source)
+    bind = lowering.bind(node.targets, node.source)
+    body = lowering.block(node.body)
+
+    def run(frame: Frame) -> Signal:
+        for item in source(frame):
+            bind(frame, item)
+            signal = body(frame)
+            if signal is BREAK:
+                break
+            if signal is RETURN:
+                return signal
+        return None
+
+    return run
+
+
+def _return(lowering: Lowering, node: ir.Return) -> Run:
+    value = lowering.lower(node.value)
+
+    def run(frame: Frame) -> Signal:
+        result = frame[RESULT] = value(frame)
+        if type(result) not in SCALARS:
+            try:
+                frame[METER].cross(result)
+            except FAILURES as error:
+                fail(frame, node.value, error)
+        return RETURN
+
+    return run
+
+
+_STATEMENTS: Mapping[type, Callable[[Lowering, Any], Run]] = {
+    ir.Assign: _assign,
+    ir.Update: _update,
+    ir.Do: _do,
+    ir.If: _if,
+    ir.For: _for,
+    ir.Return: _return,
+    ir.Break: lambda _lowering, _node: lambda _frame: BREAK,
+    ir.Continue: lambda _lowering, _node: lambda _frame: CONTINUE,
+}

@@ -1,2 +1,0 @@
-from .runner import Composite as Composite
-from .trace import TracedCall as TracedCall

@@ -1,0 +1,599 @@
+"""Programs with children that have to be waited for.
+
+A closure can not wait, so the calls in an expression that have to be waited for are done before it,
+each in a step of its own, and their values held in spare places of the frame, from which the
+closure reads them. What Python evaluates before such a call is held as well; ``and``, ``or``,
+conditionals, chained comparisons and comprehensions become steps that branch and loop. So
+everything happens in the order of the program.
+
+There is one exception: steps next to each other that only call children which are known to change
+nothing, none of which needs the result of another, run side by side; so do the calls of a list
+comprehension that consists of nothing else. What they raise still surfaces in program order, and
+when a run ends, for whatever reason, nothing that it has started still runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from operator import itemgetter
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from agentkit.composites import language as ir
+from agentkit.composites.children import Child, gathering
+from agentkit.composites.functions import FOLDS, method_of
+from agentkit.composites.guards import (
+    METER,
+    Evaluate,
+    Frame,
+    check_values,
+    fail,
+    failing_at,
+)
+from agentkit.composites.interpreter import (
+    BREAK,
+    CONTINUE,
+    RETURN,
+    Bind,
+    Lowering,
+    Run,
+    Signal,
+    Slots,
+    comparison,
+    first_expression,
+    put,
+)
+from agentkit.composites.problems import refusal
+from agentkit.errors import SourceProblem
+
+Node = TypeVar("Node", bound=ir.Node)
+Wait: TypeAlias = Callable[[Frame], Awaitable[Signal]]
+Take: TypeAlias = Callable[[Frame, Any], Signal]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WaitingCall:
+    """A call of a child that is waited for, its arguments lowered.
+
+    Attributes:
+        child: The child.
+        node: The call.
+        gather: Evaluates the arguments.
+        place: Where the result goes.
+        reads: Places that the arguments read.
+    """
+
+    child: Child
+    node: ir.Call
+    gather: Callable[[Frame], dict[str, Any]]
+    place: int
+    reads: frozenset[int]
+
+    def begin(self, frame: Frame) -> Coroutine[Any, Any, Any]:
+        """Evaluate the arguments; the coroutine gives the result."""
+        return self.child.begin(frame, self.node, self.gather(frame))
+
+    async def run(self, frame: Frame) -> None:
+        """Call the child and keep its result."""
+        frame[self.place] = await self.begin(frame)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a program does: at once, by waiting, or by calling a child.
+
+    Attributes:
+        run: Does it, when it does not wait.
+        wait: Does it, when it waits.
+        call: The call, when it is one.
+    """
+
+    run: Run | None = None
+    wait: Wait | None = None
+    call: WaitingCall | None = None
+
+
+def unshared(node: Node) -> Node:
+    """The same tree with no node in two places, so that a node's ``id`` is its place."""
+
+    def one(value: Any) -> Any:
+        return unshared(value) if hasattr(value, "__dataclass_fields__") else value
+
+    changes: dict[str, Any] = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        changes[field.name] = tuple(map(one, value)) if isinstance(value, tuple) else one(value)
+    return replace(node, **changes)
+
+
+class WaitingLowering(Lowering):
+    """Lowers an ``unshared`` program, some of whose children have to be waited for."""
+
+    def __init__(self, slots: Slots, children: Mapping[str, Child]) -> None:
+        super().__init__(slots, lambda node, values: children[node.child].lower(node, values))
+        self._children = children
+        self._held: dict[int, int] = {}
+        self._waits: dict[int, bool] = {}
+
+    def lower(self, node: ir.Expression) -> Evaluate:
+        """A closure for what does not wait, or whose calls are held by now."""
+        place = self._held.get(id(node))
+        return super().lower(node) if place is None else itemgetter(place)
+
+    def program(self, block: ir.Block) -> Wait:
+        """A coroutine function that runs a block on its frame."""
+        steps, pay = self.counted(block, lambda: [s for node in block for s in self._steps(node)])
+        return _in_order([Step(pay), *steps])
+
+    # --- statements -------------------------------------------------------------------------------
+
+    def _steps(self, node: ir.Statement) -> list[Step]:
+        match node:
+            case ir.Assign(targets=(target,), value=ir.Call() as call) if self._is_awaited(call):
+                return self._call(call, self.slots.of(target))
+            case ir.Do(call=call) if self._is_awaited(call):
+                return self._call(call, self.slots.fresh())
+            case ir.If(then=then, otherwise=otherwise) if self._any_waits(then + otherwise):
+                steps = self._prepare(node.test)
+                branches = self._block(then), self._block(otherwise)
+                return [*steps, _branch(self.lower(node.test), *branches)]
+            case ir.For(source=source, body=body) if self._any_waits(body) or self._is_slow(source):
+                bind = self.bind(node.targets, source)
+                return self._over(source, (), bind, lambda: [self._block(body)])
+            case _:
+                first = first_expression(node)
+                steps = [] if first is None else self._prepare(first)
+                return [*steps, Step(self.statement(node))]
+
+    def _block(self, block: ir.Block) -> Step:
+        return Step(wait=self.program(block)) if self._any_waits(block) else Step(self.block(block))
+
+    # --- what waits -------------------------------------------------------------------------------
+
+    def waits(self, node: ir.Node) -> bool:
+        """Whether a call inside has to be waited for."""
+        known = self._waits.get(id(node))
+        if known is None:
+            known = self._is_awaited(node) or self._any_waits(ir.parts(node))
+            self._waits[id(node)] = known
+        return known
+
+    def _any_waits(self, nodes: Iterable[ir.Node]) -> bool:
+        return any(map(self.waits, nodes))
+
+    def _is_awaited(self, node: ir.Node) -> bool:
+        return isinstance(node, ir.Call) and self._children[node.child].needs_event_loop
+
+    def _is_slow(self, node: ir.Expression) -> bool:
+        """Whether it is an iterator whose items have to be waited for one by one."""
+        if isinstance(node, ir.Comprehension):
+            return node.kind == "generator" and self._any_waits(ir.within(node))
+        numbered = isinstance(node, ir.Builtin) and node.function == "enumerate"
+        return numbered and any(map(self._is_slow, ir.operands(node)))
+
+    # --- expressions ------------------------------------------------------------------------------
+
+    def _prepare(self, node: ir.Expression) -> list[Step]:
+        """What has to be done until an expression can be lowered and evaluated at once."""
+        if not self.waits(node):
+            return []
+        match node:
+            case ir.Call() if self._is_awaited(node):
+                return self._call(node, self.slots.fresh())
+            case ir.Boolean():
+                return self._boolean(node)
+            case ir.Conditional():
+                return self._conditional(node)
+            case ir.Compare(operators=(_, _, *_)):
+                return self._chain(node)
+            case ir.Comprehension() if self._any_waits(ir.within(node)):
+                return self._collected(node)
+            case ir.Builtin() | ir.Method() if any(map(self._is_slow, node.arguments)):
+                return self._folded(node)
+            case ir.Method() if self._any_waits(node.arguments):
+                return [*self._receiver(node), *self._operands(node.arguments)]
+            case _:
+                return self._operands(list(ir.operands(node)))
+
+    def _operands(self, operands: Sequence[ir.Expression]) -> list[Step]:
+        """Hold what Python evaluates before the last operand that waits."""
+        waiting = [at for at, operand in enumerate(operands) if self.waits(operand)]
+        last = waiting[-1] if waiting else -1
+        steps: list[Step] = []
+        for operand in operands[:last]:
+            steps += self._held_value(operand)
+        return steps + (self._prepare(operands[last]) if waiting else [])
+
+    def _held_value(self, node: ir.Expression) -> list[Step]:
+        """The value of an expression in a place of its own; names and constants need none."""
+        steps = self._prepare(node)
+        if isinstance(node, ir.Name | ir.Constant) or id(node) in self._held:
+            return steps
+        value, place = self.lower(node), self._hold(node)
+        return [*steps, _store(place, value)]
+
+    def _hold(self, node: ir.Expression) -> int:
+        place = self._held[id(node)] = self.slots.fresh()
+        return place
+
+    def _call(self, node: ir.Call, place: int) -> list[Step]:
+        steps = self._operands([argument.value for argument in node.arguments])
+        return [*steps, Step(call=self._waiting_call(node, place))]
+
+    def _waiting_call(self, node: ir.Call, place: int) -> WaitingCall:
+        self.nodes += 1
+        call = WaitingCall(
+            child=self._children[node.child],
+            node=node,
+            gather=gathering(node, self.all(argument.value for argument in node.arguments)),
+            place=place,
+            reads=frozenset(self._reads(node)),
+        )
+        self._held[id(node)] = place
+        return call
+
+    def _reads(self, node: ir.Node) -> Iterator[int]:
+        """Places that an expression reads."""
+        if id(node) in self._held:
+            yield self._held[id(node)]
+        elif isinstance(node, ir.Name):
+            yield self.slots.of(node.name)
+        else:
+            for part in ir.parts(node):
+                yield from self._reads(part)
+
+    def _receiver(self, node: ir.Method) -> list[Step]:
+        """The receiver of a method, which has to have it before the arguments are evaluated."""
+        steps = self._held_value(node.receiver)
+        receiver = self.lower(node.receiver)
+
+        def look(frame: Frame) -> None:
+            with failing_at(frame, node):
+                method_of(receiver(frame), node.method)
+
+        return [*steps, Step(look)]
+
+    def _boolean(self, node: ir.Boolean) -> list[Step]:
+        self.nodes += 1
+        place, stop = self._hold(node), node.operator == "or"
+        steps: list[Step] = []
+        for operand in node.operands:
+            steps += self._prepare(operand)
+            steps.append(_store(place, self.lower(operand)))
+            steps.append(Step(lambda frame: BREAK if bool(frame[place]) is stop else None))
+        return [_swallowing(steps)]
+
+    def _conditional(self, node: ir.Conditional) -> list[Step]:
+        self.nodes += 1
+        steps, test = self._prepare(node.test), self.lower(node.test)
+        place = self._hold(node)
+        ways = [
+            Step(wait=_in_order([*self._prepare(way), _store(place, self.lower(way))]))
+            for way in (node.then, node.otherwise)
+        ]
+        return [*steps, _branch(test, *ways)]
+
+    def _chain(self, node: ir.Compare) -> list[Step]:
+        self.nodes += 1
+        first, *others = node.operands
+        left, place = self.slots.fresh(), self._hold(node)
+        steps = [*self._prepare(first), _store(left, self.lower(first))]
+        for name, operand in zip(node.operators, others, strict=True):
+            steps += self._prepare(operand)
+            compare = _comparing(comparison(node, name), left, self.lower(operand), place)
+            steps.append(Step(compare))
+        return [_swallowing(steps)]
+
+    # --- items one by one -------------------------------------------------------------------------
+
+    def _over(
+        self,
+        source: ir.Expression,
+        begin: Sequence[Step],
+        take: Take | Bind,
+        then: Callable[[], Sequence[Step]] = tuple,
+    ) -> list[Step]:
+        """Steps that loop over what may have to be waited for.
+
+        Args:
+            source: What is looped over.
+            begin: What is done when the source is there, and before the first item.
+            take: Takes an item.
+            then: Gives the steps that follow for each item.
+        """
+        if self._is_slow(source) and isinstance(source, ir.Comprehension):
+            return self._generated(source, begin, take, then)
+        if self._is_slow(source) and isinstance(source, ir.Builtin):
+            return self._numbered(source, begin, take, then)
+        steps, items = self._prepare(source), self.iterate(source)
+        place = self.slots.fresh()
+        return [*steps, _store(place, items), *begin, _each(place, take, then())]
+
+    def _numbered(
+        self,
+        node: ir.Builtin,
+        begin: Sequence[Step],
+        take: Take | Bind,
+        then: Callable[[], Sequence[Step]],
+    ) -> list[Step]:
+        """``enumerate`` of items that have to be waited for."""
+        if len(node.arguments) > 1:
+            _refuse_iterator()
+        self.nodes += 1
+        place = self.slots.fresh()
+        starts = [step for given in node.keywords for step in self._held_value(given.value)]
+        given = [(keyword.name, self.lower(keyword.value)) for keyword in node.keywords]
+
+        def start(frame: Frame) -> None:
+            with failing_at(frame, node):
+                keywords = {name: value(frame) for name, value in given}
+                check_values(*keywords.values())
+                enumerate((), **keywords)  # complains as Python does
+                frame[place] = int(keywords.get("start", 0))
+
+        def number(frame: Frame, item: Any) -> Signal:
+            frame[place] += 1
+            return take(frame, (frame[place] - 1, item))
+
+        return self._over(node.arguments[0], [*starts, Step(start), *begin], number, then)
+
+    def _generated(
+        self,
+        node: ir.Comprehension,
+        begin: Sequence[Step],
+        take: Take | Bind,
+        then: Callable[[], Sequence[Step]] = tuple,
+    ) -> list[Step]:
+        """The items of a comprehension, or pairs of key and value, worked out one by one."""
+        self.nodes += 1
+        steps, items = self._prepare(node.source), self.iterate(node.source)
+        source = self.slots.fresh()
+        outer, before = self.slots.shadow(node.targets), self.nodes
+        bind = self.bind(node.targets, node.source)
+        turn: list[Step] = []
+        for condition in node.conditions:
+            turn += self._prepare(condition)
+            turn.append(_skipping(self.lower(condition)))
+        if node.key is None:
+            turn += self._prepare(node.element)
+            value = self.lower(node.element)
+        else:
+            turn += self._operands((node.key, node.element))
+            key, element = self.lower(node.key), self.lower(node.element)
+            value = lambda frame: (key(frame), element(frame))  # noqa: E731
+        pay, self.nodes = _paying(node, 1 + self.nodes - before), before
+        self.slots.restore(outer)
+        turn = [Step(pay), *turn, Step(lambda frame: take(frame, value(frame))), *then()]
+        return [*steps, _store(source, items), *begin, _each(source, bind, turn)]
+
+    def _collected(self, node: ir.Comprehension) -> list[Step]:
+        if node.kind == "generator":
+            _refuse_iterator()
+        if self._only_calls(node):
+            return self._called_together(node)
+        made: type = list if node.key is None else dict
+        place = self.slots.fresh()
+
+        def take(frame: Frame, value: Any) -> None:
+            if node.key is None:
+                frame[place].append(value)
+            else:
+                put(frame, node, frame[place], *value)
+            if len(frame[place]) > frame[METER].limits.collection_items:
+                fail(frame, node, frame[METER].too_many_items())
+
+        steps = self._generated(node, [_store(place, lambda _frame: made())], take)
+        self._held[id(node)] = place
+        return steps
+
+    def _only_calls(self, node: ir.Comprehension) -> bool:
+        """Whether each item is one call, of a child that is known to change nothing."""
+        call = node.element
+        if node.key is not None or self._any_waits(node.conditions) or not self._is_awaited(call):
+            return False
+        assert isinstance(call, ir.Call)
+        return self._children[call.child].is_read_only and not self._any_waits(call.arguments)
+
+    def _called_together(self, node: ir.Comprehension) -> list[Step]:
+        assert isinstance(node.element, ir.Call)
+        steps, items = self._prepare(node.source), self.iterate(node.source)
+        source, place = self.slots.fresh(), self.slots.fresh()
+        outer, before = self.slots.shadow(node.targets), self.nodes
+        bind, conditions = self.bind(node.targets, node.source), self.all(node.conditions)
+        call = self._waiting_call(node.element, self.slots.fresh())
+        pay, self.nodes = _paying(node, 1 + self.nodes - before), before
+        self.slots.restore(outer)
+
+        def begun(frame: Frame) -> Iterator[Coroutine[Any, Any, Any]]:
+            for item in frame[source]:
+                pay(frame)
+                bind(frame, item)
+                if all(condition(frame) for condition in conditions):
+                    yield call.begin(frame)
+
+        async def wait(frame: Frame) -> None:
+            frame[place] = await _side_by_side(begun(frame))
+            if len(frame[place]) > frame[METER].limits.collection_items:
+                fail(frame, node, frame[METER].too_many_items())
+
+        self._held[id(node)] = place
+        return [*steps, _store(source, items), Step(wait=wait)]
+
+    def _folded(self, node: ir.Builtin | ir.Method) -> list[Step]:
+        """``sum`` and the like of items that have to be waited for."""
+        name = node.function if isinstance(node, ir.Builtin) else node.method
+        if name not in FOLDS or len(node.arguments) > 1:
+            _refuse_iterator()
+        self.nodes += 1
+        place = self.slots.fresh()
+        keywords = node.keywords if isinstance(node, ir.Builtin) else ()
+        receivers = (node.receiver,) if isinstance(node, ir.Method) else ()
+        steps = self._receiver(node) if isinstance(node, ir.Method) else []
+        beside = self.all(receivers)
+        starts = [step for given in keywords for step in self._held_value(given.value)]
+        given = [(keyword.name, self.lower(keyword.value)) for keyword in keywords]
+
+        def begin(frame: Frame) -> None:
+            with failing_at(frame, node):
+                values = {key: value(frame) for key, value in given}
+                check_values(*values.values())
+                frame[place] = FOLDS[name](frame[METER], *[one(frame) for one in beside], **values)
+
+        def take(frame: Frame, item: Any) -> Signal:
+            with failing_at(frame, node):
+                frame[METER].spend(1)
+                return BREAK if frame[place].push(item) else None
+
+        def end(frame: Frame) -> None:
+            with failing_at(frame, node):
+                frame[place] = frame[place].result()
+
+        steps += self._over(node.arguments[0], [*starts, Step(begin)], take)
+        self._held[id(node)] = place
+        return [*steps, Step(end)]
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+def _in_order(steps: Sequence[Step]) -> Wait:
+    """A coroutine function that does steps one after the other, until one gives a signal."""
+    ways = tuple(_grouped(steps))
+
+    async def run(frame: Frame) -> Signal:
+        for run_at_once, wait in ways:
+            signal = run_at_once(frame) if wait is None else await wait(frame)  # type: ignore[misc]  # one of the two is there
+            if signal is not None:
+                return signal
+        return None
+
+    return run
+
+
+def _grouped(steps: Sequence[Step]) -> Iterator[tuple[Run | None, Wait | None]]:
+    """The steps, with neighbouring calls that change nothing and need none of each other as one."""
+    group: list[WaitingCall] = []
+    for step in (*steps, None):
+        call = None if step is None else step.call
+        is_free = call is not None and call.child.is_read_only
+        if group and not (
+            is_free and call is not None and all(one.place not in call.reads for one in group)
+        ):
+            yield None, group[0].run if len(group) == 1 else _calling(group)
+            group = []
+        if call is not None and is_free:
+            group.append(call)
+        elif call is not None:
+            yield None, call.run
+        elif step is not None:
+            yield step.run, step.wait
+
+
+def _calling(group: Sequence[WaitingCall]) -> Wait:
+    async def run(frame: Frame) -> None:
+        results = await _side_by_side(call.begin(frame) for call in group)
+        for call, result in zip(group, results, strict=True):
+            frame[call.place] = result
+
+    return run
+
+
+async def _side_by_side(begun: Iterator[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """The results of coroutines that run at the same time; of several errors the first in order."""
+    tasks: list[asyncio.Task[Any]] = []
+    late: Exception | None = None
+    try:
+        try:
+            for work in begun:
+                tasks.append(asyncio.create_task(work))  # noqa: PERF401 - those that began stay
+        except Exception as error:  # noqa: BLE001 - raised when all before it have succeeded
+            late = error
+        results = [await task for task in tasks]
+        if late is not None:
+            raise late
+        return results
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _swallowing(steps: Sequence[Step]) -> Step:
+    """Steps as one, which ends where one of them gives a signal."""
+    run = _in_order(steps)
+
+    async def wait(frame: Frame) -> None:
+        await run(frame)
+
+    return Step(wait=wait)
+
+
+def _branch(test: Evaluate, then: Step, otherwise: Step) -> Step:
+    async def wait(frame: Frame) -> Signal:
+        chosen = then if test(frame) else otherwise
+        if chosen.wait is not None:
+            return await chosen.wait(frame)
+        return None if chosen.run is None else chosen.run(frame)
+
+    return Step(wait=wait)
+
+
+def _each(source: int, take: Take | Bind, steps: Sequence[Step]) -> Step:
+    """A loop over the items in a place."""
+    body = _in_order(steps)
+
+    async def wait(frame: Frame) -> Signal:
+        for item in frame[source]:
+            signal = take(frame, item)
+            if signal is None:
+                signal = await body(frame)
+            if signal is BREAK:
+                break
+            if signal is RETURN:
+                return signal
+        return None
+
+    return Step(wait=wait)
+
+
+def _paying(node: ir.Expression, cost: int) -> Run:
+    def pay(frame: Frame) -> None:
+        meter = frame[METER]
+        meter.fuel -= cost
+        if meter.fuel < 0:
+            fail(frame, node, meter.out_of_fuel())
+
+    return pay
+
+
+def _store(place: int, value: Evaluate) -> Step:
+    def run(frame: Frame) -> None:
+        frame[place] = value(frame)
+
+    return Step(run)
+
+
+def _skipping(test: Evaluate) -> Step:
+    return Step(lambda frame: None if test(frame) else CONTINUE)
+
+
+def _comparing(
+    compare: Callable[[Frame, Any, Any], bool], left: int, right_of: Evaluate, place: int
+) -> Run:
+    def run(frame: Frame) -> Signal:
+        right = right_of(frame)
+        frame[place] = compare(frame, frame[left], right)
+        frame[left] = right
+        return None if frame[place] else BREAK
+
+    return run
+
+
+def _refuse_iterator() -> NoReturn:
+    problem = SourceProblem(
+        code="iterator_escapes",
+        message="the items of a generator would have to be waited for where they are not consumed",
+        advice="Make it a list, or the one argument of a function such as sum.",
+    )
+    raise refusal("", (problem,))

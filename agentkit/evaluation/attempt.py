@@ -1,0 +1,391 @@
+"""One attempt at a task: every user turn run, judged and diagnosed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentkit.agent.agent import Agent
+from agentkit.agent.session import new_episode_id
+from agentkit.agent.types import Limits, RunResult
+from agentkit.diagnosis.labelling import diagnose
+from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, RefineMode, Verdict
+from agentkit.errors import (
+    AgentKitError,
+    DuplicateToolError,
+    ModelError,
+    ModelResponseError,
+    ModelStatusError,
+    RunError,
+    ToolNotFoundError,
+)
+from agentkit.evaluation.environments import BrokenTaskError, make_world
+from agentkit.evaluation.expectations import AllowedCalls
+from agentkit.evaluation.recorded import RecordedAnswers, RecordedModel, as_recorded
+from agentkit.evaluation.scoring import score_allowed_calls
+from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, attempt_seed
+from agentkit.evaluation.staging import Stage, Staging
+from agentkit.evaluation.task import Benchmark, Environment, Task, UserTurn
+from agentkit.evaluation.verifiers.answers import AllOf
+from agentkit.evaluation.verifiers.calls import MadeCalls
+from agentkit.evaluation.verifiers.making import Scene, verifier_for
+from agentkit.library import Library
+from agentkit.messages import JsonObject, Message, ToolMessage
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
+from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.definition import ToolDefinition
+
+
+class RaisingModel:
+    """Passes requests on, and turns foreign exceptions into ``ModelError``.
+
+    Adapters of plugins let the exceptions of their clients through. One of these is an attempt that
+    the model failed, not the end of a run of thousands.
+
+    Args:
+        model: Answers.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """The model's answer.
+
+        Raises:
+            ModelError: The model raised.
+        """
+        try:
+            return await self._model.complete(request)
+        except AgentKitError:
+            raise
+        except Exception as error:
+            message = f"{self.name} raised {type(error).__name__}: {error}"
+            raise ModelError(message) from error
+
+
+class WatchedModel:
+    """Passes requests on, and notes the state of the world before each turn.
+
+    A turn begins when there are more results to read than before; rounds of refinement run no tool
+    and add none.
+
+    Args:
+        model: Answers.
+        world: What its calls act on.
+    """
+
+    def __init__(self, model: ChatModel, world: Environment) -> None:
+        self._model = model
+        self._world = world
+        self._seen: dict[int, JsonObject] = {}
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """The model's answer."""
+        results = sum(isinstance(message, ToolMessage) for message in request.messages)
+        if results not in self._seen:
+            self._seen[results] = self._world.state()
+        return await self._model.complete(request)
+
+    def states(self) -> tuple[JsonObject, ...]:
+        """The state before each turn, and the one now."""
+        return (*self._seen.values(), self._world.state())
+
+
+def by_name_metrics(
+    episode: Episode,
+    expected: AllowedCalls,
+    definitions: Iterable[ToolDefinition],
+    library: Library,
+) -> Mapping[str, float]:
+    """``exact_by_name`` and ``right_tools_by_name`` of an episode, as ``Score`` has them.
+
+    A catalogue made of thousands of questions holds different tools of one name. Retrieval may find
+    another one than the gold tool; no model could tell.
+
+    Args:
+        episode: What was called.
+        expected: The gold calls, which can be matched.
+        definitions: The gold tools.
+        library: The tools that were called.
+
+    Raises:
+        UsageError: A gold tool is not among the definitions, or a gold call can not be read.
+    """
+    calls = MadeCalls.of(episode).calls
+    found = (library.get(call.name) for call in calls)
+    known = {one.name: one for one in definitions}
+    known |= {tool.name: tool.definition for tool in found if tool is not None}
+    score = score_allowed_calls(calls, expected, known.values())
+    return {
+        "exact_by_name": float(score.exact_by_name),
+        "right_tools_by_name": float(score.right_tools_by_name),
+    }
+
+
+STEPS_IN_AN_ENVIRONMENT = 21
+"""Model turns for each thing the user says: the multi-turn part of BFCL stops after the 21st."""
+
+_MANY = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """One try at a task.
+
+    Attributes:
+        task: The task.
+        number: Which try it is, from 0.
+    """
+
+    task: Task
+    number: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptResult:
+    """What came of an attempt.
+
+    Attributes:
+        episodes: One for each user turn that was run.
+        is_finished: Whether it went to its end. An attempt that a model error of passing nature
+            (no connection, a timeout, a busy server) cut short is not, and is tried again.
+        error: The model's error, if there was one.
+    """
+
+    episodes: tuple[Episode, ...]
+    is_finished: bool
+    error: ModelError | None = None
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts of the user turns that were judged."""
+        return tuple(one.verdict for one in self.episodes if one.verdict is not None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all user turns were run and every judged one passed."""
+        return self.is_finished and bool(self.episodes) and is_passed(self.episodes)
+
+
+def is_passed(episodes: Sequence[Episode]) -> bool:
+    """Whether the episodes of one attempt are all there, and every judged one passed."""
+    verdicts = [one.verdict for one in episodes if one.verdict is not None]
+    labels = EvaluationLabels.of(episodes[-1])
+    is_whole = labels is not None and len(episodes) == labels.user_turns
+    return is_whole and bool(verdicts) and all(verdict.passed for verdict in verdicts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptRunner:
+    """Makes attempts at the tasks of one benchmark.
+
+    Attributes:
+        benchmark: The questions.
+        staging: Sets out the tools.
+        model: Answers; or the answers of an earlier run, which are judged again.
+        judge: Judges by rubrics; None where no task needs it.
+        retriever: Finds tools, where they are to be found.
+        settings: How to ask.
+        labels: What the labels of all episodes have in common: run, benchmark and settings.
+    """
+
+    benchmark: Benchmark
+    staging: Staging
+    model: ChatModel | RecordedAnswers
+    judge: ChatModel | None
+    retriever: Retriever | None
+    settings: EvaluationSettings
+    labels: EvaluationLabels
+
+    async def run(self, attempt: Attempt) -> AttemptResult:
+        """Try the task once, in a world of its own."""
+        try:
+            conversation = _Conversation(runner=self, attempt=attempt)
+            return await conversation.run()
+        except (BrokenTaskError, ToolNotFoundError, DuplicateToolError) as error:
+            return AttemptResult(episodes=(self._unasked(attempt, error),), is_finished=True)
+
+    def metadata(self, attempt: Attempt, user_turn: int, *, is_last: bool) -> dict[str, str]:
+        """The labels of one episode."""
+        task = attempt.task
+        labels = replace(
+            self.labels,
+            task=task.task_id,
+            category=task.category,
+            attempt=attempt.number,
+            user_turn=user_turn,
+            user_turns=len(task.turns),
+            ends=is_last,
+        )
+        return labels.to_metadata()
+
+    def _unasked(self, attempt: Attempt, error: Exception) -> Episode:
+        """The record of a task that could not be asked, which says nothing about the agent."""
+        reason = f"the task could not be asked: {error}"
+        verdict = Verdict(
+            passed=False,
+            evidence=(Evidence(kind="gold_error", message=reason),),
+            verifier="evaluation",
+            fault="gold_error",
+        )
+        return Episode(
+            episode_id=new_episode_id(),
+            request=attempt.task.request,
+            stop_reason="error",
+            error=reason,
+            model=self.model.name,
+            verdict=verdict,
+            diagnosis=Diagnosis(label="gold_error"),
+            metadata=self.metadata(attempt, 0, is_last=True),
+        )
+
+
+class _Conversation:
+    """The state of one attempt: its world, what was said, what is kept."""
+
+    def __init__(self, runner: AttemptRunner, attempt: Attempt) -> None:
+        self._with = runner
+        self._attempt = attempt
+        self._task = attempt.task
+        self._session = new_episode_id()
+        self._world = make_world(runner.benchmark, self._task)
+        self._reference = make_world(runner.benchmark, self._task)
+        self._said: Sequence[Message] | RunResult = self._task.history
+        self._kept: list[Episode] = []
+        self._watcher: WatchedModel | None = None
+        self._pending: tuple[Recovery, ...] = ()
+
+    async def run(self) -> AttemptResult:
+        """Take the user's turns one after another."""
+        offered: list[str] = []
+        turns = self._task.turns
+        for number, turn in enumerate(turns):
+            offered += turn.offers
+            stage = self._with.staging.stage(offered, turn.expects, self._world)
+            try:
+                result = await self._answer(turn, stage, number)
+            except RunError as error:
+                return await self._broken(error, stage, number)
+            goes_on = result.stop_reason == "finished" and number + 1 < len(turns)
+            await self._keep(result.episode, stage, number, is_last=not goes_on)
+            if not goes_on:
+                break
+            self._said = result
+        return AttemptResult(episodes=tuple(self._kept), is_finished=True)
+
+    async def _answer(self, turn: UserTurn, stage: Stage, number: int) -> RunResult:
+        model = self._with.model
+        if not isinstance(model, RecordedAnswers):
+            watched = self._watched(RaisingModel(model))
+            agent = self._agent(watched, stage, self._with.settings.refine)
+            return await agent.run(turn.request, history=self._said)
+        recorded = model.answer((self._task.task_id, self._attempt.number), number)
+        agent = self._agent(self._watched(RecordedModel(recorded)), stage, "none")
+        return as_recorded(await agent.run(turn.request, history=self._said), recorded)
+
+    def _watched(self, model: ChatModel) -> ChatModel:
+        """The model; in a world, one that notes what each turn found."""
+        self._watcher = None if self._world is None else WatchedModel(model, self._world)
+        return model if self._watcher is None else self._watcher
+
+    def _agent(self, model: ChatModel, stage: Stage, refine: RefineMode) -> Agent:
+        settings = self._with.settings
+        generation = settings.settings
+        if generation.seed is not None:
+            own = attempt_seed(generation.seed, self._task.task_id, self._attempt.number)
+            generation = replace(generation, seed=own)
+        said = (settings.instructions, self._task.instructions)
+        return Agent(
+            model,
+            library=stage.library,
+            instructions="\n\n".join(filter(None, said)),
+            retriever=self._with.retriever,
+            search_tool=self._max_steps > 1,  # where one answer is judged it is to be the call
+            refine=refine,
+            max_refinements=settings.max_refinements,
+            limits=Limits(max_steps=self._max_steps, max_calls=_MANY),
+            approve=lambda *_: True,  # the world was made for this attempt
+            tool_choice=settings.tool_choice,
+            settings=generation,
+            tool_retries=_MANY,  # how often to try is the model's business here
+            tool_repeats=1,
+            name="evaluation",
+        )
+
+    @property
+    def _max_steps(self) -> int:
+        return self._with.settings.max_steps or (
+            1 if self._world is None else STEPS_IN_AN_ENVIRONMENT
+        )
+
+    async def _keep(self, episode: Episode, stage: Stage, number: int, *, is_last: bool) -> None:
+        verdict = await self._verdict(episode, stage)
+        diagnosis = diagnose(
+            episode,
+            stage.library,
+            verdict,
+            pending=self._pending,
+            states=() if self._watcher is None else self._watcher.states(),
+        )
+        self._pending = diagnosis.pending
+        self._kept.append(
+            replace(
+                episode,
+                session_id=self._session,
+                verdict=verdict,
+                diagnosis=diagnosis,
+                metadata=self._with.metadata(self._attempt, number, is_last=is_last),
+                library_names=stage.library_names,
+            )
+        )
+
+    async def _verdict(self, episode: Episode, stage: Stage) -> Verdict | None:
+        if not stage.expects:
+            return None
+        scene = Scene(
+            definitions=stage.definitions,
+            environment=self._world,
+            reference=self._reference,
+            earlier=tuple(self._kept),
+            judge=self._with.judge,
+        )
+        parts = [verifier_for(expectation, scene) for expectation in stage.expects]
+        verifier = parts[0] if len(parts) == 1 else AllOf(parts)
+        verdict = await verifier.verify(episode)
+        return self._by_name(verdict, episode, stage)
+
+    def _by_name(self, verdict: Verdict, episode: Episode, stage: Stage) -> Verdict:
+        """The verdict with its metrics by name, where tools are retrieved and calls are gold."""
+        allowed = [one for one in stage.expects if isinstance(one, AllowedCalls) and one.calls]
+        if not self._with.staging.retrieves or len(allowed) != 1 or verdict.fault is not None:
+            return verdict
+        more = by_name_metrics(episode, allowed[0], stage.definitions, stage.library)
+        return replace(verdict, metrics={**verdict.metrics, **more})
+
+    async def _broken(self, error: RunError, stage: Stage, number: int) -> AttemptResult:
+        """The attempt that the model failed: for good, or to be tried again."""
+        cause = error.__cause__
+        cause = cause if isinstance(cause, ModelError) else ModelError(str(error))
+        is_final = _is_final(cause)
+        episode = error.episode
+        if isinstance(episode, Episode):
+            await self._keep(episode, stage, number, is_last=is_final)
+        return AttemptResult(episodes=tuple(self._kept), is_finished=is_final, error=cause)
+
+
+def _is_final(error: ModelError) -> bool:
+    """Whether asking the same again would fail again: a prompt that is too long, for one."""
+    if isinstance(error, ModelStatusError):
+        return error.status in {400, 413, 422}
+    return isinstance(error, ModelResponseError)

@@ -1,0 +1,554 @@
+"""What the doctor looks for: the table ``CHECKS``, each check with the kinds that it can find.
+
+The kinds themselves, with why each matters and what to do, are in ``kinds.toml``.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentkit._waiting import wait_for
+from agentkit.composites.language import RESERVED
+from agentkit.evaluation.doctor.catalogue import Catalogue, given_name
+from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed, quoted
+from agentkit.evaluation.doctor.fixes import propose
+from agentkit.evaluation.doctor.provider_rules import REFUSALS, refused
+from agentkit.evaluation.doctor.schemas import Part, ghosts, is_empty_title, parts, type_names
+from agentkit.evaluation.doctor.texts import markup, repeats, sentence_key, sentences
+from agentkit.messages import JsonObject
+from agentkit.retrieval.cards import first_sentence
+from agentkit.retrieval.cascade import CascadeRetriever
+from agentkit.retrieval.words import STOP_WORDS, terms
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.invisible import invisible
+from agentkit.tools.schema import references, resolve_local
+
+# --- types ----------------------------------------------------------------------------------------
+
+_TYPING_TEXT = """
+type enum const $ref anyOf oneOf allOf not if properties items prefixItems
+additionalProperties
+"""
+_TYPING = frozenset(_TYPING_TEXT.split())
+_SHAPING_TEXT = """
+properties patternProperties additionalProperties propertyNames $ref anyOf oneOf allOf
+"""
+_SHAPING = frozenset(_SHAPING_TEXT.split())
+
+# Gemini's refusal: https://github.com/Kilo-Org/kilocode/pull/11955
+
+
+def _types(catalogue: Catalogue) -> Iterator[Finding]:
+    """Types, items, properties and references that are missing or wrong."""
+    for definition in catalogue.definitions:
+        every = tuple(parts(definition.signature.parameters))
+        for kind, look, fixes in _PART_SEARCHES:
+            hits = [(part.path or "the arguments", text) for part in every if (text := look(part))]
+            if hits:
+                yield _found(catalogue, definition, kind, hits, fixes)
+        root = definition.signature.parameters
+        lost = [one for one in dict.fromkeys(references(root)) if _leads_nowhere(root, one)]
+        if lost:
+            what = f"nothing is found at {listed(lost)}"
+            yield Finding(
+                kind=KINDS["dangling_reference"],
+                tools=(definition.name,),
+                what=what,
+                where=tuple(lost),
+            )
+        if definition.signature.result is None:
+            yield Finding(
+                kind=KINDS["untyped_result"],
+                tools=(definition.name,),
+                what="the result is not declared",
+                where=("result",),
+            )
+
+
+def _found(
+    catalogue: Catalogue,
+    definition: ToolDefinition,
+    kind: Kind,
+    hits: Sequence[tuple[str, str]],
+    fixes: Sequence[str],
+) -> Finding:
+    """A finding of places and what was found there, with a proposal where it can be fixed."""
+    proposal = propose(catalogue, definition, fixes)
+    return Finding(
+        kind=kind,
+        tools=(definition.name,),
+        what=listed([text for _, text in hits]),
+        where=tuple(dict.fromkeys(place for place, _ in hits)),
+        tokens=0 if proposal is None else max(proposal.saved, 0),
+        proposal=proposal,
+    )
+
+
+def _untyped(part: Part) -> str:
+    return part.path if part.role == "property" and not part.schema.keys() & _TYPING else ""
+
+
+def _open_object(part: Part) -> str:
+    is_value = part.role in {"property", "items"} and not part.path.endswith(".*")
+    if not is_value or "object" not in type_names(part.schema):
+        return ""
+    return "" if any(part.schema.get(key) for key in _SHAPING) else part.path
+
+
+def _untyped_items(part: Part) -> str:
+    if "array" not in type_names(part.schema) or part.schema.get("prefixItems"):
+        return ""
+    items = part.schema.get("items")
+    is_typed = isinstance(items, Mapping) and items.keys() & _TYPING
+    return "" if is_typed else part.path or "the arguments"
+
+
+def _ghost(part: Part) -> str:
+    names = ghosts(part.schema)
+    return f"{listed(names)}{f' in {part.path}' if part.path else ''}" if names else ""
+
+
+def _generated(part: Part) -> str:
+    return part.path if part.name and is_empty_title(part.schema, part.name) else ""
+
+
+_PART_SEARCHES: tuple[tuple[Kind, Callable[[Part], str], tuple[str, ...]], ...] = (
+    (KINDS["untyped_parameter"], _untyped, ()),
+    (KINDS["open_object"], _open_object, ()),
+    (KINDS["untyped_items"], _untyped_items, ()),
+    (KINDS["ghost_required"], _ghost, ("drop_ghosts",)),
+    (KINDS["generated_titles"], _generated, ("drop_titles",)),
+)
+
+
+def _leads_nowhere(root: JsonObject, reference: str) -> bool:
+    """Whether a reference ends at no schema: at nothing, or at itself by way of others."""
+    seen: set[str] = set()
+    while reference not in seen:
+        seen.add(reference)
+        target = resolve_local(root, reference)
+        if not isinstance(target, Mapping | bool):
+            return True
+        if isinstance(target, bool) or target.keys() - {"$ref", "description", "title"}:
+            return False
+        if not isinstance(target.get("$ref"), str):
+            return False
+        reference = target["$ref"]
+    return True
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+LONGEST_DESCRIPTION = 1024
+"""Characters; Azure OpenAI refuses longer function descriptions, see the Azure OpenAI reference,
+``FunctionObject``; beyond that it is a matter of cost."""
+
+FEWEST_SHARING = 3
+"""From how many tools on an opening sentence counts as shared; near duplicates do not count."""
+
+_FILLERS_TEXT = """
+tool function method api endpoint call execute perform run operation given specified provided
+"""
+_FILLERS = frozenset(_FILLERS_TEXT.split())
+"""Words that say nothing of a tool."""
+
+_BROKEN = re.compile(
+    r"^\W*(deprecated|obsolete|do not use)\b"
+    r"|\b(permanently unavailable|no longer (available|works|working|supported|maintained))\b"
+    r"|\b(this|the) (tool|function|endpoint|api|method) (is|has been) "
+    r"(deprecated|obsolete|unavailable|removed|discontinued|decommissioned)\b",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"[\W_]*(todo|tbd|fixme|n/?a|none|null|undefined|description|no description( available| "
+    r"provided)?|placeholder|lorem ipsum.*|x{3,}|string|text|test|foo|asdf)?[\W_]*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _missing_texts(catalogue: Catalogue) -> Iterator[Finding]:
+    """Tools without a description, and parameters whose values do not speak for themselves."""
+    for definition in catalogue.definitions:
+        tools = (definition.name,)
+        if not definition.text.strip():
+            what = "there is no description"
+            yield Finding(kind=KINDS["no_description"], tools=tools, what=what, where=("summary",))
+        silent = tuple(filter(None, map(_silent, parts(definition.parameters_schema))))
+        if silent:
+            what = f"nothing is said of {listed(silent)}"
+            where = tuple(f"parameters.{path}" for path in silent)
+            yield Finding(kind=KINDS["no_parameter_text"], tools=tools, what=what, where=where)
+
+
+def _silent(part: Part) -> str:
+    if part.role != "property" or part.path.startswith(("$defs.", "definitions.")):
+        return ""
+    text = part.schema.get("description")
+    is_told = isinstance(text, str) and text.strip()
+    speaks = part.schema.keys() & {"enum", "const", "$ref", "anyOf", "oneOf"}
+    return "" if is_told or speaks else part.path
+
+
+def _poor_texts(catalogue: Catalogue) -> Iterator[Finding]:
+    """Echoes of names, placeholders, texts that warn of their tool, and texts over a length."""
+    for definition in catalogue.definitions:
+        text, tools, where = definition.text.strip(), (definition.name,), ("summary",)
+        opening = first_sentence(text)
+        if text and _BROKEN.search(opening):
+            whole = catalogue.tokens[definition.name]
+            what = f"it says {quoted(opening)}"
+            yield Finding(
+                kind=KINDS["says_broken"], tools=tools, what=what, where=where, tokens=whole
+            )
+        if text and (verdict := _verdict(text, definition.name)):
+            kind, what = verdict
+            cost = catalogue.count_tokens(text)
+            yield Finding(kind=kind, tools=tools, what=what, where=where, tokens=cost)
+        texts = definition.description.parameters
+        empty = [path for path, one in texts.items() if _PLACEHOLDER.fullmatch(one.strip() or "x")]
+        if empty:
+            yield Finding(
+                kind=KINDS["placeholder"],
+                tools=tools,
+                what=listed([f"{path} {quoted(texts[path], longest=40)}" for path in empty]),
+                where=tuple(f"parameters.{path}" for path in empty),
+                tokens=sum(catalogue.count_tokens(texts[path]) for path in empty),
+            )
+
+
+def _verdict(text: str, name: str) -> tuple[Kind, str] | None:
+    """What is wrong with a description, if anything."""
+    if _PLACEHOLDER.fullmatch(text):
+        return KINDS["placeholder"], f"the description is {quoted(text)}"
+    said = set(terms(text))
+    if said and said <= set(terms(name)) | _FILLERS:
+        return KINDS["echo_description"], f"{quoted(text)} says no more than the name"
+    if len(text) > LONGEST_DESCRIPTION:
+        return KINDS["long_description"], f"{len(text):,} characters: {quoted(text)}"
+    return None
+
+
+def _unclean_texts(catalogue: Catalogue) -> Iterator[Finding]:
+    """Invisible characters, markup, repeated sentences."""
+    for definition in catalogue.definitions:
+        texts = tuple(_texts(definition))
+        for kind, look, fix in _TEXT_SEARCHES:
+            hits = [
+                (place, f"{listed(found, shown=3)} in {place}")
+                for place, text in texts
+                if (found := list(dict.fromkeys(look(text))))
+            ]
+            if hits:
+                yield _found(catalogue, definition, kind, hits, (fix,))
+
+
+def _texts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
+    """Every text with its place."""
+    description = definition.description
+    yield "summary", description.summary
+    for at, rule in enumerate(description.usage_rules):
+        yield f"usage_rules[{at}]", rule
+    for path, text in description.parameters.items():
+        yield f"parameters.{path}", text
+
+
+_TEXT_SEARCHES: tuple[tuple[Kind, Callable[[str], Iterable[str]], str], ...] = (
+    (
+        KINDS["invisible"],
+        lambda text: [f"U+{ord(one):04X}" for one in invisible(text)],
+        "drop_invisible",
+    ),
+    (KINDS["markup"], markup, "drop_markup"),
+    (KINDS["repeated_sentence"], lambda text: map(quoted, repeats(text)), "drop_repeats"),
+)
+
+
+def _shared_openings(catalogue: Catalogue) -> Iterator[Finding]:
+    """Sentences with which several tools begin; tokens are those of all copies but one."""
+    reported = {definition.name for definition in catalogue.definitions}
+    for key, tools in _openings(catalogue).items():
+        kinds = {min(catalogue.duplicates.get(name, (name,))) for name in tools}
+        if len(kinds) < FEWEST_SHARING or not reported.intersection(tools):
+            continue
+        summary = catalogue.library[tools[0]].definition.description.summary
+        text = next(one for one in sentences(summary) if sentence_key(one) == key)
+        yield Finding(
+            kind=KINDS["shared_opening"],
+            tools=tools,
+            what=f"{len(tools):,} tools say {quoted(text)}",
+            where=("summary",),
+            tokens=catalogue.count_tokens(text) * (len(tools) - 1),
+        )
+
+
+def _openings(catalogue: Catalogue) -> Mapping[str, tuple[str, ...]]:
+    """Who begins with each sentence, by its key."""
+    found: dict[str, tuple[str, ...]] = {}
+    for definition in catalogue.library.definitions:
+        for sentence in sentences(definition.description.summary)[:1]:
+            if key := sentence_key(sentence):
+                found[key] = (*found.get(key, ()), definition.name)
+    return found
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+_PROVIDER_TOOLS_TEXT = """
+bash code_execution code_interpreter computer file_search functions google_search
+image_generation memory multi_tool_use parallel python str_replace_based_edit_tool
+url_context web_fetch web_search
+"""
+PROVIDER_TOOLS = frozenset(_PROVIDER_TOOLS_TEXT.split())
+"""Names of tools that providers run themselves, or use on the wire.
+
+Sources: https://platform.openai.com/docs/guides/tools,
+https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-reference,
+https://ai.google.dev/gemini-api/docs/tools."""
+
+_PIECES = re.compile(r"[\W_]+")
+
+
+def _names(catalogue: Catalogue) -> Iterator[Finding]:
+    """Names that are equal, nearly equal, or reserved."""
+    reported = {definition.name for definition in catalogue.definitions}
+    same, alike = _grouped(catalogue, given_name), _grouped(catalogue, _folded)
+    for name, tools in same:
+        if reported.intersection(tools):
+            what = f"{len(tools):,} tools came in as {name!r}: {listed(tools)}"
+            yield Finding(kind=KINDS["same_name"], tools=tools, what=what, where=("name",))
+    for _, tools in alike:
+        names = list(dict.fromkeys(given_name(catalogue.library[one].definition) for one in tools))
+        if len(names) > 1 and reported.intersection(tools):
+            what = f"{listed(names)} are the same words"
+            yield Finding(kind=KINDS["alike_names"], tools=tools, what=what, where=("name",))
+    for name in sorted(reported):
+        if owner := _owner(name):
+            what = f"{name!r} is {owner}"
+            yield Finding(kind=KINDS["reserved_name"], tools=(name,), what=what, where=("name",))
+
+
+def _grouped(
+    catalogue: Catalogue, key: Callable[[ToolDefinition], str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Names of the tools that share a key, where at least two do; no key is no group."""
+    groups: dict[str, list[str]] = {}
+    for definition in catalogue.library.definitions:
+        groups.setdefault(key(definition), []).append(definition.name)
+    yield from ((one, tuple(tools)) for one, tools in groups.items() if one and len(tools) > 1)
+
+
+def _folded(definition: ToolDefinition) -> str:
+    """The words of a name, whatever stands between them; small words count here."""
+    name = given_name(definition)
+    small = [word for word in _PIECES.split(name.casefold()) if word in STOP_WORDS]
+    return " ".join((*terms(name), *small))
+
+
+def _owner(name: str) -> str:
+    if keyword.iskeyword(name):
+        return "a keyword of Python"
+    if name in {"true", "false", "null"}:
+        return "a value of JSON"
+    if name in RESERVED:
+        return "a function of the composite language"
+    return "a tool of a provider's own" if name.casefold() in PROVIDER_TOOLS else ""
+
+
+# --- near duplicates and confusions ---------------------------------------------------------------
+
+_LOOKED_AT = 10
+_MOST_REQUESTS = 8
+_FEWEST_WORDS, _MOST_WORDS = 3, 25
+_WORD = re.compile(r"[^\W_]+")
+
+
+def _duplicates(catalogue: Catalogue) -> Iterator[Finding]:
+    """Groups of tools that are alike; see ``agentkit.evaluation.doctor.near_duplicates``."""
+    reported = {definition.name for definition in catalogue.definitions}
+    for group in catalogue.alike:
+        if not reported.intersection(group.tools):
+            continue
+        kind = KINDS["duplicate"] if group.likeness == 1 else KINDS["near_duplicate"]
+        alike = "the same" if group.likeness == 1 else f"{group.likeness:.0%} alike"
+        yield Finding(
+            kind=KINDS["siblings"] if group.are_siblings else kind,
+            tools=group.tools,
+            what=f"{alike}: {listed(group.tools)}",
+            where=("summary", "parameters"),
+            tokens=sum(sorted(catalogue.tokens[name] for name in group.tools)[1:]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Loss:
+    """A request of a tool that another tool won; the tool stood at ``place``, or was not found."""
+
+    rival: str
+    query: str
+    place: int
+
+
+def _confusions(catalogue: Catalogue) -> Iterator[Finding]:
+    """Tools that stand behind others on requests which they should answer.
+
+    Each tool is searched for with the first sentence of its description that no other tool begins
+    with, the requests of its worked calls, and those of stored episodes in which it gave a result.
+    Near duplicates are no rivals: no word tells them apart, and another check reports them.
+    """
+    shared = {key for key, tools in _openings(catalogue).items() if len(tools) >= FEWEST_SHARING}
+    requests = {one.name: _requests(catalogue, one, shared) for one in catalogue.definitions}
+    for name, losses in wait_for(_losses(catalogue, requests)).items():
+        for rival in dict.fromkeys(loss.rival for loss in losses):
+            against = [loss for loss in losses if loss.rival == rival]
+            is_lost = len(against) == len(requests[name]) and not any(o.place for o in against)
+            yield Finding(
+                kind=KINDS["not_found"] if is_lost else KINDS["confused"],
+                tools=(name, rival),
+                what=_confusion(catalogue, name, against[0]),
+                where=("summary",),
+            )
+
+
+def _requests(
+    catalogue: Catalogue, definition: ToolDefinition, shared: set[str]
+) -> tuple[str, ...]:
+    """What the tool should be found for, each once."""
+    own = (
+        one for one in sentences(definition.description.summary) if sentence_key(one) not in shared
+    )
+    recorded = () if catalogue.usage is None else catalogue.usage.requests.get(definition.name, ())
+    texts = (
+        " ".join(next(own, "").split()[:_MOST_WORDS]),
+        *(example.query for example in definition.examples),
+        *recorded,
+    )
+    wanted = (text for text in texts if len(text.split()) >= _FEWEST_WORDS)
+    return tuple(dict.fromkeys(wanted))[:_MOST_REQUESTS]
+
+
+async def _losses(
+    catalogue: Catalogue, requests: Mapping[str, Sequence[str]]
+) -> dict[str, list[_Loss]]:
+    retriever = catalogue.retriever or CascadeRetriever(
+        shortlist=_LOOKED_AT, offer=1, token_budget=10**9
+    )
+    losses: dict[str, list[_Loss]] = {}
+    for number, (name, queries) in enumerate(requests.items(), start=1):
+        own = catalogue.duplicates.get(name, frozenset((name,)))
+        for query in queries:
+            hits = (await retriever.retrieve(query, catalogue.library)).hits[:_LOOKED_AT]
+            places = (at for at, hit in enumerate(hits, 1) if hit.definition.name in own)
+            place = next(places, 0)
+            is_draw = place > 0 and hits[place - 1].score == hits[0].score
+            if hits and not is_draw:
+                loss = _Loss(rival=hits[0].definition.name, query=query, place=place)
+                losses.setdefault(name, []).append(loss)
+        if catalogue.progress is not None:
+            catalogue.progress(number, len(requests))
+    return losses
+
+
+def _confusion(catalogue: Catalogue, name: str, loss: _Loss) -> str:
+    """In a sentence, what was asked, who won, and which words the two share and do not share."""
+    own, rival = (catalogue.library[one].definition for one in (name, loss.rival))
+    theirs = set(terms(f"{given_name(rival)} {rival.text}"))
+    asked = [word for word in _said(loss.query) if theirs.intersection(terms(word))]
+    opening = next(iter(sentences(own.description.summary)), "")
+    lacking = [word for word in _said(f"{given_name(own)} {opening}") if _is_apart(word, theirs)]
+    stands = f"stands at {loss.place}" if loss.place else "is not found"
+    apart = f"only it says {listed(lacking)}" if lacking else "it says no word of its own"
+    because = f", because of {listed(asked)}" if asked else ""
+    return f"for {quoted(loss.query)} {name} {stands} behind {loss.rival}{because}; {apart}"
+
+
+def _said(text: str) -> list[str]:
+    return list(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
+
+
+def _is_apart(word: str, theirs: set[str]) -> bool:
+    found = terms(word)
+    return len(word) > 1 and bool(found) and not theirs.intersection(found)
+
+
+# --- cost and use ---------------------------------------------------------------------------------
+
+DEFAULT_BUDGET = 1600
+"""Tokens that ``CascadeRetriever`` lets cards and full schemas cost together, by default."""
+
+_FEWEST_EPISODES = 20
+_FEWEST_CALLS = 3
+
+
+def _costs(catalogue: Catalogue) -> Iterator[Finding]:
+    """Tools above all of the default budget."""
+    for definition in catalogue.definitions:
+        tokens = catalogue.tokens[definition.name]
+        if tokens > DEFAULT_BUDGET:
+            what = f"{tokens:,} tokens"
+            yield Finding(
+                kind=KINDS["unaffordable"], tools=(definition.name,), what=what, tokens=tokens
+            )
+
+
+def _use(catalogue: Catalogue) -> Iterator[Finding]:
+    """Tools that always fail; with enough episodes, also those that nobody called."""
+    usage = catalogue.usage
+    if usage is None:
+        return
+    is_enough = usage.episodes >= _FEWEST_EPISODES and usage.calls > 0
+    for name in (definition.name for definition in catalogue.definitions):
+        called, failures = usage.called.get(name, 0), usage.failures.get(name)
+        if called >= _FEWEST_CALLS and not usage.succeeded.get(name) and failures:
+            rule, times = max(failures.items(), key=lambda pair: (pair[1], pair[0]))
+            what = f"{called:,} calls, none with a result; {times:,} times {rule}"
+            yield Finding(kind=KINDS["always_fails"], tools=(name,), what=what)
+        elif not called and is_enough:
+            shown = usage.shown.get(name, 0)
+            found = f"found for {shown:,} of them" if shown else "found for none of them"
+            yield Finding(
+                kind=KINDS["passed_over"] if shown else KINDS["never_used"],
+                tools=(name,),
+                what=f"not called in {usage.episodes:,} episodes, {found}",
+                tokens=catalogue.tokens[name],
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One look at a catalogue.
+
+    Attributes:
+        run: The look.
+        kinds: What it can find.
+    """
+
+    run: Callable[[Catalogue], Iterable[Finding]]
+    kinds: tuple[Kind, ...]
+
+    @classmethod
+    def of(cls, run: Callable[[Catalogue], Iterable[Finding]], *codes: str) -> Check:
+        """A check that can find the kinds of these codes."""
+        return cls(run=run, kinds=tuple(KINDS[code] for code in codes))
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(run=refused, kinds=REFUSALS),
+    Check.of(
+        _types,
+        *("ghost_required", "dangling_reference", "untyped_parameter", "untyped_items"),
+        *("open_object", "generated_titles", "untyped_result"),
+    ),
+    Check.of(_missing_texts, "no_description", "no_parameter_text"),
+    Check.of(_poor_texts, "placeholder", "says_broken", "echo_description", "long_description"),
+    Check.of(_unclean_texts, "invisible", "markup", "repeated_sentence"),
+    Check.of(_names, "same_name", "alike_names", "reserved_name"),
+    Check.of(_shared_openings, "shared_opening"),
+    Check.of(_duplicates, "duplicate", "near_duplicate", "siblings"),
+    Check.of(_confusions, "not_found", "confused"),
+    Check.of(_costs, "unaffordable"),
+    Check.of(_use, "always_fails", "passed_over", "never_used"),
+)
+"""Every check, in the order in which they run."""

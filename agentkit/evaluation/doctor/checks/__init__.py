@@ -1,1 +1,0 @@
-"""The checks of the doctor, one idea a file; ``agentkit.evaluation.doctor.checkup`` lists them."""

@@ -1,0 +1,134 @@
+"""Markup and repeated sentences in texts: finding them, and texts without them."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+
+_LONE_TAGS = "br|hr|img|p|li|td|tr|th|dd|dt"
+_PAIRED_TAGS = (
+    "a|abbr|b|big|blockquote|caption|center|cite|code|del|div|dl|em|font|h[1-6]|i|ins|kbd|mark|ol|pre"
+    "|samp|small|span|strike|strong|sub|sup|table|tbody|thead|tt|u|ul"
+)
+_LONE_TAG = re.compile(rf"</?(?:{_LONE_TAGS})(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_PAIRED_TAG = re.compile(rf"</?({_PAIRED_TAGS})(?:\s[^<>]*)?>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(rf"</({_PAIRED_TAGS})\s*>", re.IGNORECASE)
+_BREAKING_TAG = re.compile(r"<(?:/?(?:p|div|li|tr|ul|ol|table|h[1-6])\b|br\b)", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|ndash|mdash|hellip|#\d{2,5}|#x[0-9a-f]{2,5});")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d\"'(\[<*`])|\n+")
+_FEWEST_WORDS = 4
+
+
+def markup(text: str) -> tuple[str, ...]:
+    """The HTML tags, comments and entities of ``text``; names in angle brackets are not HTML.
+
+    Example:
+        >>> markup("<p>The <b>city</b> &amp; <country></p>")
+        ('<b>', '</b>', '<p>', '</p>', '&amp;')
+    """
+    if "<" not in text and "&" not in text:
+        return ()
+    closed = _closed(text)
+    paired = [tag[0] for tag in _PAIRED_TAG.finditer(text) if tag[1].lower() in closed]
+    lone = [found[0] for rule in (_LONE_TAG, _ENTITY) for found in rule.finditer(text)]
+    return (*paired, *lone, *(text[start:end] for start, end in _comments(text)))
+
+
+def _comments(text: str) -> Iterator[tuple[int, int]]:
+    """Where HTML comments stand; one that is not closed is none."""
+    end = 0
+    while (start := text.find("<!--", end)) >= 0:
+        close = text.find("-->", start)
+        if close < 0:
+            return
+        end = close + len("-->")
+        yield start, end
+
+
+def _closed(text: str) -> frozenset[str]:
+    """Tags that are closed somewhere; ``<code>`` and the like are placeholders unless they are."""
+    return frozenset(name.lower() for name in _CLOSING_TAG.findall(text))
+
+
+def without_markup(text: str) -> str:
+    """The text without its HTML: what ends a line becomes a line break, entities become text."""
+    while markup(text):  # again: an entity may have hidden a tag
+        shorter = _stripped(text)
+        if len(shorter) >= len(text):
+            return shorter
+        text = shorter
+    return text
+
+
+def _stripped(text: str) -> str:
+    closed = _closed(text)
+    bare = "".join(_outside(text, _comments(text)))
+    bare = _LONE_TAG.sub(_gap, bare)
+    bare = _PAIRED_TAG.sub(lambda tag: _gap(tag) if tag[1].lower() in closed else tag[0], bare)
+    bare = _ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\xa0", " "), bare)
+    return re.sub(r"[ \t]*\n[ \t\n]*", "\n", bare).strip()
+
+
+def _outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """The pieces of a text between spans."""
+    start = 0
+    for first, end in spans:
+        yield text[start:first]
+        start = end
+    yield text[start:]
+
+
+def _gap(tag: re.Match[str]) -> str:
+    """What stands where a tag stood."""
+    return "\n" if _BREAKING_TAG.match(tag[0]) else ""
+
+
+def sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, and its lines, without blanks around them.
+
+    Example:
+        >>> sentences("Get a user. Use 3.5 as version, e.g. for tests.")
+        ('Get a user.', 'Use 3.5 as version, e.g. for tests.')
+    """
+    return tuple(filter(None, (piece.strip() for piece in _SENTENCE.split(text))))
+
+
+def sentence_key(sentence: str) -> str:
+    """What two sentences have in common when they are the same; empty for short ones."""
+    words = sentence.casefold().strip(" .!?").split()
+    return " ".join(words) if len(words) >= _FEWEST_WORDS else ""
+
+
+def repeats(text: str) -> tuple[str, ...]:
+    """Sentences of at least four words that stand in ``text`` again, word for word.
+
+    Example:
+        >>> repeats("Get the weather now. Give a city. Get the weather now.")
+        ('Get the weather now.',)
+    """
+    seen: set[str] = set()
+    found = []
+    for sentence in _SENTENCE.split(text):
+        key = sentence_key(sentence)
+        if key and key in seen:
+            found.append(sentence.strip())
+        seen.add(key)
+    return tuple(found)
+
+
+def without_repeats(text: str) -> str:
+    """The text with each sentence once, where it stands first."""
+    if not repeats(text):
+        return text
+    seen: set[str] = set()
+    kept: list[str] = []
+    ends = [*(match.span() for match in _SENTENCE.finditer(text)), (len(text), len(text))]
+    start = 0
+    for end, next_start in ends:
+        key = sentence_key(text[start:end])
+        if not key or key not in seen:
+            kept.append(text[start:next_start])
+        seen.add(key)
+        start = next_start
+    return "".join(kept).strip()

@@ -1,0 +1,233 @@
+"""How a benchmark is asked: settings, progress, and the labels of its episodes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from agentkit.episodes import Episode, FailureLabel, RefineMode
+from agentkit.errors import UsageError
+from agentkit.models.base import ModelSettings, ToolChoice
+
+_MOST_DIGITS = 18
+"""More than any attempt has, and few enough for Python to read at all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationLabels:
+    """Where an episode stands in the run of a benchmark.
+
+    Episodes hold it as metadata, which is foreign text once it comes from a store or a file. So it
+    is read leniently: only ``task`` has to be there, and what is no number stands for the first.
+
+    Attributes:
+        run: Name of the run.
+        benchmark: Name and release of the questions.
+        settings: How they were asked, as the text of ``settings_text``.
+        task: Id of the task.
+        category: Category of the task.
+        attempt: Which try at the task it is of, from 0.
+        user_turn: Which of the things the user says it answers, from 0.
+        user_turns: How many the user says in the whole attempt.
+        ends: Whether the attempt ends with it; one that a model error cut short never does.
+
+    Example:
+        >>> labels = EvaluationLabels(run="r", benchmark="b", task="t", ends=True)
+        >>> labels.to_metadata()["ends"]
+        'true'
+    """
+
+    run: str = ""
+    benchmark: str = ""
+    settings: str = ""
+    task: str = ""
+    category: str = ""
+    attempt: int = 0
+    user_turn: int = 0
+    user_turns: int = 1
+    ends: bool = False
+
+    @classmethod
+    def of(cls, episode: Episode) -> EvaluationLabels | None:
+        """The labels of an episode; None when it has no label ``task``, so is of no evaluation."""
+        found = episode.metadata
+        if "task" not in found:
+            return None
+        return cls(
+            run=str(found.get("run", "")),
+            benchmark=str(found.get("benchmark", "")),
+            settings=str(found.get("settings", "")),
+            task=str(found["task"]),
+            category=str(found.get("category", "")),
+            attempt=_whole(found.get("attempt", "")),
+            user_turn=_whole(found.get("user_turn", "")),
+            user_turns=max(1, _whole(found.get("user_turns", ""))),
+            ends=found.get("ends") == "true",
+        )
+
+    def to_metadata(self) -> dict[str, str]:
+        """The labels as an episode holds them."""
+        ending = {"ends": "true"} if self.ends else {}
+        return {
+            "run": self.run,
+            "benchmark": self.benchmark,
+            "settings": self.settings,
+            "task": self.task,
+            "category": self.category,
+            "attempt": str(self.attempt),
+            "user_turn": str(self.user_turn),
+            "user_turns": str(self.user_turns),
+            **ending,
+        }
+
+
+def _whole(text: str) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if is_number else 0
+
+
+ToolSource: TypeAlias = Literal["given", "retrieved"]
+"""Where the offered tools come from: the benchmark's own choice for each question, or retrieval."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationSettings:
+    """How to ask. Two runs with equal settings and models are repetitions of each other.
+
+    Attributes:
+        tools: ``given`` offers the tools that the benchmark names for each question, with the
+            library's definitions of them; ``retrieved`` lets the agent find them in the library.
+        refine: How proposed calls are refined.
+        max_refinements: Most refinement rounds a turn.
+        attempts: How often each task is tried, for pass@k and pass^k.
+        max_steps: Model turns for each thing the user says. None: one where no tool is run, as in
+            the single-turn benchmarks, and 21 in an environment, as in BFCL's multi-turn part.
+        tool_choice: Whether the model may or must call a tool.
+        instructions: A system message before the task's own.
+        settings: How to generate. From its seed, if there is one, each attempt at each task has
+            one of its own, see ``attempt_seed``.
+        seed: Of the sample that was drawn, for the record.
+        sample: How many tasks were drawn, for the record; None when all are asked.
+        categories: What the sample was drawn from, for the record; empty for all.
+        files: The files that tasks and environments come from, with digests, for the record; empty
+            where the benchmark's name says which questions they are.
+        answers: The run whose answers are judged again, for the record; empty where a model is
+            asked.
+    """
+
+    tools: ToolSource = "given"
+    refine: RefineMode = "none"
+    max_refinements: int = 5
+    attempts: int = 1
+    max_steps: int | None = None
+    tool_choice: ToolChoice = "auto"
+    instructions: str = ""
+    settings: ModelSettings = ModelSettings(temperature=0.0)  # noqa: RUF009 - immutable
+    seed: int = 0
+    sample: int | None = None
+    categories: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    answers: str = ""
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise UsageError(f"attempts is {self.attempts}; each task is tried at least once")
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as a JSON object, without what is as it is by default."""
+        record: dict[str, Any] = {"tools": self.tools, "refine": self.refine}
+        if self.refine != "none":
+            record["max_refinements"] = self.max_refinements
+        for name in _PLAIN:
+            value = getattr(self, name)
+            if value != getattr(_DEFAULTS, name):
+                record[name] = value
+        for name in ("categories", "files"):
+            if getattr(self, name):
+                record[name] = list(getattr(self, name))
+        for name in ("temperature", "top_p", "max_tokens", "timeout_seconds"):
+            value = getattr(self.settings, name)
+            if value is not None:
+                record[name] = value
+        if self.settings.seed is not None:
+            record["generation_seed"] = self.settings.seed
+        if self.settings.extra:
+            record["extra"] = dict(self.settings.extra)
+        return record
+
+
+_DEFAULTS = EvaluationSettings()
+_PLAIN = ("attempts", "max_steps", "tool_choice", "instructions", "seed", "sample", "answers")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationProgress:
+    """How far a run is.
+
+    Attributes:
+        done: Attempts that are finished, those of an earlier, interrupted start included.
+        total: Attempts in all.
+        resumed: How many of ``done`` an earlier start had finished.
+        passed: How many of those finished now passed.
+        failed: How many did not.
+        task_id: The newest one; empty at the start.
+        label: Its label.
+        unfinished: How many attempts of this start a model error cut short.
+        error: What went wrong with the model; empty when nothing did.
+    """
+
+    done: int
+    total: int
+    resumed: int = 0
+    passed: int = 0
+    failed: int = 0
+    task_id: str = ""
+    label: FailureLabel | None = None
+    unfinished: int = 0
+    error: str = ""
+
+
+Listener: TypeAlias = Callable[[EvaluationProgress], None]
+
+
+def ignore(progress: EvaluationProgress) -> None:
+    """Where progress goes when nobody looks."""
+
+
+def attempt_seed(seed: int, task_id: str, number: int) -> int:
+    """The seed of an attempt: equal for equal attempts at a task, whatever else is asked beside it.
+
+    Tasks that ask the same in the same words do not share it, or their answers would be drawn
+    alike, and counted as if they were not.
+
+    Args:
+        seed: Of the run.
+        task_id: The task.
+        number: Which attempt it is, from 0; that of the next is that of this one with a run's seed
+            that is one more.
+
+    Returns:
+        Below 2**31, which every provider takes.
+    """
+    digest = hashlib.sha256(f"{seed + number}:{task_id}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def settings_text(settings: EvaluationSettings, *, benchmark: str, model: str, library: str) -> str:
+    """Everything that a run's numbers depend on, as one line of canonical JSON.
+
+    It stands in the metadata of each episode of the run, so that an interrupted run is only gone
+    on with under the same settings.
+
+    Args:
+        settings: How the questions are asked.
+        benchmark: Name and release.
+        model: The model's name.
+        library: Digest of the library, since equal definitions make equal runs; empty for the
+            benchmark's own catalogue.
+    """
+    record = {"benchmark": benchmark, "model": model, "library": library, **settings.to_json()}
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,173 @@
+"""Whether a task can be asked and judged with the tools that there are.
+
+A gold call that the tool's own schema refuses is a contradiction: the runtime refuses such a call,
+so an agent that keeps to the schema is counted as wrong. Most often it is a slip in the task, which
+is therefore left out, with the reason.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from agentkit.evaluation.expectation_forms import refers
+from agentkit.evaluation.expectations import (
+    AllowedCalls,
+    DataFlow,
+    ExactCalls,
+    Expectation,
+    FinalState,
+    GoldCall,
+)
+from agentkit.evaluation.task import Task
+from agentkit.messages import JsonObject
+from agentkit.metrics import AllowedCall
+from agentkit.metrics.data_flow import compare_data_flow
+from agentkit.metrics.remembering import remembered
+from agentkit.tools.coercion import coerce
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.validation import ArgumentValidator
+
+_NAMED = 5  # so many tools, where none is like the one that is asked for
+
+
+def task_problems(task: Task, definitions: Mapping[str, ToolDefinition]) -> Iterator[str]:
+    """Why a task can not be asked or judged, in words; nothing when it can.
+
+    Args:
+        task: The task.
+        definitions: The tools that there are, by name.
+    """
+    offered: list[str] = []
+    for at, turn in enumerate(task.turns):
+        where = f"follow_ups.{at - 1}." if at else ""
+        for name in turn.offers:
+            if name in offered:
+                yield f"{where}tools: {name!r} is there twice"
+            elif name not in definitions:
+                yield f"{where}tools: {unknown_tool(name, definitions)}"
+            offered.append(name)
+        for expectation in turn.expects:
+            for problem in _gold_problems(expectation, definitions, offered):
+                yield f"{where}expects: {problem}"
+
+
+def unknown_tool(name: str, known: Collection[str]) -> str:
+    """That there is no tool of a name, and what was probably meant."""
+    said = f"there is no tool {name!r}"
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        said += f"; did you mean {near[0]!r}?"
+        odd = [sign for sign in name if sign not in near[0] and not sign.isascii()]
+        if odd:
+            said += f" It holds {odd[0]!r} (U+{ord(odd[0]):04X}, {_sign_name(odd[0])})"
+    elif known:
+        said += f"; there are {', '.join(sorted(known)[:_NAMED])}"
+    else:
+        said += "; no tools were given, see `tools` and `environment`"
+    return said
+
+
+def _sign_name(sign: str) -> str:
+    return unicodedata.name(sign, "a sign without a name")
+
+
+def _gold_problems(
+    expectation: Expectation, definitions: Mapping[str, ToolDefinition], offered: Collection[str]
+) -> Iterator[str]:
+    if isinstance(expectation, DataFlow):
+        yield from broken_flow(expectation)
+    callable_here = set(definitions) if isinstance(expectation, FinalState) else set(offered)
+    for call in _gold_calls(expectation):
+        definition = definitions.get(call.name)
+        if definition is None:
+            yield f"the gold call {call.name}: {unknown_tool(call.name, definitions)}"
+        elif call.name not in callable_here:
+            yield f"the gold call {call.name}: the task does not offer this tool"
+        elif isinstance(expectation, AllowedCalls) and expectation.language != "python":
+            continue  # the values are source text of that language
+        elif isinstance(call, GoldCall):
+            yield from (
+                f"the gold call {call.name}: {why}" for why in gold_call_problems(call, definition)
+            )
+        else:
+            yield from (f"the gold call {call.name}: {why}" for why in _never(call, definition))
+
+
+def _gold_calls(expectation: Expectation) -> tuple[GoldCall | AllowedCall, ...]:
+    if isinstance(expectation, AllowedCalls | ExactCalls | DataFlow | FinalState):
+        return expectation.calls
+    return ()
+
+
+def broken_flow(expectation: DataFlow) -> Iterator[str]:
+    """References of the gold calls that lead nowhere, so that no answer can be equal to them."""
+    gold = expectation.calls
+    for problem in compare_data_flow(gold, gold, ()).gold_problems:
+        yield f"the gold {problem}"
+
+
+def gold_call_problems(call: GoldCall, definition: ToolDefinition) -> Iterator[str]:
+    """What the tool's schema has against a gold call; references stand for any value.
+
+    Args:
+        call: The gold call.
+        definition: Its tool.
+    """
+    yield from _undeclared(call.arguments, definition)
+    flowing = {name for name, value in call.arguments.items() if refers(value)}
+    arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
+    for problem in validator_of(definition).check(arguments):
+        if not (problem.path and problem.path[0] in flowing):
+            yield problem.rule
+
+
+@remembered(most=4_096)  # making one ready costs more than to check a call, and calls are many
+def validator_of(definition: ToolDefinition) -> ArgumentValidator:
+    """The one validator of a tool, for all gold calls that it is in."""
+    return ArgumentValidator(definition)
+
+
+def _never(call: AllowedCall, definition: ToolDefinition) -> Iterator[str]:
+    """Arguments of a gold call none of whose allowed values the tool's schema takes."""
+    yield from _undeclared(call.allowed, definition)
+    for name in definition.signature.required:
+        if not any(value != "" for value in call.allowed.get(name, ())):
+            yield f"the required argument {name!r} has no allowed value"
+    for name, values in call.allowed.items():
+        if name not in definition.signature.properties or "" in values:
+            continue  # it may be left out
+        if any(map(_holds_object, values)):
+            continue  # inside objects, allowed values are lists again
+        reasons = [_first_fault(definition, name, value) for value in values]
+        if reasons and all(reasons):
+            yield f"{reasons[0]}, and no other allowed value is better"
+
+
+def _first_fault(definition: ToolDefinition, name: str, value: Any) -> str:
+    """What the schema has against one argument; empty when nothing."""
+    given = coerce({name: value}, definition.signature.parameters, fill="none")
+    for problem in validator_of(definition).check(given):
+        if problem.path and problem.path[0] == name:
+            return problem.rule
+    return ""
+
+
+def _undeclared(arguments: JsonObject, definition: ToolDefinition) -> Iterator[str]:
+    parameters = definition.signature.parameters
+    if parameters.get("additionalProperties") or parameters.get("patternProperties"):
+        return
+    known = definition.signature.properties
+    for name in arguments:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            yield f"{definition.name} has no parameter {name!r}{meant}"
+
+
+def _holds_object(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_holds_object, value))
+    return isinstance(value, Mapping)

@@ -1,1 +1,0 @@
-"""Foreign Python code in a process of its own, under limits."""

@@ -1,0 +1,421 @@
+"""Take proposals in, and bring them from one state to the next, up to serving everybody.
+
+Everything here decides on one ``LibraryState`` and gives a ``Transaction``; nothing is written.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentkit.episodes import Episode
+from agentkit.errors import DefinitionError, LibraryError
+from agentkit.evolution.approvals import EventWriter
+from agentkit.evolution.checker import CandidateChecker, CheckResult
+from agentkit.evolution.decide import Blocked, LifecyclePolicy, Promote, next_step, recorded_reports
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.insertion import Above, Tried, look_above, marks, try_composite
+from agentkit.evolution.ledger import EXPERIMENTS
+from agentkit.evolution.proposal import (
+    Proposal,
+    ProposalRecord,
+    ProposalState,
+    UnreadableProposal,
+    outstanding,
+)
+from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.repository import LibraryState, Transaction
+from agentkit.evolution.validation.report import FailedCheck
+from agentkit.library.event_chain import EventDraft, cut
+from agentkit.library.events import Author
+from agentkit.tools.canonical import canonical_json
+from agentkit.tools.definition import ToolDefinition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transition:
+    """What came of bringing a proposal on.
+
+    Attributes:
+        proposal_id: Which.
+        tool_name: The tool that it changes.
+        before: Where it stood.
+        after: Where it stands.
+        why: Whose word brought it on or ended it; or what it waits for.
+    """
+
+    proposal_id: str
+    tool_name: str
+    before: ProposalState
+    after: ProposalState
+    why: str
+
+    @classmethod
+    def between(cls, before: ProposalRecord, after: ProposalRecord, why: str) -> Transition:
+        """From one record of a proposal to a later one."""
+        return cls(
+            proposal_id=after.proposal_id,
+            tool_name=after.tool_name,
+            before=before.state,
+            after=after.state,
+            why=why,
+        )
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether it stands elsewhere than before."""
+        return self.before != self.after
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as a JSON object."""
+        return {
+            "proposal_id": self.proposal_id,
+            "tool": self.tool_name,
+            "before": self.before,
+            "after": self.after,
+            "why": self.why,
+        }
+
+    def __str__(self) -> str:
+        moved = f"{self.before} -> {self.after}" if self.has_moved else f"still {self.after}"
+        return f"{self.proposal_id} ({self.tool_name}): {moved}: {self.why}"
+
+
+# --- Taking in ------------------------------------------------------------------------------------
+
+
+def identified(suggestion: Suggestion, *, max_bytes: int) -> tuple[str, Suggestion]:
+    """A suggestion in a form that an event can keep, and the id that the ledger gives it.
+
+    A candidate that is too large, no JSON, or would not be read back as a definition is unreadable.
+    An answer that can not be read has no id of its own: the same rubbish twice is two answers.
+
+    Args:
+        suggestion: What a proposer suggests.
+        max_bytes: Largest candidate, in bytes of its canonical JSON.
+    """
+    kept = _readable(suggestion, max_bytes) if isinstance(suggestion, Proposal) else suggestion
+    if isinstance(kept, Proposal):
+        return kept.proposal_id, kept
+    return f"unreadable-{uuid.uuid4().hex[:20]}", kept
+
+
+def _readable(proposal: Proposal, max_bytes: int) -> Suggestion:
+    try:
+        record = proposal.to_json()
+        size = len(canonical_json(record))
+        ToolDefinition.from_json(record["candidate"])
+    except DefinitionError as error:
+        code, message = "malformed", f"the candidate is no definition: {error}"
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        code, message = "not_json", f"the candidate is no JSON data: {error}"
+    else:
+        if size <= max_bytes:
+            return proposal
+        code = "too_large"
+        message = f"the candidate has {size:,} bytes, at most {max_bytes:,} are kept"
+    failed = FailedCheck(
+        code=code,
+        layer="lexical",
+        message=message,
+        advice="answer with the changed texts alone, as JSON data",
+    )
+    return UnreadableProposal(
+        author=proposal.author,
+        stream=proposal.stream,
+        tool_name=proposal.tool_name,
+        text=str(getattr(proposal.candidate.description, "summary", "")),
+        failed=(failed,),
+    )
+
+
+async def submit(
+    proposal_id: str,
+    suggestion: Suggestion,
+    state: LibraryState,
+    *,
+    checker: CandidateChecker,
+    policy: LifecyclePolicy,
+    author: Author,
+    sources: tuple[str, ...] = (),
+    episodes: Sequence[Episode] = (),
+) -> Transaction | None:
+    """What is written of a suggestion; None for a proposal that the ledger knows.
+
+    Args:
+        proposal_id: The id that ``identified`` gave it.
+        suggestion: What a proposer suggests.
+        state: The newest state.
+        checker: What candidates are checked with.
+        policy: The rules of the life cycle.
+        author: Who writes what comes of it.
+        sources: Texts that a candidate must not copy from.
+        episodes: Whose accepted calls a new rule may not refuse.
+    """
+    if proposal_id in state.ledger.proposals:
+        return None
+    version = state.library.version
+    writer = EventWriter.of_new(proposal_id, suggestion, author, version=version)
+    result = None
+    if isinstance(suggestion, Proposal):
+        result = await checker.check(
+            suggestion.candidate,
+            suggestion.base,
+            state,
+            sources=sources,
+            proposal=suggestion,
+            episodes=episodes,
+        )
+        facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
+        first = writer.draft("proposed", suggestion.reason, **facts)
+        first = replace(first, author=suggestion.author, evidence=suggestion.evidence)
+    else:
+        unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
+        first = writer.draft(
+            "proposed", "the answer can not be read as a proposal", unreadable=unread
+        )
+        first = replace(first, author=suggestion.author)
+    if state.ledger.is_quarantined(writer.proposer):
+        why = f"nothing is taken from {writer.proposer!r} until a person releases it"
+        return Transaction(drafts=(first, writer.draft("quarantined", why)))
+    if isinstance(suggestion, UnreadableProposal):
+        no = writer.rejected(state.ledger, policy, by="unreadable", failed=suggestion.failed)
+        return Transaction(drafts=(first, *no))
+    if result is not None and result.failed:
+        no = writer.rejected(state.ledger, policy, by=result.by, failed=result.failed)
+        return Transaction(drafts=(first, *no))
+    if result is not None and result.needs:
+        return Transaction(drafts=(first,))
+    return Transaction(drafts=(first, writer.draft("validated", "every check passed")))
+
+
+# --- Going on -------------------------------------------------------------------------------------
+
+
+async def promote(
+    record: ProposalRecord,
+    state: LibraryState,
+    reports: Sequence[GateReport],
+    *,
+    checker: CandidateChecker,
+    policy: LifecyclePolicy,
+    author: Author,
+    sources: tuple[str, ...] = (),
+) -> Transaction | Blocked:
+    """What is written to bring an open proposal on by a stage; or what it waits for.
+
+    Args:
+        record: The proposal.
+        state: The newest state.
+        reports: What the gates say at the stage where it is.
+        checker: What candidates are checked with.
+        policy: The rules of the life cycle.
+        author: Who writes what comes of it.
+        sources: Texts that the candidate must not copy from.
+    """
+    writer = EventWriter.of(record, author, version=state.library.version)
+    if _has_lost_its_base(record, state):
+        result = await checker.check_record(record, state, sources)
+        return _rebased(writer, record, state, result, policy)
+    step = next_step(record, state.ledger, policy, reports)
+    if isinstance(step, Blocked):
+        return step
+    known = recorded_reports(record)
+    said = tuple(writer.assessed(record.state, one) for one in reports if one not in known)
+    if not isinstance(step, Promote):
+        if record.state == "canary":
+            return Transaction(drafts=(*said, writer.draft("rolled_back", step.why)))
+        no = writer.rejected(state.ledger, policy, by="gate", reason=step.why)
+        return Transaction(drafts=(*said, *no))
+    entered = await _enter(
+        writer, record, state, step, checker=checker, policy=policy, sources=sources
+    )
+    if isinstance(entered, Blocked):
+        return entered
+    return replace(entered, drafts=(*said, *entered.drafts))
+
+
+async def _enter(
+    writer: EventWriter,
+    record: ProposalRecord,
+    state: LibraryState,
+    step: Promote,
+    *,
+    checker: CandidateChecker,
+    policy: LifecyclePolicy,
+    sources: tuple[str, ...],
+) -> Transaction | Blocked:
+    """Check a proposal again as the library is now, and let it into its next stage."""
+    if record.candidate is None:  # an answer that could not be read is never validated
+        return Blocked(why="it has no candidate")
+    result = await checker.check_record(record, state, sources)
+    missing = outstanding(result.needs, record.agreed)
+    if result.failed:
+        no = writer.rejected(state.ledger, policy, by="library", failed=result.failed)
+        return Transaction(drafts=no)
+    if result.waits_for or missing:
+        agree = f"by now a {' and a '.join(missing)} must agree"
+        return Blocked(why=result.waits_for or agree)
+    if step.stage == "active":
+        return await _activated(
+            writer, record, state, result, step.why, checker=checker, policy=policy
+        )
+    facts = result.facts(record.base)
+    if step.stage == "canary" and policy.canary_share is not None:
+        facts["share"] = policy.canary_share  # which ``experiment_of`` reads
+    return Transaction(drafts=(writer.draft(step.stage, step.why, **facts),))
+
+
+def _has_lost_its_base(record: ProposalRecord, state: LibraryState) -> bool:
+    """Whether a proposal is being tried against a revision that its tool no longer has."""
+    tool = state.library.get(record.tool_name)
+    current = "" if tool is None else tool.definition.digest
+    return record.state in EXPERIMENTS and current != record.base
+
+
+def _rebased(
+    writer: EventWriter,
+    record: ProposalRecord,
+    state: LibraryState,
+    result: CheckResult,
+    policy: LifecyclePolicy,
+) -> Transaction:
+    """An experiment whose tool changed goes on with the candidate moved onto the change.
+
+    Runs use a candidate only with the revision that it was made for, so without this step the
+    experiment would stand still. The numbers so far are kept: they compare the same edit. Where
+    the candidate fails now, what it was made on has moved, which is nobody's fault.
+    """
+    if result.failed or result.base is None:
+        no = writer.rejected(state.ledger, policy, by="library", failed=result.failed)
+        return Transaction(drafts=no)
+    facts = result.facts(record.base)
+    facts.pop("needs", None)
+    why = f"{record.tool_name!r} has revision {result.base.digest[:12]} by now"
+    return Transaction(drafts=(writer.draft("rebased", why, **facts),))
+
+
+async def _activated(
+    writer: EventWriter,
+    record: ProposalRecord,
+    state: LibraryState,
+    result: CheckResult,
+    why: str,
+    *,
+    checker: CandidateChecker,
+    policy: LifecyclePolicy,
+) -> Transaction:
+    """The candidate serves everybody, with the composites above pinned to it."""
+    candidate = result.candidate
+    trying, limits = checker.inserting.policy, checker.inserting.limits
+    try:
+        above = await look_above(candidate, state.library, policy=trying, limits=limits)
+        broken = above.broken
+    except LibraryError as error:
+        above, broken = Above(), {candidate.name: str(error)}
+    if broken:
+        failed = [_breaks(candidate, name, how) for name, how in broken.items()]
+        no = writer.rejected(state.ledger, policy, by="parents", failed=failed)
+        return Transaction(drafts=no)
+    after = replace(writer, version=state.library.version + 1)
+    facts = result.facts(record.base)
+    facts.pop("needs", None)
+    if above.repinned:
+        facts["repinned"] = {one.name: one.digest for one in above.repinned}
+    drafts = []
+    earlier = state.ledger.active(record.tool_name)
+    if earlier is not None:
+        about = replace(after, proposal_id=earlier.proposal_id)
+        drafts.append(about.draft("superseded", f"{record.proposal_id} took its place"))
+    evidence = record.events[0].evidence
+    drafts.append(
+        replace(
+            after.draft("active", why, **facts),
+            evidence=evidence,
+            digest_before="" if result.base is None else result.base.digest,
+            digest_after=candidate.digest,
+        )
+    )
+    drafts += marks(after.author, candidate, above, version=after.version)
+    return Transaction(
+        drafts=tuple(drafts),
+        upserts=(candidate, *above.repinned),
+        change_id=record.proposal_id,
+        reason=record.reason or why,
+        evidence=evidence,
+    )
+
+
+def _breaks(candidate: ToolDefinition, name: str, how: str) -> FailedCheck:
+    return FailedCheck(
+        code="breaks_parent",
+        layer="semantic",
+        message=f"{name!r} is made of {candidate.name!r}, and would break: {how}",
+        advice=f"keep what {name!r} relies on, or revise it first",
+    )
+
+
+# --- Composites whose children changed untried ----------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Revalidation:
+    """What trying marked composites again showed.
+
+    Attributes:
+        holds: Composites that do what their worked calls say; they are no longer marked.
+        broken: By name: how a composite broke. It stays marked, and somebody must act.
+        unknown: By name: why nobody knows; it stays marked.
+    """
+
+    holds: tuple[str, ...] = ()
+    broken: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was found as a JSON object."""
+        return {
+            "holds": list(self.holds),
+            "broken": dict(self.broken),
+            "unknown": dict(self.unknown),
+        }
+
+
+async def try_again(
+    state: LibraryState, names: Iterable[str], checker: CandidateChecker, author: Author
+) -> tuple[Revalidation, Transaction | None]:
+    """Try marked composites, and what is written of it; None when nothing new is known.
+
+    One that was removed meanwhile holds nothing up any more.
+    """
+    procedure, tried = checker.inserting, dict[str, Tried]()
+    for name in names:
+        tool = state.library.get(name)
+        tried[name] = (
+            Tried()
+            if tool is None
+            else await try_composite(
+                tool.definition, state.library, policy=procedure.policy, limits=procedure.limits
+            )
+        )
+    result = Revalidation(
+        holds=tuple(name for name, one in tried.items() if not one.broken and not one.unknown),
+        broken={name: one.broken for name, one in tried.items() if one.broken},
+        unknown={name: one.unknown for name, one in tried.items() if one.unknown},
+    )
+    marked = state.ledger.marked
+    drafts = tuple(
+        EventDraft(
+            kind="revalidated",
+            author=author,
+            reason=one.broken or "its worked calls hold",
+            tool_name=name,
+            library_version=state.library.version,
+            facts={"holds": not one.broken},
+        )
+        for name, one in tried.items()
+        if name in marked and not one.unknown and marked[name] != one.broken
+    )
+    return result, Transaction(drafts=drafts) if drafts else None

@@ -1,0 +1,430 @@
+"""``McpServer`` and ``McpServers``: servers whose tools agents can call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal, Self, get_args
+
+from agentkit.agent.session import Route, RouteRequest
+from agentkit.errors import McpError, ToolNotFoundError, UsageError
+from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
+from agentkit.evolution.validation.reasons import shown
+from agentkit.evolution.validation.report import Check
+from agentkit.interop.mcp.answers import call_tool
+from agentkit.interop.mcp.connection import Connection, outcome_of
+from agentkit.interop.mcp.listing import (
+    HeldTool,
+    ListedTool,
+    Listing,
+    McpLimits,
+    RawListing,
+    checked_server_name,
+    require_sdk,
+)
+from agentkit.interop.mcp.screening import ImportPolicy, Memory, NewTools, import_listing
+from agentkit.interop.mcp.snapshots import ToolSnapshots
+from agentkit.interop.mcp.transports import HttpPlace, InProcessPlace, Place, StdioPlace
+from agentkit.library.library import Library, nearest_names
+from agentkit.tools.tool import Tool
+
+_logger = logging.getLogger(__name__)
+
+Approval = Literal["destructive", "always", "never"]
+
+
+class McpServer:
+    """A server's tools, for agents and libraries.
+
+    Make one with ``stdio``, ``http`` or ``in_process``, and use its tools inside ``async with``,
+    or ``with`` where no event loop runs. The connection lives in a thread of its own: tools can be
+    called from any event loop, also that of ``run_sync``. A server that dies fails the call under
+    way and is connected anew.
+
+    Args:
+        place: Where it is.
+        name: What we call it; stands before its tools' names where it must.
+        prefix: Offer every tool as ``name__tool``.
+        approval: Which tools wait for a person: those that say that they destroy, all, or none.
+        trust_annotations: Believe what the server says of effects. Otherwise a tool counts as one
+            that writes and reaches into the world, and hints can only make that stricter.
+        new_tools: ``hold`` offers no tool that nobody approved; ``screen`` also one that is new
+            and whose texts pass the checks, unseen by a person.
+        approved: Fingerprints by tool name, as ``fingerprints`` gave them earlier. A tool that has
+            changed since is held.
+        checks: What texts are asked.
+        limits: How much the server may say, and how long we wait.
+        protocol: ``auto`` agrees on a version with the server; ``legacy`` shakes hands as before
+            2026; or a version.
+
+    Raises:
+        MissingExtraError: The package ``mcp`` is absent.
+        UsageError: The name can not stand before those of tools, or an option has no such value.
+
+    Example:
+        >>> server = McpServer.stdio("python", ["server.py"], name="files")
+        >>> server
+        McpServer('files', new, 0 tools)
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        name: str = "mcp",
+        prefix: bool = False,
+        approval: Approval = "destructive",
+        trust_annotations: bool = False,
+        new_tools: NewTools = "hold",
+        approved: Mapping[str, str] | None = None,
+        checks: Iterable[Check] = IMPORT_CHECKS,
+        limits: McpLimits | None = None,
+        protocol: str = "auto",
+    ) -> None:
+        require_sdk("an MCP server")
+        for option, given, known in (
+            ("approval", approval, get_args(Approval)),
+            ("new_tools", new_tools, get_args(NewTools)),
+        ):
+            if given not in known:
+                raise UsageError(f"{option} is {given!r}; use one of {list(known)}")
+        self.name = checked_server_name(name)
+        self._limits = limits or McpLimits()
+        self._approval = approval
+        self._policy = ImportPolicy(
+            server=name,
+            prefixes=True if prefix else (),
+            trust_annotations=trust_annotations,
+            new_tools=new_tools,
+            checks=tuple(checks),
+            limits=self._limits,
+        )
+        self._memory = Memory(known=dict(approved or {}))
+        self._sorting = threading.Lock()  # servers tell of changes in the connection's thread
+        self._raw = RawListing()
+        self._snapshots = ToolSnapshots(name)
+        self._listing = Listing()
+        self._place = place
+        self._protocol = protocol
+        self._connection = self._new_connection()
+
+    def _new_connection(self) -> Connection:
+        return Connection(
+            name=self.name,
+            place=self._place,
+            limits=self._limits,
+            listed=self._listed,
+            protocol=self._protocol,
+        )
+
+    @classmethod
+    def stdio(
+        cls,
+        command: str,
+        args: Iterable[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """A server that is a program: it is started, and stopped when we leave.
+
+        Args:
+            command: The program.
+            args: Its arguments.
+            env: Its environment variables beyond ``PATH``, ``HOME`` and the like; ours are not
+                handed on.
+            cwd: Its working directory.
+            options: Those of ``McpServer``.
+        """
+        place = StdioPlace(command=command, args=tuple(args), env=dict(env or {}), cwd=cwd)
+        return cls(place, **options)
+
+    @classmethod
+    def http(cls, url: str, *, headers: Mapping[str, str] | None = None, **options: Any) -> Self:
+        """A server that speaks streamable HTTP.
+
+        Args:
+            url: Its address, such as ``http://localhost:8000/mcp``.
+            headers: Sent with each request, such as ``Authorization``.
+            options: Those of ``McpServer``.
+        """
+        return cls(HttpPlace(url=url, headers=dict(headers or {})), **options)
+
+    @classmethod
+    def in_process(cls, server: Any, **options: Any) -> Self:
+        """A server object of the official library, or a transport; for tests and for composing.
+
+        It runs in the connection's thread.
+
+        Args:
+            server: What the official ``Client`` takes.
+            options: Those of ``McpServer``.
+        """
+        return cls(InProcessPlace(server=server), **options)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that are offered now."""
+        return self._snapshots.current.tools
+
+    @property
+    def library(self) -> Library:
+        """The same as a library; another object after each change, and only then."""
+        return self._snapshots.current.library
+
+    @property
+    def snapshot(self) -> int:
+        """Number of the library: it grows by one with each change."""
+        return self._snapshots.current.number
+
+    @property
+    def listing(self) -> Listing:
+        """What came of the server's newest listing: offered, held, and notes."""
+        return self._listing
+
+    @property
+    def held(self) -> tuple[HeldTool, ...]:
+        """The tools that are not offered, each with reasons."""
+        return self._listing.held
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """What was accepted until now, by tool name; keep it and pass it as ``approved``."""
+        return dict(self._memory.known)
+
+    @property
+    def state(self) -> str:
+        """``new``, ``connected``, ``lost`` (trying again), ``down`` or ``closed``."""
+        return self._connection.state
+
+    @property
+    def connects(self) -> int:
+        """How often it was connected since it was entered."""
+        return self._connection.connects
+
+    def approve(self, *names: str) -> None:
+        """Offer held tools as they are now; runs that start afterwards have them.
+
+        Args:
+            names: What the server calls them; without any, all that are held for nothing but that
+                nobody has approved them (``unapproved``).
+
+        Raises:
+            ToolNotFoundError: No tool of that name is held.
+            McpError: It can not be used as it is, or is another by now.
+        """
+        for name in names or [one.name for one in self.held if one.code == "unapproved"]:
+            held = self._listing.holding(name)
+            if held is None:
+                near = nearest_names(name, [one.name for one in self.held])
+                raise ToolNotFoundError(name, nearest=near, version=self.snapshot)
+            if held.tool is None or not held.is_approvable:
+                raise McpError(f"{held} It can not be approved.", server=self.name)
+            self._memory.known[name] = held.tool.fingerprint
+        self._sort()
+
+    async def refresh(self) -> Listing:
+        """List the tools anew. Servers that tell of changes make this unnecessary.
+
+        Raises:
+            McpConnectionError: The server can not be reached.
+        """
+        await outcome_of(self._connection.list_anew())
+        return self._listing
+
+    async def route(self, asked: RouteRequest) -> Route:
+        """The library of a run with this server's newest tools, as the router of an ``Agent``.
+
+        A conversation keeps the tools that it began with.
+        """
+        return self._snapshots.route(asked)
+
+    def offered_as(self, names: Collection[str]) -> None:
+        """Put the server's name before those of its tools that are among ``names``."""
+        if self._policy.prefixes is True or set(names) <= set(self._policy.prefixes):
+            return
+        self._policy = replace(self._policy, prefixes=frozenset((*self._policy.prefixes, *names)))
+        self._sort()
+
+    async def __aenter__(self) -> Self:
+        self._renew()
+        try:
+            await outcome_of(self._connection.start())
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._connection.stop()
+        await asyncio.to_thread(self._connection.join)
+
+    def __enter__(self) -> Self:
+        self._renew()
+        try:
+            self._connection.start().result()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.stop()
+        self._connection.join()
+
+    def _renew(self) -> None:
+        if self._connection.state == "closed":
+            self._connection = self._new_connection()
+
+    def _listed(self, raw: RawListing) -> None:
+        self._raw = raw
+        before = {held.name for held in self.held}
+        self._sort()
+        waiting = [held.name for held in self.held if held.is_approvable]
+        if not before.issuperset(waiting):
+            _logger.warning(
+                "%d tools of the MCP server %r wait for approval and are not offered: %s. Look at "
+                "server.held, then server.approve(...); or keep approvals with 'agentkit tools "
+                "approve'",
+                len(waiting),
+                self.name,
+                ", ".join(map(shown, waiting[:10])),
+            )
+
+    def _sort(self) -> None:
+        with self._sorting:
+            listing = import_listing(self._raw, self._policy, self._memory)
+            self._memory.known.update(listing.fingerprints)
+            self._listing = listing
+            self._snapshots.take(self._bound(tool) for tool in listing.tools)
+
+    def _bound(self, listed: ListedTool) -> Tool:
+        async def call(**arguments: Any) -> Any:
+            return await outcome_of(
+                self._connection.submit(
+                    lambda client: call_tool(
+                        client, listed, arguments, server=self.name, limits=self._limits
+                    )
+                )
+            )
+
+        needs = {"always": True, "never": False, "destructive": None}[self._approval]
+        return Tool(
+            definition=listed.definition,
+            function=call,
+            is_async=True,
+            timeout_seconds=self._limits.call_seconds,
+            requires_approval=needs,
+        )
+
+    def __repr__(self) -> str:
+        return f"McpServer({self.name!r}, {self.state}, {len(self.tools)} tools)"
+
+
+class McpServers:
+    """Several servers, whose tools keep their names where these are their own.
+
+    Tools of one name are offered as ``server__tool``, each of them, so that none stands in the
+    place of another; ``renamed`` tells. They stay so, also when the other one goes away.
+
+    Args:
+        servers: The servers, each with a name of its own.
+
+    Raises:
+        UsageError: Two servers have one name.
+
+    Example:
+        >>> both = McpServers(
+        ...     McpServer.stdio("python", ["files.py"], name="files"),
+        ...     McpServer.http("http://localhost:8000/mcp", name="orders"),
+        ... )
+        >>> [server.name for server in both.servers]
+        ['files', 'orders']
+    """
+
+    def __init__(self, *servers: McpServer) -> None:
+        for name in _repeated(server.name for server in servers):
+            raise UsageError(
+                f"several MCP servers are called {name!r}; give each a name: name='files'"
+            )
+        self.servers = servers
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that are offered now, server by server."""
+        self._settle()
+        return tuple(tool for server in self.servers for tool in server.tools)
+
+    @property
+    def library(self) -> Library:
+        """The same as a library."""
+        return Library(self.tools)
+
+    @property
+    def held(self) -> Mapping[str, tuple[HeldTool, ...]]:
+        """The tools that are not offered, by server."""
+        return {server.name: server.held for server in self.servers}
+
+    @property
+    def renamed(self) -> tuple[str, ...]:
+        """Which tools got their server's name before their own, in sentences."""
+        self._settle()
+        return tuple(
+            f"{tool.definition.name}: {tool.name} of {server.name}, whose name is taken"
+            for server in self.servers
+            for tool in server.listing.tools
+            if tool.definition.name != tool.name
+        )
+
+    async def route(self, asked: RouteRequest) -> Route:
+        """The library of a run with the newest tools of all servers, as an ``Agent``'s router."""
+        self._settle()
+        labels: dict[str, str] = {}
+        for server in self.servers:
+            route = await server.route(asked)
+            asked = replace(asked, library=route.library)
+            labels |= route.labels
+        return Route(library=asked.library, labels=labels)
+
+    def _settle(self) -> None:
+        """See to it that no two servers offer one name."""
+        while taken := _repeated(tool.name for server in self.servers for tool in server.tools):
+            for server in self.servers:
+                server.offered_as(
+                    {tool.name for tool in server.listing.tools if tool.definition.name in taken}
+                )
+
+    async def __aenter__(self) -> Self:
+        entered = await asyncio.gather(
+            *(server.__aenter__() for server in self.servers), return_exceptions=True
+        )
+        failed = [outcome for outcome in entered if isinstance(outcome, BaseException)]
+        if failed:
+            await self.__aexit__()
+            raise failed[0]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.gather(*(server.__aexit__() for server in self.servers))
+
+    def __enter__(self) -> Self:
+        try:
+            for server in self.servers:
+                server.__enter__()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self.servers:
+            server.__exit__()
+
+
+def _repeated(names: Iterable[str]) -> dict[str, int]:
+    return {name: count for name, count in Counter(names).items() if count > 1}

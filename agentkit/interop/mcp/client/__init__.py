@@ -1,1 +1,0 @@
-"""Servers as tools: ``server.McpServer``."""

@@ -1,0 +1,299 @@
+"""One server's connection: an event loop in a thread of its own, and one task that owns it.
+
+The official client is made of task groups, which must be entered and left by the same task. Agents
+run in any task of any event loop (``run_sync`` makes a new one each time). So the client lives in
+its own thread, where one task connects, waits until the connection is lost, leaves it and connects
+anew; calls come in from anywhere and their answers go back to where they came from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import contextvars
+import logging
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agentkit.errors import McpConnectionError
+from agentkit.interop.mcp.answers import read_listing
+from agentkit.interop.mcp.listing import McpLimits, RawListing
+from agentkit.interop.mcp.transports import Place
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult
+
+_logger = logging.getLogger(__name__)
+_RELIST_SECONDS = 0.2
+"""Seconds between two listings at the request of a server; one that floods is not followed."""
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class Connection:
+    """Keeps a server connected.
+
+    Attributes:
+        name: What we call the server.
+        place: Where it is.
+        limits: How long and how often to try.
+        listed: Takes a new listing; called in the connection's thread.
+        protocol: What the official client calls its mode: ``auto``, ``legacy``, or a version.
+        state: ``new``, ``connected``, ``lost`` (trying again), ``down`` (waiting for a call) or
+            ``closed``.
+        connects: How often it was connected.
+        problem: What went wrong last; empty for nothing.
+    """
+
+    name: str
+    place: Place
+    limits: McpLimits
+    listed: Callable[[RawListing], None]
+    protocol: str = "auto"
+    state: str = field(init=False, default="new")
+    connects: int = field(init=False, default=0)
+    problem: str = field(init=False, default="")
+    _thread: threading.Thread | None = field(init=False, default=None)
+    _loop: asyncio.AbstractEventLoop | None = field(init=False, default=None)
+    _client: Client | None = field(init=False, default=None)
+    _first: concurrent.futures.Future[None] = field(
+        init=False, default_factory=concurrent.futures.Future
+    )
+
+    def start(self) -> concurrent.futures.Future[None]:
+        """Begin to connect; the future is done when that worked, or failed."""
+        self._thread = threading.Thread(
+            target=self._run, name=f"agentkit-mcp-{self.name}", daemon=True
+        )
+        self._thread.start()
+        return self._first
+
+    def stop(self) -> None:
+        """Begin to hang up."""
+        loop, self.state = self._loop, "closed"
+        if loop is not None and not loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # closed between the check and the call
+                loop.call_soon_threadsafe(self._stopping.set)
+
+    def join(self) -> None:
+        """Wait until the connection is closed, and the process behind it is gone."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def submit(self, work: Callable[[Client], Awaitable[T]]) -> concurrent.futures.Future[T]:
+        """Do something with the client, in the connection's thread and the caller's context.
+
+        Raises:
+            McpConnectionError: The connection was closed, or never opened.
+        """
+        loop = self._loop
+        if loop is None or loop.is_closed() or self.state in {"new", "closed"}:
+            raise McpConnectionError(
+                f"the MCP server {self.name!r} is not connected; call its tools inside "
+                "'async with server:'",
+                server=self.name,
+            )
+        context = contextvars.copy_context()
+        return context.run(asyncio.run_coroutine_threadsafe, self._with_client(work), loop)
+
+    def list_anew(self) -> concurrent.futures.Future[None]:
+        """List the tools now."""
+
+        async def work(client: Client) -> None:
+            self.listed(await read_listing(client, self.limits))
+
+        return self.submit(work)
+
+    async def _with_client(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        client = await self._connected()
+        lost = self._lost
+        try:
+            return await work(client)
+        except McpConnectionError:
+            lost.set()  # the official client knows it before we do
+            raise
+
+    async def _connected(self) -> Client:
+        if self.state == "down":
+            self._wanted.set()
+        while self._client is None or self._lost.is_set():
+            waiting = asyncio.create_task(self._changed.wait())
+            changed, _ = await asyncio.wait({waiting}, timeout=self.limits.connect_seconds)
+            waiting.cancel()
+            if not changed or self.state in {"down", "closed"}:
+                raise self._unreachable()
+        return self._client
+
+    def _unreachable(self) -> McpConnectionError:
+        words = self.place.last_words()
+        said = f" It wrote: {words[-500:]}" if words else ""
+        why = (self.problem or "it did not answer in time").rstrip(".")
+        where = f" ({self.place.where})" if self.place.where else ""
+        message = f"the MCP server {self.name!r}{where} can not be reached: {why}.{said}"
+        return McpConnectionError(message, server=self.name)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # handed to whoever waits for the connection
+            if not self._first.done():
+                self._first.set_exception(error)
+            else:
+                _logger.exception("the connection to the MCP server %r ended", self.name)
+        finally:
+            self.state = "closed"
+
+    async def _serve(self) -> None:
+        """The task that owns the client, from the first connection to the last."""
+        self._loop = asyncio.get_running_loop()
+        self._stopping, self._wanted = asyncio.Event(), asyncio.Event()
+        self._changed, self._relist = asyncio.Event(), asyncio.Event()
+        self._lost = asyncio.Event()
+        attempt = 0
+        while not self._stopping.is_set():
+            connects = self.connects
+            await self._once()
+            if not self._first.done():  # the first attempt failed, and is the only one
+                self._first.set_exception(self._unreachable())
+                return
+            attempt = 1 if self.connects > connects else attempt + 1
+            if self._stopping.is_set():
+                return
+            if attempt > self.limits.reconnects:
+                self._enter("down")
+                await self._either(self._wanted)
+                self._wanted.clear()
+                attempt = 0
+            else:
+                self._enter("lost")
+                await self._either(seconds=self.limits.backoff(attempt))
+
+    def _enter(self, state: str) -> None:
+        if self.state != "closed":
+            self.state = state
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def _either(self, *events: asyncio.Event, seconds: float | None = None) -> None:
+        """Wait for one of the events, for the end of the connection, or for some time."""
+        tasks = {asyncio.create_task(event.wait()) for event in (*events, self._stopping)}
+        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+
+    async def _once(self) -> None:
+        """Connect, stay connected as long as that lasts, and leave."""
+        self.problem = ""
+        try:
+            async with self._open() as client:
+                self._client = client
+                self.connects += 1
+                self._enter("connected")
+                if not self._first.done():
+                    self._first.set_result(None)
+                await self._stay(client)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - becomes what callers are told
+            self.problem = self.problem or describe(error)
+            _logger.info("MCP server %r: %s", self.name, self.problem)
+        finally:
+            self._client = None
+
+    @contextlib.asynccontextmanager
+    async def _open(self) -> AsyncIterator[Client]:
+        from mcp import Client
+
+        self._lost = lost = asyncio.Event()
+        client = Client(
+            self.place.target(lost.set, self.limits),
+            message_handler=self._heard,
+            cache=None,
+            mode=self.protocol,
+        )
+        try:
+            async with asyncio.timeout(self.limits.connect_seconds):
+                await client.__aenter__()
+        except TimeoutError as error:
+            message = f"it did not answer within {self.limits.connect_seconds:g} seconds"
+            raise TimeoutError(message) from error
+        # Answers are held against their schemas in `reading`, within a bound of steps.
+        client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]
+        try:
+            self.listed(await read_listing(client, self.limits))
+            yield client
+        finally:
+            await client.__aexit__(None, None, None)
+
+    async def _stay(self, client: Client) -> None:
+        """Until the connection is lost or closed, list anew whenever the server says so."""
+        listening = asyncio.create_task(self._listen(client))
+        try:
+            while not (self._lost.is_set() or self._stopping.is_set()):
+                await self._either(self._lost, self._relist)
+                if self._relist.is_set() and not self._lost.is_set():
+                    self._relist.clear()
+                    await self._list_again(client)
+                    await self._either(self._lost, seconds=_RELIST_SECONDS)
+            if self._lost.is_set():
+                self.problem = "it hung up"
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    async def _list_again(self, client: Client) -> None:
+        """List at the server's word; what it lists wrongly leaves the tools as they were."""
+        from mcp import MCPError
+        from pydantic import ValidationError
+
+        try:
+            self.listed(await read_listing(client, self.limits))
+        except (ValidationError, MCPError, TimeoutError) as error:
+            _logger.warning("MCP server %r: its new listing is no listing: %s", self.name, error)
+
+    async def _heard(self, message: Any) -> None:
+        """A notification of a server of the time before ``subscriptions/listen``."""
+        from mcp_types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self._relist.set()
+
+    async def _listen(self, client: Client) -> None:
+        """Hear of changes from servers of 2026-07-28 and later, if they tell."""
+        from mcp import MCPError
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+        for attempt in range(1, self.limits.reconnects + 1):
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._relist.set()
+            except SubscriptionLost as error:
+                _logger.debug("MCP server %r: %s", self.name, error)
+            except (ListenNotSupportedError, MCPError, TimeoutError) as error:
+                _logger.debug("MCP server %r tells of no changes: %s", self.name, error)
+                return
+            await asyncio.sleep(self.limits.backoff(attempt))
+            self._relist.set()  # for what was said while nobody listened
+
+
+async def _unchecked(name: str, result: CallToolResult) -> None:
+    """What the official client does is unbounded: a server can stop the whole process with it."""
+
+
+def describe(error: BaseException) -> str:
+    """What went wrong, without the groups in which task groups wrap it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+
+
+async def outcome_of(future: concurrent.futures.Future[T]) -> T:
+    """Await what happens in the connection's thread; cancelling the wait cancels the work."""
+    return await asyncio.wrap_future(future)

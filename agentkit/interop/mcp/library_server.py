@@ -1,0 +1,456 @@
+"""``LibraryServer``: a library as an MCP server, on the official server library."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agentkit import retrieval
+from agentkit._version import __version__
+from agentkit.agent.episode_queue import EpisodeQueue
+from agentkit.agent.executor import ExecutionPolicy
+from agentkit.agent.library_provider import LibraryProvider
+from agentkit.agent.session import new_episode_id
+from agentkit.agent.types import Approval, Approver
+from agentkit.errors import AgentKitError, StoreUnavailableError
+from agentkit.interop.mcp.listing import require_sdk
+from agentkit.interop.mcp.serving import (
+    CALL,
+    SEARCH,
+    CallRunner,
+    Exposure,
+    HiddenTool,
+    answer_search,
+    ask_client,
+    call_record,
+    can_ask,
+    for_client,
+    search_records,
+    text_record,
+)
+from agentkit.library.capabilities import SelfRefreshing
+from agentkit.library.code_binding import CodeBinding
+from agentkit.library.library import Library
+from agentkit.library.store import Store
+from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.session import ServerSession
+    from mcp_types import CallToolRequestParams, PaginatedRequestParams
+    from starlette.applications import Starlette
+
+_logger = logging.getLogger(__name__)
+_PAGE = 250  # clients over HTTP take events of a megabyte
+_POLL_SECONDS = 1.0
+_MOST_SESSIONS = 1_024
+_HEALTH_PATH = "/healthz"
+
+App: TypeAlias = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
+
+KeyHolder: TypeAlias = Callable[[str], str | None]
+"""The name of whoever holds a key; None for a key that is none."""
+
+
+class LibraryServer:
+    """The active tools of a library, composites included, for any MCP client.
+
+    Args:
+        source: A store, whose newest library is served and which keeps an episode of every call;
+            or a ``Library``, which then never changes.
+        tools: Tools in code, bound to the definitions of the same name, and registered in a store
+            that does not know them (``agentkit.library.code_binding``). What has no code here is
+            not listed.
+        pin: A version of the store's library that is served; None for the newest.
+        frozen: Refuse to start where the code and the store's library differ.
+        name: What the server calls itself.
+        prefix: Stands before the name of every tool.
+        search: List ``search_tools`` and ``call_tool`` in place of all tools.
+        retriever: Ranks tools for ``search_tools``; None takes that of agents.
+        approve: Decides here about tools that need approval. Without it they are listed only to
+            clients that can ask their person, who is then asked for each call.
+        timeout_seconds: Longest run of a call, unless the tool says otherwise.
+        show_exceptions: Show clients the text of every exception of a tool, for development;
+            otherwise they read its class and an id that is also in the log.
+        poll_seconds: How often the store is asked for a newer library. A ``Replica`` tells of it
+            when it is there.
+
+    Raises:
+        MissingExtraError: The package ``mcp`` is absent.
+
+    Example:
+        >>> from agentkit import Library, tool
+        >>> @tool
+        ... def add(a: int, b: int) -> int:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+        >>> server = LibraryServer(Library([add]))
+        >>> list(server.exposure.open), server.exposure.hidden
+        (['add'], ())
+    """
+
+    def __init__(
+        self,
+        source: Store | Library,
+        *,
+        tools: Iterable[Tool] = (),
+        pin: int | None = None,
+        frozen: bool = False,
+        name: str = "agentkit",
+        prefix: str = "",
+        search: bool = False,
+        retriever: Retriever | None = None,
+        approve: Approver | None = None,
+        timeout_seconds: float = 60.0,
+        show_exceptions: bool = False,
+        poll_seconds: float = _POLL_SECONDS,
+    ) -> None:
+        require_sdk("serving MCP")
+        library = source if isinstance(source, Library) else None
+        store = None if isinstance(source, Library) else source
+        self._name = name
+        self._prefix = prefix
+        self._search = search
+        self._show_exceptions = show_exceptions
+        self._approve = approve
+        self._poll_seconds = poll_seconds
+        self._retriever = retriever
+        self._libraries = LibraryProvider(
+            store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
+        )
+        queue = EpisodeQueue(store, on_failure="refuse_writes")
+        execution = ExecutionPolicy(
+            timeout_seconds=timeout_seconds, show_exceptions=show_exceptions, queue=queue
+        )
+        self._runner = CallRunner(queue=queue, execution=execution)
+        self._exposure = self._exposed(self._libraries.current)
+        self._listeners = _Listeners()
+        self._store = store
+
+    @property
+    def exposure(self) -> Exposure:
+        """What clients see now."""
+        return self._exposure
+
+    @property
+    def binding(self) -> CodeBinding:
+        """What binding the code of ``tools`` to the library came to, with notes for people."""
+        return self._libraries.binding
+
+    @property
+    def hidden(self) -> tuple[HiddenTool, ...]:
+        """The tools that can not run here, each with the reason."""
+        return self._exposure.hidden
+
+    def _exposed(self, library: Library) -> Exposure:
+        asks_host = self._approve is not None
+        return Exposure(library=library, prefix=self._prefix, asks_host=asks_host)
+
+    async def refresh(self) -> bool:
+        """Take up the newest library of the store, and tell clients when there is one.
+
+        Returns:
+            Whether the library changed.
+        """
+        return await self._show(await asyncio.to_thread(self._libraries.refresh))
+
+    async def _show(self, newest: Library) -> bool:
+        if newest is self._exposure.library:
+            return False
+        self._exposure = self._exposed(newest)
+        await self._listeners.tools_changed()
+        return True
+
+    def sdk_server(self) -> Server[Any]:
+        """The server object of the official library; serve it over any of its transports."""
+        from mcp.server import Server
+        from mcp_types import NotificationParams
+
+        server: Server[Any] = Server(
+            self._name,
+            version=__version__,
+            instructions=self._instructions(),
+            lifespan=self._lifespan,
+            on_list_tools=_guarded(self._list_tools),
+            on_call_tool=_guarded(self._call_tool),
+            on_subscriptions_listen=self._listeners.listen,
+        )
+        server.add_notification_handler(
+            "notifications/initialized", NotificationParams, self._greeted
+        )
+        return server
+
+    def http_app(
+        self, *, host: str = "127.0.0.1", path: str = "/mcp", holder: KeyHolder | None = None
+    ) -> Starlette:
+        """An ASGI application that speaks streamable HTTP; ``GET /healthz`` says that it lives.
+
+        Args:
+            host: Where it will listen; on loopback, requests for other host names are refused.
+            path: The path that clients connect to.
+            holder: Gives the name of whoever holds a bearer key, None for a key that is none, as
+                ``agentkit.server.Keys(...).holder`` does. Without it everybody is let in.
+        """
+        server = self.sdk_server()
+        app = server.streamable_http_app(host=host, streamable_http_path=path)
+        app.add_middleware(Guard, holder=holder)
+        return app
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until no call runs, so that a server can stop; calls that take longer go on."""
+        await self._runner.idle(seconds)
+
+    async def serve_stdio(self) -> None:
+        """Serve one client over this process's standard input and output, until it hangs up."""
+        from mcp.server.lowlevel.server import NotificationOptions
+        from mcp.server.stdio import stdio_server
+
+        server = self.sdk_server()
+        options = server.create_initialization_options(NotificationOptions(tools_changed=True))
+        async with stdio_server() as (read, write):
+            await server.run(read, write, options)
+
+    def _instructions(self) -> str | None:
+        return (
+            f"Look for tools with {SEARCH}, then call them with {CALL}." if self._search else None
+        )
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Server[Any]) -> AsyncIterator[None]:
+        source: object = self._store
+        following = self._follow(source) if isinstance(source, SelfRefreshing) else None
+        watching = following or (None if self._store is None else self._watch())
+        watch = None if watching is None else asyncio.create_task(watching)
+        try:
+            yield
+        finally:
+            if watch is not None:
+                watch.cancel()
+                await asyncio.gather(watch, return_exceptions=True)
+
+    async def _follow(self, replica: SelfRefreshing) -> None:
+        """Show each new version of a replica, which looks for them in a thread of its own."""
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+        def tell(_: Library) -> None:
+            with suppress(RuntimeError):  # the loop is closed, so nobody waits any more
+                loop.call_soon_threadsafe(changed.set)
+
+        replica.follow(tell)
+        while True:
+            await changed.wait()
+            changed.clear()
+            await self._show(self._libraries.current)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            try:
+                await self.refresh()
+            except (AgentKitError, OSError) as error:
+                _logger.warning("the store could not be asked for a newer library: %s", error)
+
+    async def _greeted(
+        self, context: ServerRequestContext[Any, Any], params: object | None
+    ) -> None:
+        del params
+        self._listeners.add(context.session)
+
+    async def _list_tools(
+        self, context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+    ) -> Any:
+        exposure = self._exposure
+        visible = exposure.visible(can_ask=can_ask(context))
+        if self._search:
+            return _listing(search_records(len(visible)))
+        start = _offset(None if params is None else params.cursor, exposure)
+        names = list(visible)
+        records = [exposure.record(name) for name in names[start : start + _PAGE]]
+        following = start + _PAGE
+        return _listing(records, _cursor(following, exposure) if following < len(names) else None)
+
+    async def _call_tool(
+        self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams
+    ) -> Any:
+        name, arguments = params.name, params.arguments or {}
+        if self._search and name == SEARCH:
+            ranks = self._retriever = self._retriever or retrieval.default_retriever()
+            asks = can_ask(context)
+            return await answer_search(arguments, self._exposure, ranks, can_ask=asks)
+        if self._search and name == CALL:
+            inner, given = arguments.get("name"), arguments.get("arguments", {})
+            if not isinstance(inner, str) or not isinstance(given, Mapping):
+                return text_record("name must be a tool's name, and arguments an object.")
+            name, arguments = inner, dict(given)
+        return await self._call(context, params, name, arguments)
+
+    async def _call(
+        self,
+        context: ServerRequestContext[Any, Any],
+        params: CallToolRequestParams,
+        name: str,
+        arguments: Mapping[str, Any],
+    ) -> Any:
+        try:
+            self._libraries.for_run()
+        except StoreUnavailableError as error:
+            _logger.warning("a call of %s is refused: %s", name, error)
+            return text_record("The tools may be out of date, and their store is away; try later.")
+        exposure = self._exposure
+        tool = exposure.runnable.get(name)
+        if tool is None:
+            near = ", ".join(self._callable_near(name))
+            return text_record(f"There is no tool {name!r}." + f" Similar: {near}." * bool(near))
+        approve = self._approve
+        if tool.needs_approval and approve is None:
+            decision = await ask_client(context, params, name, arguments)
+            if not isinstance(decision, Approval):
+                return decision
+            approve = partial(_decided, decision)
+        result = await self._runner.run(
+            tool.name,
+            arguments,
+            library=exposure.library,
+            approve=approve,
+            client=_client(context),
+        )
+        shown = result if self._show_exceptions else for_client(result)
+        return call_record(shown, tool.definition)
+
+    def _callable_near(self, name: str) -> list[str]:
+        """Names like this one that a client can call; the library has others, without code."""
+        near = self._exposure.library.nearest(name.removeprefix(self._prefix))
+        return [shown for one in near if (shown := self._prefix + one) in self._exposure.runnable]
+
+
+class _Listeners:
+    """Knows who wants to hear of changes.
+
+    Clients of 2026-07-28 and later listen to a stream that the official library serves; earlier
+    ones get a notification on their connection.
+    """
+
+    def __init__(self) -> None:
+        from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+
+        self._bus = InMemorySubscriptionBus()
+        self._sessions: OrderedDict[int, ServerSession] = OrderedDict()
+        self.listen: Any = ListenHandler(self._bus)
+
+    def add(self, session: ServerSession) -> None:
+        """Remember a client that has shaken hands; of very many the oldest is forgotten."""
+        self._sessions[id(session)] = session
+        while len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+
+    async def tools_changed(self) -> None:
+        """Tell everybody. A client that is gone is forgotten."""
+        from mcp.shared.subscriptions import ToolsListChanged
+
+        await self._bus.publish(ToolsListChanged())
+        for key, session in list(self._sessions.items()):
+            try:
+                await session.send_tool_list_changed()
+            except Exception as error:  # noqa: BLE001 - whatever a closed connection raises
+                _logger.info("a client is gone and hears of no more changes: %r", error)
+                self._sessions.pop(key, None)
+
+
+class Guard:
+    """What stands before a library over HTTP: keys, and a page that says that it lives.
+
+    Args:
+        app: The ASGI application that answers whoever holds a key.
+        holder: Knows the keys; None lets everybody in.
+    """
+
+    def __init__(self, app: App, holder: KeyHolder | None = None) -> None:
+        self._app = app
+        self._holder = holder
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        """Answer a request for the health, refuse one without a key, and hand on the others."""
+        from starlette.responses import JSONResponse
+
+        app: Any = self._app
+        if scope["type"] == "http" and scope["path"] == _HEALTH_PATH:
+            app = JSONResponse({"status": "ok"})
+        elif scope["type"] == "http" and not self._lets_in(scope):
+            error = "no valid key; send the header Authorization: Bearer KEY"
+            app = JSONResponse({"error": error}, 401, {"WWW-Authenticate": "Bearer"})
+        await app(scope, receive, send)
+
+    def _lets_in(self, scope: MutableMapping[str, Any]) -> bool:
+        if self._holder is None:
+            return True
+        given = [text for name, text in scope["headers"] if name == b"authorization"]
+        scheme, _, key = (given[0] if len(given) == 1 else b"").decode("latin-1").partition(" ")
+        return scheme.lower() == "bearer" and self._holder(key.strip()) is not None
+
+
+def _guarded(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A handler whose unexpected errors are logged; the official library would send their text."""
+
+    async def answer(context: Any, params: Any) -> Any:
+        from mcp import MCPError
+        from mcp_types import INTERNAL_ERROR
+
+        try:
+            return await handler(context, params)
+        except MCPError:
+            raise
+        except Exception as error:
+            incident = new_episode_id()
+            _logger.exception("incident %s (%s)", incident, type(error).__name__)
+            message = f"something unexpected went wrong; incident {incident} in the server's log"
+            raise MCPError(INTERNAL_ERROR, message) from None
+
+    return answer
+
+
+def _decided(decision: Approval, *_: object) -> Approval:
+    return decision
+
+
+def _client(context: ServerRequestContext[Any, Any]) -> str:
+    """Who calls, as it names itself; shortened, because it may say anything."""
+    known = context.session.client_params
+    return "unknown" if known is None else known.client_info.name[:80] or "unknown"
+
+
+def _listing(records: list[dict[str, Any]], cursor: str | None = None) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "tools": records,
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "resultType": "complete",
+    }
+    return answer if cursor is None else answer | {"nextCursor": cursor}
+
+
+def _cursor(start: int, exposure: Exposure) -> str:
+    return f"{exposure.library.version}:{start}"
+
+
+def _offset(cursor: str | None, exposure: Exposure) -> int:
+    """Where a page begins.
+
+    Raises:
+        MCPError: The cursor is not ours, or of a library that has changed since.
+    """
+    from mcp import MCPError
+    from mcp_types import INVALID_PARAMS
+
+    if cursor is None:
+        return 0
+    version, _, start = cursor.partition(":")
+    if version != str(exposure.library.version) or not (start.isascii() and start.isdigit()):
+        raise MCPError(INVALID_PARAMS, "the cursor is of another list of tools; list them anew")
+    return int(start)

@@ -1,0 +1,396 @@
+"""What a server lists: the bounds on it, an entry as a definition, and what came of each entry."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from agentkit.errors import DefinitionError, MissingExtraError, UsageError
+from agentkit.evolution.validation.reasons import shown
+from agentkit.messages import JsonObject
+from agentkit.tools.bounded import schema_fault
+from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.mcp_record import (
+    EFFECTS_KEY,
+    WRAPPED_KEY,
+    exact_effects,
+    is_wrapped,
+    unwrapped_schema,
+)
+from agentkit.tools.sources.dialects import normalise_schema
+from agentkit.tools.sources.json_records import definition_from_json
+
+HoldCode = Literal[
+    "suspicious_text", "changed", "unapproved", "too_large", "bad_schema", "bad_entry", "duplicate"
+]
+APPROVABLE: frozenset[HoldCode] = frozenset({"suspicious_text", "changed", "unapproved"})
+"""What a person can wave through; the others can not be called as they are."""
+
+_SERVER = re.compile(r"[A-Za-z0-9]+(?:[_.-][A-Za-z0-9]+)*")
+_READ_BY_MODELS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_DIALECTS = frozenset(
+    {f"http://json-schema.org/draft-0{number}/schema#" for number in (4, 6, 7)}
+    | {"http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2019-09/schema"}
+    | {"https://json-schema.org/draft/2020-12/schema"}
+)
+
+
+def require_sdk(feature: str) -> None:
+    """See to it that the official package is there, in a version that we speak with.
+
+    Args:
+        feature: What needs it, as the subject of a sentence.
+
+    Raises:
+        MissingExtraError: It is absent, or older than version 2.
+    """
+    try:
+        from mcp import Client
+    except ImportError as error:  # version 1 has no Client
+        raise MissingExtraError(
+            feature, package="mcp>=2", install='pip install "agentkit-evolve[mcp]"'
+        ) from error
+    assert Client is not None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class McpLimits:
+    """Bounds on one server. What is beyond them is reported, and not offered.
+
+    Attributes:
+        max_tools: Tools that are read of a listing; after them reading stops.
+        max_pages: Pages of a listing that are asked for.
+        max_listing_chars: Characters of a listing in all; after them reading stops.
+        max_text_chars: Characters of one description. Longer texts are not looked through, so a
+            tool that has one is held.
+        max_definition_chars: Characters of one tool's listing in all, as JSON.
+        max_result_chars: Characters of one answer in all; a longer one is a failed call.
+        max_result_parts: Texts, pictures and the like in one answer; more are a failed call.
+        max_message_bytes: Bytes of one message before it is decoded; a call that is answered with
+            more fails.
+        connect_seconds: Longest wait for a connection, start of the process included.
+        list_seconds: Longest wait for the whole listing.
+        call_seconds: Longest wait for one answer.
+        reconnects: Attempts in a row after a connection was lost; then the next call tries again.
+        backoff_seconds: Wait before the second attempt; doubles each time.
+        max_backoff_seconds: Longest wait between attempts.
+    """
+
+    max_tools: int = 5_000
+    max_pages: int = 1_000
+    max_listing_chars: int = 10_000_000
+    max_text_chars: int = 8_000
+    max_definition_chars: int = 30_000
+    max_result_chars: int = 1_000_000
+    max_result_parts: int = 2_000
+    max_message_bytes: int = 10_000_000
+    connect_seconds: float = 30.0
+    list_seconds: float = 30.0
+    call_seconds: float = 60.0
+    reconnects: int = 5
+    backoff_seconds: float = 0.2
+    max_backoff_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if not value > 0:
+                raise UsageError(f"{one.name} is {value}; use a number above 0")
+
+    def backoff(self, attempt: int) -> float:
+        """Seconds to wait after the failed attempt of that number, from 1."""
+        return min(self.backoff_seconds * 2.0 ** min(attempt - 1, 30), self.max_backoff_seconds)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedTool:
+    """A tool that may be offered.
+
+    Attributes:
+        name: What the server calls it.
+        definition: What models see, under the name that the library uses.
+        fingerprint: Digest over everything that the server said of it and a model could read.
+        hints: What the server says of its effects. It is shown to people; whether it counts is
+            ``trust_annotations``.
+        wrapped: Whether the value is the field ``result`` of the object that the server sends.
+    """
+
+    name: str
+    definition: ToolDefinition
+    fingerprint: str
+    hints: Mapping[str, bool] = field(default_factory=dict)
+    wrapped: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldTool:
+    """A tool that is not offered.
+
+    Attributes:
+        name: What the server calls it; as much of it as could be read.
+        code: What kind of reason it is.
+        reasons: Why, each in a sentence.
+        tool: What would be offered, if it can be.
+        record: What the server said, whole.
+    """
+
+    name: str
+    code: HoldCode
+    reasons: tuple[str, ...]
+    tool: ListedTool | None = None
+    record: JsonObject = field(default_factory=dict, repr=False)
+
+    @property
+    def is_approvable(self) -> bool:
+        """Whether a person can have it offered as it is."""
+        return self.tool is not None and self.code in APPROVABLE
+
+    def __str__(self) -> str:
+        return f"{shown(self.name)} is held [{self.code}]: {' '.join(self.reasons)}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listing:
+    """A server's tools at one moment.
+
+    Attributes:
+        tools: Those that are offered, in the server's order.
+        held: Those that wait for a person, or can not be used.
+        notes: What else is to be told, such as repairs, new names, and a listing that was cut.
+    """
+
+    tools: tuple[ListedTool, ...] = ()
+    held: tuple[HeldTool, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The offered tools' fingerprints by the names that the server uses."""
+        return {tool.name: tool.fingerprint for tool in self.tools}
+
+    def holding(self, name: str) -> HeldTool | None:
+        """Why the tool of that name is held; None when it is not."""
+        return next((held for held in self.held if held.name == name), None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RawListing:
+    """What a server answered to ``tools/list``, all pages together.
+
+    Attributes:
+        records: The tools as JSON objects.
+        cut: Why reading stopped before the end; empty when it did not.
+    """
+
+    records: tuple[dict[str, Any], ...] = ()
+    cut: str = ""
+
+
+def checked_server_name(name: str) -> str:
+    """The name, if it can stand before those of tools.
+
+    Raises:
+        UsageError: It can not: then two tools of two servers could get one name.
+    """
+    if not _SERVER.fullmatch(name):
+        raise UsageError(
+            f"{name!r} can not be the name of a server; use letters and digits, with single '_', "
+            "'-' or '.' between them, because it stands before its tools' names: name__tool"
+        )
+    return name
+
+
+def prefixed(server: str, tool: str) -> str:
+    """The name of a server's tool among those of other servers.
+
+    Two different pairs never give one name: a server's name has no two underscores in a row and
+    ends with none, so the first two that stand together end it.
+
+    Example:
+        >>> prefixed("files", "read")
+        'files__read'
+    """
+    return f"{checked_server_name(server)}__{tool}"
+
+
+def record_of(tool: Any) -> dict[str, Any]:
+    """An entry that the official client read, as JSON; its schemas are handed on, not copied."""
+    optional = {
+        "title": tool.title,
+        "description": tool.description,
+        "outputSchema": tool.output_schema,
+        "_meta": tool.meta,
+    }
+    record: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
+    record |= {key: value for key, value in optional.items() if value is not None}
+    if tool.annotations is not None:
+        record["annotations"] = tool.annotations.model_dump(by_alias=True, exclude_none=True)
+    return record
+
+
+def listed_tool(
+    record: JsonObject,
+    *,
+    offered_name: str,
+    reference: str,
+    trust_annotations: bool,
+    print_of: str,
+) -> ListedTool:
+    """What would be offered of an entry.
+
+    Args:
+        record: The entry.
+        offered_name: What the library is to call it.
+        reference: Where the definition comes from; the fingerprint is added.
+        trust_annotations: Whether what the server says of effects counts.
+        print_of: Its fingerprint.
+
+    Raises:
+        DefinitionError: The entry can not be used; the message says why.
+    """
+    name = record.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise DefinitionError("it has no name")
+    schema, result = _schemas(record)
+    described = {
+        "name": offered_name,
+        "description": record.get("description") or record.get("title") or "",
+        "inputSchema": _without_dialect(schema),
+    }
+    is_plain = result is not None and isinstance(result.get("type"), str | list)
+    if is_plain:
+        described["outputSchema"] = result
+    definition = definition_from_json(
+        described,
+        effects=effects_of(record, trust=trust_annotations),
+        reference=f"{reference}#{print_of}",
+    )
+    if result is not None and not is_plain:  # read elsewhere, that is a map of fields
+        definition = _with_result(definition, normalise_schema(result).schema or None)
+    _check_repairs(definition, schema, result)
+    if name != offered_name:
+        definition = replace(definition, origin=replace(definition.origin, original_name=name))
+    return ListedTool(
+        name=name,
+        definition=definition,
+        fingerprint=print_of,
+        hints=hints_in(record),
+        wrapped=is_wrapped(record),
+    )
+
+
+def _schemas(record: JsonObject) -> tuple[JsonObject, JsonObject | None]:
+    """The schemas of the arguments and of the value; of the latter without a wrapper of ours."""
+    schema, result = record.get("inputSchema"), record.get("outputSchema")
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        raise DefinitionError(f"its inputSchema is no schema of an object: {str(schema)[:120]}")
+    if result is not None and not isinstance(result, Mapping):
+        raise DefinitionError(f"its outputSchema is no schema: {str(result)[:120]}")
+    if result is None:
+        return schema, None
+    return schema, unwrapped_schema(result) if is_wrapped(record) else _without_dialect(result)
+
+
+def _without_dialect(schema: JsonObject) -> JsonObject:
+    """The schema without the name of its dialect, which half of all servers give.
+
+    What a dialect writes differently is known by how it is written, so the name says nothing more
+    and its loss is no repair.
+    """
+    if schema.get("$schema") not in _DIALECTS:
+        return schema
+    return {key: rule for key, rule in schema.items() if key != "$schema"}
+
+
+def _with_result(definition: ToolDefinition, result: JsonObject | None) -> ToolDefinition:
+    changed = replace(definition, signature=replace(definition.signature, result=result))
+    try:
+        _ = changed.digest
+    except (ValueError, RecursionError) as error:  # half a surrogate pair
+        message = f"its outputSchema can not be written as JSON: {error}"
+        raise DefinitionError(message) from error
+    return changed
+
+
+def _check_repairs(definition: ToolDefinition, schema: JsonObject, result: object) -> None:
+    """Refuse schemas that are none in the dialect that they name, or else in 2020-12.
+
+    Those of benchmarks and other formats are repaired on import; a protocol that says JSON Schema
+    and a server that sends something else is a server to look at first. What reading left as it was
+    is valid.
+    """
+    known = definition.signature.result
+    is_read = result is None or result == known or (known is None and result == {})
+    for part, is_whole in ((schema, definition.origin.original is None), (result, is_read)):
+        if not is_whole and (fault := schema_fault(part)):
+            raise DefinitionError(f"its schema is no JSON Schema, {fault}")
+
+
+def fingerprint(record: JsonObject) -> str:
+    """Digest over what a server says of a tool and a model could read, hints included.
+
+    Raises:
+        DefinitionError: It can not be written as JSON.
+    """
+    said = {key: record[key] for key in _READ_BY_MODELS if record.get(key) is not None}
+    meta = record.get("_meta")
+    if isinstance(meta, Mapping):
+        said["_meta"] = {key: meta[key] for key in (EFFECTS_KEY, WRAPPED_KEY) if key in meta}
+    try:
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (ValueError, RecursionError, TypeError) as error:
+        raise DefinitionError(f"it can not be written as JSON: {error}") from error
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def reference_fingerprint(definition: ToolDefinition) -> str | None:
+    """The fingerprint that a definition was imported with, also after its words evolved."""
+    place, separator, found = definition.origin.reference.rpartition("#")
+    is_ours = definition.origin.kind == "mcp" and place.startswith("mcp:") and bool(separator)
+    return found if is_ours else None
+
+
+def hints_in(record: JsonObject) -> dict[str, bool]:
+    """The hints of an entry that are what hints are."""
+    said = record.get("annotations")
+    given = said if isinstance(said, Mapping) else {}
+    return {name: given[name] for name in _HINTS if isinstance(given.get(name), bool)}
+
+
+def effects_of(record: JsonObject, *, trust: bool) -> Effects:
+    """What is assumed of a tool's effects.
+
+    A tool is taken to write and to reach into the world. Hints of a server that is not trusted
+    can make that only stricter: ``destructiveHint`` asks for approval, even beside a
+    ``readOnlyHint``, and a tool that says it must not be repeated is not. That it reads only, may
+    be repeated, or stays at home counts for a server that is trusted, of which nothing is assumed
+    beyond what it says; one of ours then says its effects exactly.
+
+    Example:
+        >>> safe = {"annotations": {"readOnlyHint": True, "idempotentHint": True}}
+        >>> effects_of(safe, trust=False)
+        Effects(reads=None, writes=True, destructive=None, idempotent=None, open_world=True)
+        >>> effects_of(safe, trust=True).is_read_only
+        True
+    """
+    hints = hints_in(record)
+    if not trust:
+        return Effects(
+            writes=True,
+            destructive=True if hints.get("destructiveHint") else None,
+            idempotent=False if hints.get("idempotentHint") is False else None,
+            open_world=True,
+        )
+    exact, reads_only = exact_effects(record), hints.get("readOnlyHint")
+    return exact or Effects(
+        reads=True if reads_only else None,
+        writes=None if reads_only is None else not reads_only,
+        destructive=False if reads_only else hints.get("destructiveHint"),
+        idempotent=hints.get("idempotentHint"),
+        open_world=hints.get("openWorldHint"),
+    )

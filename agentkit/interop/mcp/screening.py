@@ -1,0 +1,385 @@
+"""From what a server listed to what is offered: each entry is offered or held, none is lost.
+
+A listing with one malformed entry the official client refuses whole. So before it reads an answer,
+``AnswerMender`` replaces each entry that it would stumble over by one that it can read and that
+carries the reason; import then holds that entry alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from agentkit.errors import DefinitionError
+from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions_of_all
+from agentkit.evolution.validation.report import Check, FailedCheck
+from agentkit.interop.mcp.listing import (
+    HeldTool,
+    HoldCode,
+    ListedTool,
+    Listing,
+    McpLimits,
+    RawListing,
+    fingerprint,
+    listed_tool,
+    prefixed,
+)
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+NewTools: TypeAlias = Literal["hold", "screen"]
+"""What becomes of a tool that nobody has approved."""
+
+OVERSIZED = -32_099
+"""Code of the errors with which we replace answers that are too large to be read."""
+
+_MALFORMED_KEY = "agentkit.dev/malformed"
+"""In ``_meta`` of an entry: why it stands for one that is not what MCP says."""
+
+_ENTRY_KEY = "agentkit.dev/entry"
+_LONGEST_REASON = 300
+_MOST_REASONS = 5
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportPolicy:
+    """How a server's tools become ours.
+
+    Attributes:
+        server: The server's name.
+        prefixes: Names on the server that are offered as ``server__tool``; True for all.
+        trust_annotations: Whether what the server says of effects counts.
+        new_tools: ``hold`` offers no tool that nobody approved, ``screen`` also an unknown one
+            whose texts pass the checks.
+        checks: What texts are asked.
+        limits: What is too large.
+    """
+
+    server: str
+    prefixes: Collection[str] | Literal[True] = ()
+    trust_annotations: bool = False
+    new_tools: NewTools = "hold"
+    checks: tuple[Check, ...] = IMPORT_CHECKS
+    limits: McpLimits = field(default_factory=McpLimits)
+
+    def offered_name(self, name: str) -> str:
+        """What the library calls a tool of the server."""
+        alone = self.prefixes is not True and name not in self.prefixes
+        return name if alone else prefixed(self.server, name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """What need not be worked out again when a server lists its tools anew.
+
+    Attributes:
+        known: Fingerprints by name of what was offered or approved before. A tool that is not what
+            it was is held; one that is, is not looked through again.
+        passed: Fingerprints whose texts passed the checks.
+        read: Entries that were read, by fingerprint and offered name.
+    """
+
+    known: dict[str, str] = field(default_factory=dict)
+    passed: set[str] = field(default_factory=set)
+    read: dict[tuple[str, str], ListedTool] = field(default_factory=dict)
+
+
+class _Entry(NamedTuple):
+    """An entry that could be read as a tool."""
+
+    tool: ListedTool
+    record: dict[str, Any]
+
+
+def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Listing:
+    """Sort a server's entries into those that are offered and those that are held.
+
+    Args:
+        raw: What the server listed.
+        policy: How its tools become ours.
+        memory: What is known of the server; ``passed`` and ``read`` grow.
+    """
+    entries = list(_entries(raw.records, policy, memory))
+    reasons = _look_through([one for one in entries if isinstance(one, _Entry)], policy, memory)
+    outcomes = [
+        one if isinstance(one, HeldTool) else _vetted(one, policy, memory, reasons)
+        for one in entries
+    ]
+    tools = tuple(one for one in outcomes if isinstance(one, ListedTool))
+    held = tuple(one for one in outcomes if isinstance(one, HeldTool))
+    notes = (*_notes(raw, tools, policy), *_renamed(raw.records, memory.known, tools))
+    return Listing(tools=tools, held=held, notes=notes)
+
+
+def _entries(
+    records: Sequence[dict[str, Any]], policy: ImportPolicy, memory: Memory
+) -> Iterator[_Entry | HeldTool]:
+    """Each entry as a tool, or why there is none; one that is only repeated is left out."""
+    different = _different(records)
+    seen: set[str] = set()
+    for record in records:
+        name = record["name"] if isinstance(record.get("name"), str) else ""
+        meta = record.get("_meta")
+        why = meta.get(_MALFORMED_KEY) if isinstance(meta, Mapping) else None
+        if isinstance(meta, Mapping) and isinstance(why, str):
+            entry = meta.get(_ENTRY_KEY)
+            whole = entry if isinstance(entry, dict) else {"entry": entry}
+            reason = f"it is not what MCP says: {why}."
+            yield HeldTool(name=name[:200], code="bad_entry", reasons=(reason,), record=whole)
+        elif different.get(name, 1) > 1:
+            listed = f"the server lists {different[name]} different tools of this name"
+            reason = f"{listed}, so a call would be a guess."
+            yield _held(record, "duplicate", reason)
+        elif name not in different or name not in seen:
+            seen.add(name)
+            yield _read(record, policy, memory)
+
+
+def _different(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """For each name that is listed more than once, how many different entries it has."""
+    named = [record for record in records if isinstance(record.get("name"), str)]
+    counts = Counter(record["name"] for record in named)
+    entries: dict[str, list[Mapping[str, Any]]] = {}
+    for record in named:
+        known = entries.setdefault(record["name"], [])
+        if counts[record["name"]] > 1 and record not in known:
+            known.append(record)
+    return {name: len(known) for name, known in entries.items() if known}
+
+
+def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> _Entry | HeldTool:
+    """An entry as a definition, or why there is none."""
+    name = str(record.get("name", ""))
+    try:
+        text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+        print_of = fingerprint(record)
+    except (DefinitionError, ValueError, RecursionError) as error:
+        return _held(record, "bad_entry", f"it can not be written as JSON: {error}")
+    key = (print_of, policy.offered_name(name))
+    if key not in memory.read:
+        try:
+            tool = _tool_of(record, text, print_of, policy)
+        except DefinitionError as error:
+            code: HoldCode = "bad_schema" if "chema" in str(error) else "bad_entry"
+            return _held(record, code, f"{error}.")
+        except _TooLargeError as error:
+            return _held(record, "too_large", f"{error} are allowed.")
+        memory.read[key] = tool
+    return _Entry(memory.read[key], record)
+
+
+class _TooLargeError(Exception):
+    """An entry is too large to be looked through."""
+
+
+def _tool_of(record: dict[str, Any], text: str, print_of: str, policy: ImportPolicy) -> ListedTool:
+    """The tool of an entry; ``text`` is the entry as JSON.
+
+    Raises:
+        DefinitionError: It is none.
+        _TooLargeError: It is beyond the limits.
+    """
+    most, allowed = policy.limits.max_definition_chars, policy.limits.max_text_chars
+    if len(text) > most:
+        raise _TooLargeError(f"its entry has {len(text):,} characters, {most:,}")
+    schemas = record.get("inputSchema"), record.get("outputSchema")
+    if remote := next(remote_references(*schemas), None) if '"$' in text else None:
+        raise DefinitionError(
+            f"its schema refers to {remote!r}; only references within it are followed"
+        )
+    tool = listed_tool(
+        record,
+        offered_name=policy.offered_name(str(record.get("name", ""))),
+        reference=f"mcp:{policy.server}",
+        trust_annotations=policy.trust_annotations,
+        print_of=print_of,
+    )
+    words = tool.definition.description
+    longest = max(map(len, (words.summary, *words.parameters.values())))
+    if longest > allowed:
+        raise _TooLargeError(f"one of its texts has {longest:,} characters, {allowed:,}")
+    return tool
+
+
+def remote_references(*schemas: object) -> Iterator[str]:
+    """References of schemas that lead out of the document; nothing is fetched for a schema."""
+    waiting: list[Any] = list(schemas)
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            given = (part.get(key) for key in _REFERENCES)
+            yield from (text for text in given if isinstance(text, str) and text[:1] != "#")
+            waiting.extend(part.values())
+        elif isinstance(part, list | tuple):
+            waiting.extend(part)
+
+
+def _held(record: dict[str, Any], code: HoldCode, reason: str) -> HeldTool:
+    name = str(record.get("name", ""))[:200]
+    return HeldTool(name=name, code=code, reasons=(reason,), record=record)
+
+
+def _look_through(
+    entries: Iterable[_Entry], policy: ImportPolicy, memory: Memory
+) -> Mapping[str, tuple[str, ...]]:
+    """Why a person should look at tools first, by fingerprint, for those whose texts are new."""
+    new = {
+        tool.fingerprint: tool.definition
+        for tool, _ in entries
+        if tool.fingerprint not in memory.passed and tool.fingerprint != memory.known.get(tool.name)
+    }
+    failed = suspicions_of_all(list(new.values()), checks=policy.checks)
+    memory.passed.update(one for one, found in zip(new, failed, strict=True) if not found)
+    return dict(zip(new, map(_in_words, failed), strict=True))
+
+
+def _in_words(failed: Sequence[FailedCheck]) -> tuple[str, ...]:
+    """Findings in sentences; the first of many."""
+    shown = (f"{one} ({one.excerpt!r})" for one in failed[:_MOST_REASONS])
+    more = len(failed) - _MOST_REASONS
+    return (*shown, *((f"and {more} more",) if more > 0 else ()))
+
+
+def _vetted(
+    entry: _Entry, policy: ImportPolicy, memory: Memory, found: Mapping[str, tuple[str, ...]]
+) -> ListedTool | HeldTool:
+    """The tool, or why it is held."""
+    tool, record = entry
+    accepted = memory.known.get(tool.name)
+    if accepted == tool.fingerprint:
+        return tool
+    reasons = found.get(tool.fingerprint, ())
+    code: HoldCode = "suspicious_text"
+    if accepted is not None:
+        changed = (
+            f"it is not what was accepted: its fingerprint was {accepted[:12]} and is "
+            f"{tool.fingerprint[:12]}."
+        )
+        code, reasons = "changed", (changed, *reasons)
+    elif not reasons and policy.new_tools == "hold":
+        code, reasons = "unapproved", ("nobody has approved it yet.",)
+    if not reasons:
+        return tool
+    return HeldTool(name=tool.name, code=code, reasons=reasons, tool=tool, record=record)
+
+
+def _notes(raw: RawListing, tools: Iterable[ListedTool], policy: ImportPolicy) -> Iterator[str]:
+    if raw.cut:
+        yield raw.cut
+    for tool in tools:
+        if tool.definition.origin.original is not None:
+            yield f"{tool.name}: its schema was repaired on import"
+        if tool.definition.name != tool.name and policy.prefixes is not True:
+            yield f"{tool.name}: offered as {tool.definition.name}, because the name is taken"
+
+
+def _renamed(
+    records: Iterable[Mapping[str, Any]], known: Mapping[str, str], tools: Iterable[ListedTool]
+) -> Iterator[str]:
+    """Tools that are gone, with the new tool that says the same under another name."""
+    by_name = {record["name"]: record for record in records if isinstance(record.get("name"), str)}
+    new = [tool.name for tool in tools if tool.name not in known]
+    for name, print_of in known.items():
+        if name in by_name:
+            continue
+        same = (one for one in new if fingerprint({**by_name[one], "name": name}) == print_of)
+        now = next(same, None)
+        gone = "does not list it any more" if now is None else f"calls it {now} now"
+        yield f"{name}: the server {gone}"
+
+
+class AnswerMender:
+    """Makes the answers of one connection such that the official client can read them.
+
+    What an entry of a listing may be depends on the version of the protocol: up to 2025-11-25 a
+    schema of a result has to be that of an object. A server that answers ``initialize`` names the
+    version there; one that is not asked to speaks the newest. What has too many parts to be
+    validated at all is cut, or replaced by an error.
+    """
+
+    def __init__(self, limits: McpLimits) -> None:
+        self._limits = limits
+        self._version = ""
+
+    def mend(self, message: Any) -> None:
+        """Replace the malformed entries of a listing, and an answer of too many parts.
+
+        Args:
+            message: What the official transport received.
+        """
+        result = getattr(getattr(message, "message", None), "result", None)
+        if not isinstance(result, dict):
+            return
+        if isinstance(version := result.get("protocolVersion"), str):
+            self._version = version
+        parts, most = result.get("content"), self._limits.max_result_parts
+        if isinstance(parts, list) and len(parts) > most:
+            why = (
+                f"the answer has {len(parts):,} parts, {most:,} are allowed; ask for less, or "
+                f"raise McpLimits(max_result_parts={len(parts)})"
+            )
+            message.message = error_message(message.message.id, OVERSIZED, why)
+        if isinstance(entries := result.get("tools"), list):
+            del entries[self._limits.max_tools + 1 :]  # one more tells that there are too many
+            for at, reason in dict(_problems(entries, self._version)).items():
+                entries[at] = _placeholder(entries[at], reason)
+
+
+def error_message(request_id: Any, code: int, why: str) -> Any:
+    """A message of the protocol in the place of an answer."""
+    from mcp_types import ErrorData, JSONRPCError
+
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=why))
+
+
+def _problems(entries: list[Any], version: str) -> Iterator[tuple[int, str]]:
+    """Places of malformed entries, each with what is wrong; the last one of a place is the first.
+
+    Answers are read twice by the official client: as what the version says, and as its own type.
+    """
+    from pydantic import ValidationError
+
+    for adapter in (_own_adapter(), _adapter_of(version)):
+        try:
+            adapter.validate_python(entries, by_name=False)
+        except ValidationError as error:
+            for problem in reversed(error.errors(include_url=False, include_input=False)):
+                at, *path = problem["loc"]
+                yield int(at), f"{'.'.join(map(str, path))}: {problem['msg']}"
+
+
+def _placeholder(entry: Any, reason: str) -> dict[str, Any]:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return {
+        "name": name if isinstance(name, str) else "",
+        "inputSchema": {"type": "object"},
+        "_meta": {_MALFORMED_KEY: reason.lstrip(": ")[:_LONGEST_REASON], _ENTRY_KEY: entry},
+    }
+
+
+@cache
+def _own_adapter() -> TypeAdapter[Any]:
+    from mcp_types import Tool
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(list[Tool])
+
+
+@cache
+def _adapter_of(version: str) -> TypeAdapter[Any]:
+    from mcp_types.methods import SERVER_RESULTS
+    from mcp_types.version import LATEST_PROTOCOL_VERSION
+    from pydantic import TypeAdapter
+
+    answers = SERVER_RESULTS.get(("tools/list", version or LATEST_PROTOCOL_VERSION))
+    fields = getattr(answers, "model_fields", {})
+    if "tools" not in fields:  # the client will refuse the version itself
+        return _own_adapter()
+    entries: Any = fields["tools"].annotation
+    return TypeAdapter(entries)

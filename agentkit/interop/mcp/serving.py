@@ -1,0 +1,351 @@
+"""What ``LibraryServer`` shows and does: tools for a client, one call, and its answer.
+
+Persons at clients are asked for approval by the protocol's elicitation. Clients that handshake are
+asked while the call waits. Those of 2026-07-28 and later get the question as the answer, and send
+the call again with what the person said. The question's key holds a digest of the call, so that
+what was said about one call is not taken for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from agentkit.agent.episode_queue import EpisodeQueue
+from agentkit.agent.executor import ExecutionPolicy
+from agentkit.agent.selection import SelectedTools
+from agentkit.agent.session import new_episode_id
+from agentkit.agent.types import Approval, Approver
+from agentkit.diagnosis.wording import describe_failure
+from agentkit.episodes import Episode, Turn
+from agentkit.library.library import Library
+from agentkit.library.linking import broken_links
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.canonical import digest
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.mcp_record import RESULT_FIELD, describes_object, tool_record
+from agentkit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import CallToolRequestParams, InputRequiredResult
+
+_logger = logging.getLogger(__name__)
+
+SEARCH = "search_tools"
+CALL = "call_tool"
+NOBODY = (
+    "It needs the approval of a person, and this client can not ask one (it has no elicitation). "
+    "Nothing was run."
+)
+_DECLINED = "The person at the client did not approve it."
+_LONGEST_QUESTION = 2_000
+_LONGEST_QUERY = 2_000
+_USUAL, _MOST = 5, 20
+_QUERY = "What a tool is needed for, in words, or the name of a tool."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HiddenTool:
+    """A tool of the library that no client can call.
+
+    Attributes:
+        name: What the library calls it.
+        reason: Why, in a sentence.
+    """
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exposure:
+    """What clients see of one snapshot.
+
+    Attributes:
+        library: The snapshot, linked to its code.
+        prefix: What stands before every name; empty for none.
+        asks_host: Whether a function of this process decides about tools that need approval, and
+            not the person at a client that can ask.
+    """
+
+    library: Library
+    prefix: str = ""
+    asks_host: bool = False
+    _records: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def runnable(self) -> Mapping[str, Tool]:
+        """The tools with code, by the names that clients use."""
+        return {self.prefix + tool.name: tool for tool in self.library if tool.is_bound}
+
+    @cached_property
+    def open(self) -> Mapping[str, Tool]:
+        """Those of the runnable tools that nobody is asked about in a client."""
+        if self.asks_host:
+            return self.runnable
+        return {name: tool for name, tool in self.runnable.items() if not tool.needs_approval}
+
+    @cached_property
+    def hidden(self) -> tuple[HiddenTool, ...]:
+        """The tools that can not run here, each with the reason."""
+        without_code = (tool for tool in self.library if not tool.is_bound)
+        return tuple(HiddenTool(name=one.name, reason=self._why(one)) for one in without_code)
+
+    def _why(self, tool: Tool) -> str:
+        if tool.definition.is_composite:
+            reasons = (problem.message for problem in broken_links(self.library, tool.name))
+            return " ".join(reasons) or "it has no code in this process"
+        return f"it has no code in this process; name the module that defines {tool.name!r}"
+
+    def visible(self, *, can_ask: bool) -> Mapping[str, Tool]:
+        """The tools that are listed to a client.
+
+        Args:
+            can_ask: Whether the client can ask its person for approval.
+        """
+        return self.runnable if can_ask else self.open
+
+    def record(self, name: str) -> dict[str, Any]:
+        """A visible tool as an entry of ``tools/list``; worked out once a snapshot."""
+        if name not in self._records:
+            self._records[name] = tool_record(self.runnable[name].definition, name=name)
+        return self._records[name]
+
+
+@dataclass(kw_only=True)
+class CallRunner:
+    """Runs calls as an agent would: arguments checked, contracts kept, failures as values.
+
+    Attributes:
+        queue: Takes episodes to their store.
+        execution: How calls are run; who is asked for approval is said with each call.
+    """
+
+    queue: EpisodeQueue
+    execution: ExecutionPolicy
+    _running: int = field(init=False, default=0)
+    _quiet: asyncio.Event | None = field(init=False, default=None)
+
+    async def idle(self, seconds: float) -> None:
+        """Wait until no call runs, at most so long."""
+        self._quiet = asyncio.Event()
+        if self._running:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._quiet.wait(), seconds)
+
+    async def run(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        library: Library,
+        approve: Approver | None,
+        client: str,
+    ) -> ToolResult:
+        """Run one call and keep it as an episode, whatever came of it.
+
+        Args:
+            name: What the library calls the tool.
+            arguments: What the client sent.
+            library: The snapshot that the call is pinned to.
+            approve: Decides about a tool that needs approval.
+            client: Who called, as it names itself.
+        """
+        call = ToolCall(call_id=new_episode_id(), name=name, arguments=dict(arguments))
+        episode = Episode(
+            episode_id=call.call_id,
+            request="",
+            stop_reason="cancelled",
+            model=f"mcp:{client}",
+            library_version=library.version,
+            started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            error="CancelledError: the client cancelled the call",
+            metadata={"source": "mcp", "client": client},
+        )
+        clock = time.perf_counter()
+        executor = self.execution.executor(library, SelectedTools.whole(library))
+        executor.approve = approve
+        self._running += 1
+        try:
+            (result,) = await executor.execute((call,))
+        except asyncio.CancelledError:
+            await self.queue.put(_ended(episode, call, time.perf_counter() - clock))
+            raise
+        finally:
+            self._running -= 1
+            if self._quiet is not None and not self._running:
+                self._quiet.set()
+        ended = _ended(episode, call, time.perf_counter() - clock, result)
+        unkept = await self.queue.put(
+            replace(ended, stop_reason="finished", error=None, output=result.text)
+        )
+        if unkept is not None:
+            raise unkept
+        return result
+
+
+def _ended(episode: Episode, call: ToolCall, seconds: float, *results: ToolResult) -> Episode:
+    message = AssistantMessage(tool_calls=(call,))
+    turn = Turn(message=message, results=results, seconds=seconds)
+    return replace(episode, turns=(turn,), seconds=seconds)
+
+
+def for_client(result: ToolResult) -> ToolResult:
+    """A result as somebody outside may read it: of an exception only its class.
+
+    The model of an agent reads what a tool says about its arguments (``agentkit.agent.failures``);
+    a client is somebody else's. What it does not read is in the log and in the episode, under
+    the id that it is given.
+    """
+    failure = result.failure
+    if failure is None or failure.kind not in {"tool_error", "unserialisable_result"}:
+        return result
+    _logger.warning("incident %s: %s: %s", result.call_id, result.name, failure.rule)
+    what = f"{failure.cause}; incident" if failure.cause else "Incident"
+    hidden = replace(failure, rule=f"{what} {result.call_id} in the server's log")
+    return replace(result, text=describe_failure(result.name, hidden), failure=hidden)
+
+
+def call_record(result: ToolResult, definition: ToolDefinition) -> dict[str, Any]:
+    """A result as the protocol has it.
+
+    A failed, refused or waiting call is an answer with ``isError`` whose text says what a model
+    can do about it; it is no error of the protocol.
+    """
+    is_ok, schema = result.status == "ok", definition.signature.result
+    record = text_record(result.text or ("" if is_ok else result.status), is_error=not is_ok)
+    if is_ok and schema is not None:
+        value = result.value
+        record["structuredContent"] = value if describes_object(schema) else {RESULT_FIELD: value}
+    return record
+
+
+def text_record(text: str, *, is_error: bool = True) -> dict[str, Any]:
+    """An answer that is a text, such as why there was no call."""
+    content = [{"type": "text", "text": text}]
+    return {"content": content, "isError": is_error, "resultType": "complete"}
+
+
+def can_ask(context: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the client says that it can put a form before its person."""
+    capabilities = context.session.client_capabilities
+    asked = None if capabilities is None else capabilities.elicitation
+    # Before 2025-11-25 it was an empty object.
+    return asked is not None and (asked.form is not None or asked.url is None)
+
+
+async def ask_client(
+    context: ServerRequestContext[Any, Any],
+    params: CallToolRequestParams,
+    name: str,
+    arguments: Mapping[str, Any],
+) -> Approval | InputRequiredResult:
+    """What the person says, or the question when it is to be sent as the answer.
+
+    Args:
+        context: The request.
+        params: Its parameters, which may hold the reply.
+        name: The tool as the client calls it.
+        arguments: What it is to be called with.
+    """
+    from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    if not can_ask(context):
+        return Approval(approved=False, reason=NOBODY)
+    given = dict(arguments)
+    shown = json.dumps(given, ensure_ascii=False, indent=1)
+    if len(shown) > _LONGEST_QUESTION:
+        shown = f"{shown[:_LONGEST_QUESTION]}… ({len(shown)} characters)"
+    message, schema = f"Run {name} with these arguments?\n{shown}", _object({})
+    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        replied = await context.session.elicit_form(message, schema, context.request_id)
+        return _decision(replied.action)
+    key = f"approve-{digest({'name': name, 'arguments': given})[:32]}"
+    reply = (params.input_responses or {}).get(key)
+    if reply is not None:
+        return _decision(getattr(reply, "action", "decline"))
+    asked = ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
+    return InputRequiredResult(input_requests={key: asked})
+
+
+def _decision(action: str) -> Approval:
+    agreed = action == "accept"
+    return Approval(approved=agreed, reason="" if agreed else _DECLINED)
+
+
+def search_records(count: int) -> list[dict[str, Any]]:
+    """``search_tools`` and ``call_tool``, which stand for all others, as ``tools/list`` has them.
+
+    Args:
+        count: How many tools there are to be found.
+    """
+    find = (
+        f"Find tools among {count:,}. Say what a step needs, or a tool's name. The answer lists "
+        f"the best tools with their parameters; call one of them with {CALL}."
+    )
+    amount = {"type": "integer", "minimum": 1, "maximum": _MOST, "default": _USUAL}
+    query = {
+        "query": {"type": "string", "description": _QUERY},
+        "limit": amount | {"description": "Most tools to list."},
+    }
+    call = {
+        "name": {"type": "string", "description": "The tool's name, as listed."},
+        "arguments": {"type": "object", "description": "Its arguments, as its inputSchema says."},
+    }
+    tools = {"tools": {"type": "array", "items": {"type": "object"}}}
+    return [
+        {
+            "name": SEARCH,
+            "description": find,
+            "inputSchema": _object(query, required=["query"]),
+            "outputSchema": _object(tools, required=["tools"]),
+            "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        },
+        {
+            "name": CALL,
+            "description": f"Call a tool that {SEARCH} found.",
+            "inputSchema": _object(call, required=["name"]),
+        },
+    ]
+
+
+def _object(properties: Mapping[str, Any], **rules: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), **rules}
+
+
+async def answer_search(
+    arguments: Mapping[str, Any], exposure: Exposure, retriever: Retriever, *, can_ask: bool
+) -> dict[str, Any]:
+    """The answer to a call of ``search_tools``.
+
+    Args:
+        arguments: What the client sent; anything.
+        exposure: What there is.
+        retriever: Ranks it.
+        can_ask: Whether the client can ask its person for approval.
+    """
+    query, limit = arguments.get("query"), arguments.get("limit", _USUAL)
+    if not isinstance(query, str) or not query.strip():
+        return text_record("query must be a text that says what a tool is needed for.")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
+        return text_record(f"limit must be a whole number from 1 to {_MOST}.")
+    seen = {tool.name for tool in exposure.visible(can_ask=can_ask).values()}
+    library = exposure.library
+    callable_ones = library.without(tool.name for tool in library if tool.name not in seen)
+    found = await retriever.retrieve(query[:_LONGEST_QUERY], callable_ones)
+    names = [exposure.prefix + hit.definition.name for hit in found.hits[:limit]]
+    tools = [exposure.record(name) for name in names]
+    text = json.dumps(tools, ensure_ascii=False, separators=(",", ":"))
+    record = text_record(text if tools else "No tool matches.", is_error=False)
+    return record | {"structuredContent": {"tools": tools}}

@@ -1,1 +1,0 @@
-"""A library as an MCP server: ``library_server.LibraryServer``."""

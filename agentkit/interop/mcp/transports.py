@@ -1,0 +1,485 @@
+"""Where a server is, and how the official client gets there."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+from urllib.parse import urlsplit, urlunsplit
+
+import anyio
+
+from agentkit.interop.mcp.listing import McpLimits
+from agentkit.interop.mcp.screening import OVERSIZED, AnswerMender, error_message
+
+if TYPE_CHECKING:
+    import httpx2
+    from anyio.abc import Process
+
+_logger = logging.getLogger(__name__)
+_LINES = 20
+_HTTP_SECONDS = 30.0
+_STREAM_SECONDS = 300.0
+_STOP_SECONDS = 2.0
+_MOST_STRAYS = 1_000
+"""Lines in a row that are no messages; a server of them all is stopped."""
+_MOST_SKIPPED = 10
+"""How many times the limit of a line is read on, to look for its end."""
+_MOST_VALUES = 300_000
+"""In one message. Three bytes of JSON can become a hundred in memory, and take a microsecond."""
+
+Ended = Callable[[], None]
+"""Is told that the server hung up."""
+
+
+class Place(Protocol):
+    """Where a server is."""
+
+    def target(self, ended: Ended, limits: McpLimits) -> Any:
+        """What the official ``Client`` takes: a transport, or a server in this process."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """The place in words, without secrets; empty when there is none to name."""
+        ...
+
+    def last_words(self) -> str:
+        """What the server wrote to stderr last, as far as that is known."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StdioPlace:
+    """A program that is started for us.
+
+    Attributes:
+        command: The program.
+        args: Its arguments.
+        env: Further environment variables; the process gets no others but a few harmless ones.
+        cwd: Its working directory.
+    """
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: str | None = None
+    _words: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES), repr=False)
+
+    def target(self, ended: Ended, limits: McpLimits) -> Any:
+        """The official transport, watched for its end."""
+        return _watched(self._transport(limits), ended, limits)
+
+    @property
+    def where(self) -> str:
+        """The program; its arguments may hold secrets."""
+        return self.command
+
+    def last_words(self) -> str:
+        """The end of its stderr."""
+        return "\n".join(self._words)
+
+    @asynccontextmanager
+    async def _transport(self, limits: McpLimits) -> AsyncIterator[Any]:
+        from mcp.client.stdio import get_default_environment
+
+        self._words.clear()
+        with _read_lines(self._heard) as stderr:
+            process = await anyio.open_process(
+                [self.command, *self.args],
+                env=get_default_environment() | dict(self.env),
+                stderr=stderr,
+                cwd=self.cwd,
+                start_new_session=True,
+            )
+            stderr.close()  # the process has its own copy
+            async with _process_streams(process, limits) as streams:
+                yield streams
+
+    def _heard(self, line: str) -> None:
+        self._words.append(line[:500])
+        _logger.info("%s: %s", self.command, line)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpPlace:
+    """An address that speaks streamable HTTP.
+
+    Attributes:
+        url: Where it is.
+        headers: Sent with each request, such as ``Authorization``.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def target(self, ended: Ended, limits: McpLimits) -> Any:
+        """The official transport, watched for its end."""
+        return _watched(self._transport(limits), ended, limits)
+
+    @property
+    def where(self) -> str:
+        """The address without credentials and query."""
+        parts = urlsplit(self.url)
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+    def last_words(self) -> str:
+        """Nothing; it is another machine's business."""
+        return ""
+
+    @asynccontextmanager
+    async def _transport(self, limits: McpLimits) -> AsyncIterator[Any]:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        async def bound(response: httpx2.Response) -> None:
+            response.stream = _bounded_body(response, limits.max_message_bytes)
+
+        client = httpx2.AsyncClient(
+            headers={**self.headers, "Accept-Encoding": "identity"},
+            # The times that the official client takes by itself; answers may stream for long.
+            timeout=httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS),
+            event_hooks={"response": [bound]},
+        )
+        async with (
+            client,
+            streamable_http_client(
+                self.url, http_client=client, max_sse_event_size=None
+            ) as streams,
+        ):
+            yield streams
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InProcessPlace:
+    """A server object of the official library in this process, or a transport of your own.
+
+    Attributes:
+        server: What the official ``Client`` takes.
+    """
+
+    server: Any
+
+    def target(self, ended: Ended, limits: McpLimits) -> Any:
+        """The server itself; it can not hang up."""
+        del ended, limits
+        return self.server
+
+    @property
+    def where(self) -> str:
+        """Nowhere else."""
+        return ""
+
+    def last_words(self) -> str:
+        """Nothing; it writes to our own stderr."""
+        return ""
+
+
+class _Lines:
+    """Parts what a program writes into lines; of a line that is too long nothing is kept.
+
+    Attributes:
+        skipped: Bytes of the line that were thrown away.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.skipped = 0
+        self._most = most
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
+        """The lines that end in the chunk; None as soon as one is too long."""
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            yield from self._add(part)
+            if not self.skipped:
+                yield b"".join(self._parts)
+            self._parts, self._size, self.skipped = [], 0, 0
+        yield from self._add(rest)
+
+    def _add(self, part: bytes) -> Iterator[None]:
+        if self.skipped:
+            self.skipped += len(part)
+            return
+        self._parts.append(part)
+        self._size += len(part)
+        if self._size > self._most:
+            self.skipped, self._parts = self._size, []
+            yield None
+
+
+class _ProcessReader:
+    """Makes messages of what a server writes to stdout, and bounds it.
+
+    Attributes:
+        unanswered: Ids of the requests that wait for an answer.
+    """
+
+    def __init__(self, limits: McpLimits) -> None:
+        self.unanswered: dict[Any, None] = {}
+        self._most = limits.max_message_bytes
+        self._lines = _Lines(self._most)
+        self._strays = 0
+
+    def messages(self, chunk: bytes) -> Iterator[Any]:
+        """The messages that end in the chunk; each unanswered call fails where one is too long.
+
+        Raises:
+            EOFError: It makes no sense to read on.
+        """
+        for line in self._lines.feed(chunk):
+            too_much = _too_long(self._most) if line is None else _too_many(_values_in(line))
+            if line is None or too_much:
+                yield from self._failures(OVERSIZED, too_much)
+            elif (message := self._message(line)) is not None:
+                self._strays = 0
+                self.unanswered.pop(getattr(message, "id", None), None)
+                yield message
+            else:
+                self._strays += 1
+                if self._strays > _MOST_STRAYS:
+                    yield from self._give_up(
+                        f"it wrote more than {_MOST_STRAYS:,} lines on stdout that are no "
+                        f"messages, such as {line[:80]!r}; a server logs on stderr"
+                    )
+        if self._lines.skipped > _MOST_SKIPPED * self._most:
+            yield from self._give_up("it wrote a line without an end")
+
+    def _message(self, line: bytes) -> Any:
+        """The message of a line; None for a line that is none."""
+        from mcp_types import jsonrpc_message_adapter
+        from pydantic import ValidationError
+
+        if not line.lstrip().startswith(b"{"):
+            return None
+        try:
+            return jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError as error:
+            if not self._strays:
+                _logger.warning("a server wrote a line that is no message: %.300s", error)
+            return None
+
+    def _failures(self, code: int, why: str) -> Iterator[Any]:
+        failed, self.unanswered = self.unanswered, {}
+        yield from (error_message(request_id, code, why) for request_id in failed)
+
+    def _give_up(self, why: str) -> Iterator[Any]:
+        from mcp_types import CONNECTION_CLOSED
+
+        yield from self._failures(CONNECTION_CLOSED, why)
+        raise EOFError(why)
+
+
+@asynccontextmanager
+async def _process_streams(process: Process, limits: McpLimits) -> AsyncIterator[tuple[Any, Any]]:
+    """The streams of messages of a process, which is stopped in the end.
+
+    The official package has the same, but for limits: it keeps a line however long it is, and
+    logs each line that is none of a message with the exception.
+    """
+    from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCRequest
+
+    stdin, stdout = process.stdin, process.stdout
+    assert stdin is not None
+    assert stdout is not None
+    received, incoming = anyio.create_memory_object_stream[Any](0)
+    outgoing, to_send = anyio.create_memory_object_stream[Any](0)
+    reader = _ProcessReader(limits)
+    gone = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+
+    async def read() -> None:
+        async with received:
+            with contextlib.suppress(*gone, EOFError):
+                while True:
+                    for message in reader.messages(await stdout.receive()):
+                        await received.send(SessionMessage(message))
+        with contextlib.suppress(*gone):
+            while True:  # so that it can write to its end, and stop
+                await stdout.receive()
+
+    async def write() -> None:
+        with contextlib.suppress(*gone):
+            async with to_send:
+                async for session_message in to_send:
+                    message = session_message.message
+                    if isinstance(message, JSONRPCRequest):
+                        reader.unanswered[message.id] = None
+                    text = message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await stdin.send(text.encode() + b"\n")
+                return
+        await received.aclose()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        tasks.start_soon(write)
+        try:
+            yield incoming, outgoing
+        finally:
+            with anyio.CancelScope(shield=True):
+                incoming.close()
+                outgoing.close()
+                await _stop(process)
+            tasks.cancel_scope.cancel()
+
+
+async def _stop(process: Process) -> None:
+    """Close a server's stdin, wait for its end, and then end it, as MCP says."""
+    stdin, stdout = process.stdin, process.stdout
+    assert stdin is not None
+    assert stdout is not None
+    with contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await stdin.aclose()
+    with anyio.move_on_after(_STOP_SECONDS):
+        while process.returncode is None:  # noqa: ASYNC110 - wait() also waits for its children's pipes
+            await anyio.sleep(0.01)
+    if sys.platform == "win32":
+        process.kill()
+    elif process.returncode is None:
+        from mcp.os.posix.utilities import terminate_posix_process_tree
+
+        await terminate_posix_process_tree(process, _STOP_SECONDS)
+    with contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await stdout.aclose()
+
+
+def _bounded_body(response: httpx2.Response, most: int) -> Any:
+    """The body of a response, which fails where one of its messages is too long.
+
+    An event of a stream ends with an empty line.
+    """
+    import httpx2
+
+    inner: Any = response.stream
+    is_events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    failure: type[Exception] = httpx2.SSEError if is_events else httpx2.StreamError
+    encoding = response.headers.get("content-encoding", "identity")
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            if encoding.lower() != "identity":
+                raise failure(
+                    f"the answer is compressed ({encoding[:20]}), and was not asked to be"
+                )
+            size, values, last = 0, 0, b""
+            async for chunk in inner:
+                end, counted = -1, chunk
+                if is_events:
+                    text = (last + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                    end = text.rfind(b"\n\n")
+                    counted = text[end + 2 :] if end >= 0 else chunk
+                size = len(counted) + (size if end < 0 else 0)
+                values = _values_in(counted) + (values if end < 0 else 0)
+                if why := _too_long(most) if size > most else _too_many(values):
+                    raise failure(why)
+                last = chunk[-3:]
+                yield chunk
+
+        async def aclose(self) -> None:
+            await inner.aclose()
+
+    return Bounded()
+
+
+def _values_in(text: bytes) -> int:
+    """How many values JSON holds, or a few more: signs in texts count, too."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _too_many(values: int) -> str:
+    """Why that many values are too many; empty when they are not."""
+    if values <= _MOST_VALUES:
+        return ""
+    return f"the server sent a message of more than {_MOST_VALUES:,} values; ask for less"
+
+
+def _too_long(most: int) -> str:
+    return (
+        f"the server sent a message of more than {most:,} bytes; ask for less, or raise "
+        f"McpLimits(max_message_bytes={most})"
+    )
+
+
+@asynccontextmanager
+async def _watched(
+    transport: AbstractAsyncContextManager[Any], ended: Ended, limits: McpLimits
+) -> AsyncIterator[tuple[Any, Any]]:
+    async with transport as (read, write):
+        yield _WatchedStream(read, ended, limits), write
+
+
+class _WatchedStream:
+    """A stream of messages that tells when it is over, and whose answers can be read.
+
+    The official client tells the end only to whoever calls next; a server that died in between is
+    to be started again before that.
+    """
+
+    def __init__(self, stream: Any, ended: Ended, limits: McpLimits) -> None:
+        self._stream = stream
+        self._ended = ended
+        self._mender = AnswerMender(limits)
+        self.close, self.aclose = stream.close, stream.aclose
+
+    @property
+    def last_context(self) -> Any:
+        """The sender's context, where the stream keeps it."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        """The next message."""
+        try:
+            message = await self._stream.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._ended()
+            raise
+        self._mender.mend(message)
+        return message
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            message = await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._ended()
+            raise
+        self._mender.mend(message)
+        return message
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+@contextlib.contextmanager
+def _read_lines(heard: Callable[[str], None]) -> Any:
+    """A file for a process to write to, each line of which is handed on."""
+    reading, writing = os.pipe()
+    source = os.fdopen(reading, encoding="utf-8", errors="replace")
+    sink: TextIO = os.fdopen(writing, "w", encoding="utf-8")
+
+    def work() -> None:
+        with source:
+            for line in source:
+                heard(line.rstrip("\n"))
+
+    thread = threading.Thread(target=work, name="agentkit-mcp-stderr", daemon=True)
+    thread.start()
+    try:
+        yield sink
+    finally:
+        sink.close()
+        thread.join(timeout=1.0)

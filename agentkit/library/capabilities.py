@@ -1,0 +1,390 @@
+"""What a store may do beyond the seam. Each is asked for where it is used, and none is demanded.
+
+A store has an ability by having its method: ``isinstance(store, Watchable)``. Whoever needs one
+says what happens without it; most have a slower way that works with every store.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol, runtime_checkable
+
+from agentkit.episodes import Episode
+from agentkit.errors import EpisodeFormatError, StoreFormatError, UsageError
+from agentkit.library.library import Library
+from agentkit.library.store import EpisodeStore, LibraryChange, ToolRevision, ToolStore
+
+
+class Watch(Protocol):
+    """Hears that something was committed. One thread uses it.
+
+    What it says is a hint: it may speak up for nothing, and it may miss a commit. The truth is what
+    ``ToolStore.versions`` and ``EventStore.events`` say.
+    """
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait for a commit by anybody, of definitions or of events alone.
+
+        Commits since the last wait, or since the watch was made, end the wait at once.
+
+        Returns:
+            Whether there may be something new; False when the time is over.
+
+        Raises:
+            StoreUnavailableError: The store went away, and with it what was to be heard; the next
+                wait tries again to hear.
+            StoreError: The store is closed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the watch holds. A second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A store that tells of commits sooner than a poll would."""
+
+    def watch(self) -> Watch:
+        """Begin to listen; a commit after this returns is heard."""
+        ...
+
+
+@runtime_checkable
+class Confirming(Protocol):
+    """A store that loads its last snapshot while it is cut off, and can be asked not to."""
+
+    def refresh(self) -> Library:
+        """The newest snapshot, as ``load`` gives it, but only if it is known to be the newest now.
+
+        Raises:
+            StoreUnavailableError: It can not be known now.
+            StoreError: What was told can not be right; ``load`` gives the last snapshot on.
+        """
+        ...
+
+
+@runtime_checkable
+class SelfRefreshing(Protocol):
+    """A store that looks after its newest snapshot by itself, as a ``Replica`` does."""
+
+    def follow(self, take_up: Callable[[Library], None]) -> None:
+        """Hand on the snapshot that is there and each later one, in ascending order."""
+        ...
+
+    def refresh(self) -> Library:
+        """Look for the newest snapshot now.
+
+        Raises:
+            StoreError: The look failed; the last snapshot is served on.
+        """
+        ...
+
+    def check_staleness(self) -> None:
+        """Refuse a run that is to begin on a snapshot that is staler than it may be.
+
+        Raises:
+            StoreUnavailableError: It is.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AppliedChange:
+    """A change that made a version.
+
+    Attributes:
+        version: The version that it made.
+        change: What was asked for, with the time at which the store noted it; without its events,
+            which ``EventStore.events`` tells.
+    """
+
+    version: int
+    change: LibraryChange
+
+
+@runtime_checkable
+class ChangeLog(Protocol):
+    """A store that reads its changes in order, without looking up each tool's history."""
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes that made the versions behind ``after``, ascending, lazily.
+
+        Committing them into an empty store, in this order, gives the same library at every
+        version: same tools, same order, same digests.
+        """
+        ...
+
+
+@runtime_checkable
+class BatchAppending(Protocol):
+    """A store that keeps many episodes for the price of one flush."""
+
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """Keep several episodes in this order, all of them or none; known ids are ignored."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retention:
+    """Which episodes may go. One that breaks any of the bounds goes, the oldest first.
+
+    Attributes:
+        max_age: Time since an episode began (``started_at``; where that is empty, since it was
+            kept).
+        max_bytes: Of the bodies of all episodes together, as the store holds them.
+        max_count: Of episodes.
+    """
+
+    max_age: timedelta | None = None
+    max_bytes: int | None = None
+    max_count: int | None = None
+
+    def __post_init__(self) -> None:
+        bounds = (self.max_bytes, self.max_count)
+        if any(bound is not None and bound < 0 for bound in bounds) or (
+            self.max_age is not None and self.max_age < timedelta()
+        ):
+            raise UsageError(f"a bound of retention is 0 or more, or None for no bound; got {self}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpisodeVolume:
+    """How much there is of episodes, or went.
+
+    Attributes:
+        count: Of episodes.
+        bytes: Of their bodies, as the store holds them.
+    """
+
+    count: int
+    bytes: int
+
+
+@runtime_checkable
+class Pruning(Protocol):
+    """A store that lets old episodes go. Definitions and events never go."""
+
+    def prune(self, retention: Retention) -> EpisodeVolume:
+        """Delete the episodes that break ``retention``, and say how much that was."""
+        ...
+
+    def volume(self) -> EpisodeVolume:
+        """How much is kept of episodes."""
+        ...
+
+
+@runtime_checkable
+class PruningPreview(Protocol):
+    """A store that says beforehand what pruning would take."""
+
+    def prunable(self, retention: Retention) -> EpisodeVolume:
+        """How much ``Pruning.prune`` would delete now; nothing is deleted."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreFault:
+    """Something in a store that is not as it was written.
+
+    Attributes:
+        place: Where: a file, a table, a key, a tool's name.
+        message: What is wrong there, and what to do.
+        is_note: Whether it is worth to know and no damage, such as an edit that waits.
+    """
+
+    place: str
+    message: str
+    is_note: bool = False
+
+
+UNREADABLE = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)
+"""What code raises that meets damaged data; a check tells of it as a ``StoreFault``."""
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A store that knows how to look for damage of its own kind."""
+
+    def check(self) -> Iterator[StoreFault]:
+        """Read everything and tell what is damaged; nothing is changed."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compacted:
+    """What compacting brought.
+
+    Attributes:
+        bytes_before: Size of what the store holds on disk, or in the memory of its server.
+        bytes_after: The same afterwards.
+    """
+
+    bytes_before: int
+    bytes_after: int
+
+
+@runtime_checkable
+class Compactable(Protocol):
+    """A store that can give back room. No version, event or episode is lost by it."""
+
+    def compact(self) -> Compacted:
+        """Give back room that deleted or derived data took."""
+        ...
+
+
+logger = logging.getLogger(__name__)
+
+Refuse = Callable[[int, Exception], None]
+"""Called with the place of an episode that the store will never take, and why."""
+
+_REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
+"""What a store raises about the episode itself; everything else may pass."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delivered:
+    """What came of a batch.
+
+    Attributes:
+        count: How many of its episodes, from the first on, need no further attempt.
+        written: How many of these the store has.
+        error: What stopped the rest; None when all of them are done.
+    """
+
+    count: int
+    written: int
+    error: Exception | None = None
+
+
+def append_all(store: EpisodeStore, episodes: Sequence[Episode]) -> None:
+    """Append episodes in one step, or one by one where the store can not do better."""
+    if isinstance(store, BatchAppending):
+        store.append_many(episodes)
+        return
+    for episode in episodes:
+        store.append(episode)
+
+
+def deliver(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
+    """Give a batch to the store, in one step where it can and one by one otherwise.
+
+    An episode that the store refuses is passed to ``refuse`` and holds up no other.
+    """
+    if isinstance(store, BatchAppending):
+        try:
+            store.append_many(batch)
+        except _REFUSALS as error:
+            logger.info("a batch was refused, its episodes are tried one by one: %s", error)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the episodes are still there
+            return Delivered(count=0, written=0, error=error)
+        else:
+            return Delivered(count=len(batch), written=len(batch))
+    return _one_by_one(store, batch, refuse)
+
+
+def _one_by_one(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
+    written = 0
+    for place, episode in enumerate(batch):
+        try:
+            store.append(episode)
+            written += 1
+        except _REFUSALS as error:
+            try:
+                refuse(place, error)
+            except OSError as full:
+                error.add_note(f"it can not be set aside: {error_text(full)}")
+                return Delivered(count=place, written=written, error=error)
+        except Exception as error:  # noqa: BLE001 - as above
+            return Delivered(count=place, written=written, error=error)
+    return Delivered(count=len(batch), written=written)
+
+
+def error_text(error: Exception) -> str:
+    """The error in one line, with its notes."""
+    notes = getattr(error, "__notes__", ())
+    return "; ".join((f"{type(error).__name__}: {error}", *notes))
+
+
+_Named = tuple[str, ToolRevision]
+
+
+def changes_of(store: ToolStore, *, after: int = 0) -> Iterator[AppliedChange]:
+    """The changes behind the version ``after``, ascending, as ``ChangeLog.changes`` gives them.
+
+    A store without a ``ChangeLog`` is asked for every version and for the history of every tool
+    that was ever there; what it says is put together and held in memory.
+
+    Args:
+        store: Any store of definitions.
+        after: The last version that is known already; 0 for none.
+
+    Raises:
+        StoreError: The store can not be read.
+        StoreFormatError: The store names a version of which no tool's history tells.
+
+    Example:
+        >>> from agentkit import ToolDefinition, open_store
+        >>> store = open_store("memory:")
+        >>> add = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
+        >>> store.commit(add, expected_version=0)
+        1
+        >>> [(one.version, one.change.proposal_id) for one in changes_of(store)]
+        [(1, '1')]
+    """
+    if isinstance(store, ChangeLog):
+        return store.changes(after=after)
+    return _collected(store, after)
+
+
+def _collected(store: ToolStore, after: int) -> Iterator[AppliedChange]:
+    versions = [version for version in store.versions() if version > after]
+    if not versions:
+        return
+    names = dict.fromkeys(store.load(after).tools if after else ())
+    before = frozenset(names)
+    added: dict[int, Sequence[str]] = {}
+    for version in versions:
+        tools = store.load(version).tools
+        added[version] = [name for name in tools if name not in before]
+        names |= dict.fromkeys(added[version])
+        before = frozenset(tools)
+    revisions = _revisions(store, names)
+    for version in versions:
+        if version not in revisions:
+            raise StoreFormatError(
+                f"the store names library version {version}, but no tool's history tells of it; "
+                "what that version changed can not be told"
+            )
+        yield _change(version, revisions[version], added[version])
+
+
+def _revisions(store: ToolStore, names: Mapping[str, None]) -> Mapping[int, Sequence[_Named]]:
+    """What every version did, in the order of ``names``."""
+    found: dict[int, list[_Named]] = defaultdict(list)
+    for name in names:
+        for revision in store.history(name):
+            found[revision.version].append((name, revision))
+    return found
+
+
+def _change(version: int, revisions: Sequence[_Named], added: Sequence[str]) -> AppliedChange:
+    """One change; tools that are new come last, in the order in which the library has them."""
+    first = revisions[0][1]
+    place = {name: number for number, name in enumerate(added, start=1)}
+    ordered = sorted(revisions, key=lambda named: (place.get(named[0], 0), named[0]))
+    change = LibraryChange(
+        proposal_id=first.proposal_id,
+        upserts=tuple(one.definition for _, one in ordered if one.definition is not None),
+        removals=tuple(name for name, one in ordered if one.definition is None),
+        author=first.author,
+        reason=first.reason,
+        evidence=first.evidence,
+        created_at=first.created_at,
+    )
+    return AppliedChange(version=version, change=change)

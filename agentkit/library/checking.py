@@ -1,0 +1,224 @@
+"""``check_store``: whether all that a store holds is as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentkit.errors import AgentKitError, StoreUnavailableError
+from agentkit.library.capabilities import UNREADABLE, Checkable, StoreFault, changes_of
+from agentkit.library.chain_check import ChainFault, verify_chain, verify_library
+from agentkit.library.comparing import (
+    Progress,
+    actual_digest,
+    counted,
+    episode_count,
+    episodes_of,
+    silent,
+)
+from agentkit.library.event_chain import Verifier
+from agentkit.library.library import Library
+from agentkit.library.pins import pin_faults
+from agentkit.library.store import Store
+from agentkit.tools.definition import ToolDefinition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreCheck:
+    """What a check found.
+
+    Attributes:
+        versions: How many library versions could be read.
+        tools: How many tools the newest library has.
+        events: How many events could be read.
+        episodes: How many episodes could be read, from the oldest on.
+        faults: What is not as it was written.
+        notes: What is worth to know, and no fault.
+    """
+
+    versions: int
+    tools: int
+    events: int
+    episodes: int
+    faults: tuple[StoreFault, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether there is no fault."""
+        return not self.faults
+
+    def to_json(self) -> dict[str, Any]:
+        """The check as a JSON object."""
+        return {
+            "is_sound": self.is_sound,
+            "versions": self.versions,
+            "tools": self.tools,
+            "events": self.events,
+            "episodes": self.episodes,
+            "faults": [{"place": one.place, "message": one.message} for one in self.faults],
+            "notes": list(self.notes),
+        }
+
+
+def check_store(
+    store: Store, *, verifier: Verifier | None = None, progress: Progress = silent
+) -> StoreCheck:
+    """Read all that a store holds, and tell what is damaged. Nothing is written.
+
+    Looked at are: what a ``Checkable`` store looks for itself; every change, with the digests of
+    definitions worked out anew; whether the newest library is what the changes make; the chain of
+    events, its signatures where there is a verifier, and whether the definitions are as events say;
+    the pins of composites; every episode. A part that can not be read does not keep others from it.
+
+    Args:
+        store: Where to look.
+        verifier: Checks the signatures of events; None leaves them alone.
+        progress: Hears how far it is.
+
+    Raises:
+        StoreUnavailableError: The store can not be reached, which says nothing of what it holds.
+
+    Example:
+        >>> from agentkit import ToolDefinition, open_store
+        >>> from agentkit.library import LibraryChange
+        >>> store = open_store("memory:")
+        >>> add = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
+        >>> store.commit(add, expected_version=0)
+        1
+        >>> found = check_store(store)
+        >>> found.is_sound, found.versions, found.notes
+        (True, 1, ('no event tells of library version 1',))
+    """
+    check = _Check(store, progress)
+    with check.part("store"):
+        check.look_for_own()
+    with check.part("versions"):
+        check.look_at_versions()
+    with check.part("library"):
+        check.look_at_newest()
+    with check.part("events"):
+        check.look_at_events(verifier)
+    with check.part("episodes"):
+        check.look_at_episodes()
+    return StoreCheck(
+        versions=check.versions,
+        tools=len(check.newest),
+        events=check.events,
+        episodes=check.episodes,
+        faults=tuple(check.faults.values()),
+        notes=tuple(check.notes),
+    )
+
+
+@dataclass
+class _Check:
+    """One check while it runs; several parts may meet the same fault, which is told once."""
+
+    store: Store
+    progress: Progress
+    versions: int = 0
+    events: int = 0
+    episodes: int = 0
+    newest: Library = field(default_factory=Library)
+    made: dict[str, str] | None = None
+    faults: dict[tuple[str, str], StoreFault] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def part(self, place: str) -> Iterator[None]:
+        """What a part of the store can not give is a fault of that part, and the rest goes on."""
+        try:
+            yield
+        except StoreUnavailableError:
+            raise
+        except AgentKitError as error:
+            fault = StoreFault(place=place, message=f"reading ends here: {error}")
+            self.faults.setdefault(("", str(error)), fault)
+        except UNREADABLE as error:
+            kind = type(error).__name__
+            self.tell(place, f"reading ends here, at what no store writes ({kind}: {error})")
+
+    def tell(self, place: str, message: str) -> None:
+        """Note a fault, unless it was met before."""
+        self.faults.setdefault((place, message), StoreFault(place=place, message=message))
+
+    def look_for_own(self) -> None:
+        """What the store looks for itself."""
+        if isinstance(self.store, Checkable):
+            for fault in self.store.check():
+                if fault.is_note:
+                    self.notes.append(f"{fault.place}: {fault.message}")
+                else:
+                    self.tell(fault.place, fault.message)
+
+    def look_at_versions(self) -> None:
+        """Every change, one after the other, and what they make together."""
+        total = max(self.store.versions(), default=0)
+        made: dict[str, str] = {}
+        for applied in counted(
+            changes_of(self.store), self.progress("checking versions"), total=total
+        ):
+            place = f"version {applied.version}"
+            if self.versions and applied.version != self.versions + 1:
+                self.tell(place, f"it follows version {self.versions}: what was between is missing")
+            for name in applied.change.removals:
+                if made.pop(name, None) is None:
+                    self.tell(place, f"it removes {name!r}, which was not there before it")
+            for definition in applied.change.upserts:
+                made[definition.name] = self.look_at(definition, place)
+            self.versions = applied.version
+        self.made = made
+
+    def look_at(self, definition: ToolDefinition, place: str) -> str:
+        """The digest of a definition; a fault when it is not the one by which it is kept."""
+        try:
+            actual = actual_digest(definition)
+        except (ValueError, RecursionError) as error:
+            self.tell(place, f"tool {definition.name!r} has no digest: {error}")
+            return definition.digest
+        if actual != definition.digest:
+            self.tell(
+                place,
+                f"tool {definition.name!r} was changed after it was written: its digest is "
+                f"{actual[:12]}, it is kept as {definition.digest[:12]}; restore it from a backup, "
+                "or roll the tool back to another version",
+            )
+        return actual
+
+    def look_at_newest(self) -> None:
+        """The newest library: whether it is what the changes made, and its pins."""
+        self.newest = self.store.load()
+        loaded = {one.name: self.look_at(one, "library") for one in self.newest.definitions}
+        if self.made is not None and self.newest.version == self.versions:
+            if list(loaded) != list(self.made):
+                self.tell("library", "its tools or their order are not those its changes made")
+            for name in loaded.keys() & self.made.keys():
+                if loaded[name] != self.made[name]:
+                    self.tell("library", f"tool {name!r} is not as the last change of it made it")
+        for fault in pin_faults(self.newest):
+            self.tell(f"tool {fault.composite!r}", f"{fault.message}; {fault.advice}")
+
+    def look_at_events(self, verifier: Verifier | None) -> None:
+        """The chain, and what it says of the definitions."""
+        events = self.store.events()
+        self.events = len(events)
+        self.take(verify_chain(events, verifier=verifier))
+        self.take(verify_library(self.store, events))
+
+    def take(self, found: Iterable[ChainFault]) -> None:
+        """Faults and notes about the chain."""
+        for one in found:
+            if one.is_note:
+                self.notes.append(one.message)
+            else:
+                self.tell(f"event {one.sequence}", one.message)
+
+    def look_at_episodes(self) -> None:
+        """Every episode can be read."""
+        watched = self.progress("checking episodes")
+        total = episode_count(self.store)
+        for _ in counted(episodes_of(self.store), watched, total=total):
+            self.episodes += 1

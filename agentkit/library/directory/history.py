@@ -1,0 +1,644 @@
+"""The history of a directory store: one file a change, and what they come to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agentkit.errors import AgentKitError, DefinitionError, StoreFormatError
+from agentkit.library.capabilities import AppliedChange
+from agentkit.library.changes import no_such_version, now
+from agentkit.library.directory.folder import Folder, Signature
+from agentkit.library.events import LibraryEvent
+from agentkit.library.library import Library, RecentVersions
+from agentkit.library.sealing import is_sealed, seal
+from agentkit.library.sqlite.connection import storable
+from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.reading import read_json
+from agentkit.tools.definition import ToolDefinition
+
+FORMAT_VERSION = 1
+"""Version of the files of a store: of its history and of its index."""
+
+_MARKERS = (b"<" * 7, b"=" * 7, b">" * 7)  # as git writes them at the start of lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A change at its place in the history.
+
+    Attributes:
+        place: From 1; changes of events alone take places too.
+        version: The library version once it had happened.
+        digest: Of the file's content.
+        previous: Digest of the file before it; empty for the first.
+        record: What the file holds. Definitions and events are read from it when asked for.
+    """
+
+    place: int
+    version: int
+    digest: str
+    previous: str
+    record: Mapping[str, Any]
+
+    @property
+    def makes_version(self) -> bool:
+        """Whether the library differs afterwards."""
+        return bool(self._rows or self.removals)
+
+    @property
+    def proposal_id(self) -> str:
+        """By which a retry is recognised."""
+        return str(self.record["proposal_id"])
+
+    @property
+    def removals(self) -> tuple[str, ...]:
+        """Names that it took out."""
+        return tuple(self.record["removals"])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every tool that it changed."""
+        return (*self.removals, *self._rows)
+
+    @cached_property
+    def upserts(self) -> tuple[ToolDefinition, ...]:
+        """The definitions that it put.
+
+        Raises:
+            StoreFormatError: One can not be read.
+        """
+        return tuple(map(self._definition, self._rows))
+
+    @cached_property
+    def events(self) -> tuple[LibraryEvent, ...]:
+        """The events that it brought.
+
+        Raises:
+            StoreFormatError: One can not be read.
+        """
+        return tuple(map(LibraryEvent.from_json, self.record["events"]))
+
+    @property
+    def change(self) -> LibraryChange:
+        """What was asked for, without its events."""
+        return LibraryChange(upserts=self.upserts, removals=self.removals, **self._words)
+
+    def revision(self, tool_name: str) -> ToolRevision:
+        """What it made of one tool; no other definition is read for it."""
+        definition = self._definition(tool_name) if tool_name in self._rows else None
+        return ToolRevision(version=self.version, definition=definition, **self._words)
+
+    @cached_property
+    def _rows(self) -> Mapping[str, Mapping[str, Any]]:
+        return {one["definition"]["name"]: one for one in self.record["upserts"]}
+
+    @property
+    def _words(self) -> dict[str, Any]:
+        names = ("proposal_id", "author", "reason", "created_at")
+        return {name: self.record[name] for name in names} | {
+            "evidence": tuple(self.record["evidence"])
+        }
+
+    def _definition(self, tool_name: str) -> ToolDefinition:
+        row = self._rows[tool_name]
+        try:
+            definition = ToolDefinition.from_json(row["definition"])
+            actual = definition.digest
+        except (DefinitionError, KeyError, TypeError, ValueError) as error:
+            raise StoreFormatError(
+                f"the change at place {self.place} holds a definition that can not be read: {error}"
+            ) from error
+        if actual != row["digest"]:
+            raise StoreFormatError(
+                f"the change at place {self.place} says that the definition of "
+                f"{definition.name!r} has the digest {row['digest'][:12]}, and it has "
+                f"{actual[:12]}: it was changed after it was written; restore the file "
+                "('git checkout', or a backup)"
+            )
+        return definition
+
+
+def encoded(change: LibraryChange, *, place: int, version: int, previous: str) -> bytes:
+    """The file of a change."""
+    head = {
+        "format": FORMAT_VERSION,
+        "place": place,
+        "version": version,
+        "previous": previous,
+        "proposal_id": storable(change.proposal_id),
+        "author": storable(change.author),
+        "reason": storable(change.reason),
+        "evidence": [storable(one) for one in change.evidence],
+        "created_at": change.created_at or now(),
+        "removals": list(change.removals),
+    }
+    upserts = [{"digest": one.digest, "definition": one.to_json()} for one in change.upserts]
+    events = [event.to_json() for event in change.events]
+    lines = [f" {_json(name)}: {_json(value)}" for name, value in head.items()]
+    lines += [
+        f' "{name}": {_lines(rows)}' for name, rows in (("upserts", upserts), ("events", events))
+    ]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _lines(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return "[]"
+    return "[\n" + ",\n".join(f"  {_json(row)}" for row in rows) + "\n ]"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def digest_of(content: bytes) -> str:
+    """SHA-256 of a file's lines, whatever git made of their ends."""
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
+
+
+def decoded(content: bytes, path: Path, *, place: int) -> Entry:
+    """The inverse of ``encoded``.
+
+    Raises:
+        StoreFormatError: The file is none of ours, damaged, holds what git could not merge, or was
+            written by a newer agentkit.
+    """
+    record = json_object(content, path)
+    check_format(record, path)
+    _check_outline(record, path, place)
+    return Entry(
+        place=place,
+        version=record["version"],
+        digest=digest_of(content),
+        previous=record["previous"],
+        record=record,
+    )
+
+
+def json_object(content: bytes, path: Path) -> Mapping[str, Any]:
+    """The JSON object in a file of the store.
+
+    Raises:
+        StoreFormatError: There is none, or git could not merge the file.
+    """
+    if has_markers(content):
+        raise StoreFormatError(
+            f"{path} holds what git could not merge: two branches each made a change at the same "
+            f"place, and only one can stand. {one_side(path)}"
+        )
+    try:
+        record = read_json(content)
+    except ValueError as error:
+        raise damaged(path, str(error)) from error
+    if not isinstance(record, dict):
+        raise damaged(path, "it holds no JSON object")
+    return record
+
+
+def one_side(path: Path) -> str:
+    """How to solve what git could not merge, for a file of the history or the index.
+
+    Example:
+        >>> print(one_side(Path("library/history/00000007.json"))[:71])
+        Take one side: 'git checkout --ours -- library/history library/index.js
+    """
+    store = path.parent.parent if path.parent.name == "history" else path.parent
+    return (
+        f"Take one side: 'git checkout --ours -- {store / 'history'} {store / 'index.json'}' (or "
+        "--theirs), delete files of the history that only the other side has, and leave those in "
+        "'tools' merged: what the other side changed are then edits by hand (docs/directory.md)"
+    )
+
+
+def has_markers(content: bytes) -> bool:
+    """Whether git left its marks of a conflict in a file."""
+    if _MARKERS[0] not in content:
+        return False
+    lines = content.splitlines()
+    return all(any(line.startswith(mark) for line in lines) for mark in _MARKERS)
+
+
+def damaged(path: Path, why: str) -> StoreFormatError:
+    """The error for a file that is not as the store wrote it."""
+    return StoreFormatError(
+        f"{path} is damaged: {why}. Nothing was changed; restore it ('git checkout -- FILE', or a "
+        "backup)"
+    )
+
+
+def check_format(record: Mapping[str, Any], path: Path) -> None:
+    """Refuse what a newer agentkit wrote.
+
+    Raises:
+        StoreFormatError: It is newer, or has no format.
+    """
+    form = record.get("format")
+    if type(form) is not int or form < 1:
+        raise StoreFormatError(
+            f"{path} was not written by agentkit, it has no 'format'. Nothing was changed; choose "
+            "another folder, or move the file away"
+        )
+    if form > FORMAT_VERSION:
+        raise StoreFormatError(
+            f"{path} has format {form}, this agentkit reads up to {FORMAT_VERSION}. Nothing was "
+            "changed; run: pip install --upgrade agentkit-evolve"
+        )
+
+
+_SHAPE: Mapping[str, type] = {
+    "place": int,
+    "version": int,
+    "previous": str,
+    "proposal_id": str,
+    "author": str,
+    "reason": str,
+    "created_at": str,
+    "evidence": list,
+    "removals": list,
+    "upserts": list,
+    "events": list,
+}
+
+
+def _check_outline(record: Mapping[str, Any], path: Path, place: int) -> None:
+    for name, kind in _SHAPE.items():
+        if type(record.get(name)) is not kind:
+            raise damaged(path, f"{name!r} is {record.get(name)!r:.60}")
+    if record["place"] != place:
+        raise damaged(path, f"it is the change of place {record['place']}")
+    texts = [*record["evidence"], *record["removals"]]
+    if not all(isinstance(text, str) for text in texts):
+        raise damaged(path, "what should be text is not")
+    for one in record["upserts"]:
+        is_whole = isinstance(one, dict) and isinstance(one.get("digest"), str)
+        if not is_whole or not isinstance(one.get("definition"), dict):
+            raise damaged(path, f"it holds {one!r:.60} in the place of a definition")
+        if not isinstance(one["definition"].get("name"), str):
+            raise damaged(path, "it holds a definition without a name")
+
+
+_FEW = 16
+"""So many changes are made to a snapshot one by one; more are worked out together."""
+
+
+@dataclass(kw_only=True)
+class HistoryState:
+    """The places up to ``length``, and the library that they come to.
+
+    Attributes:
+        length: The last place.
+        head: Digest of the file at the last place.
+        version: The newest library version.
+        shown: Place and digest of the file that made it; 0 and nothing for none.
+        made_by: Version by the id of the proposal that made it.
+        digests: Of the file at each place.
+        version_places: Place of each version; that of version 1 comes first.
+        event_ends: For each place, how many events there are up to it.
+        last_event: The end of the chain of events.
+        touched: Places at which a tool changed, by its name.
+        definitions: The newest ones, in the library's order.
+    """
+
+    length: int = 0
+    head: str = ""
+    version: int = 0
+    shown: tuple[int, str] = (0, "")
+    made_by: dict[str, int] = field(default_factory=dict)
+    digests: list[str] = field(default_factory=list)
+    version_places: list[int] = field(default_factory=list)
+    event_ends: list[int] = field(default_factory=list)
+    last_event: LibraryEvent | None = None
+    touched: dict[str, list[int]] = field(default_factory=dict)
+    definitions: dict[str, ToolDefinition] = field(default_factory=dict)
+
+    def apply(self, entry: Entry, path: Path) -> None:
+        """Take up the change at the next place; all of it, or nothing when it does not fit.
+
+        Raises:
+            StoreFormatError: It follows another history, or is damaged.
+        """
+        check_follows_file(entry, self.head, path)
+        events, upserts = entry.events, entry.upserts
+        if entry.version != self.version + entry.makes_version:
+            raise damaged(path, f"it says that it made version {entry.version}")
+        if absent := [name for name in entry.removals if name not in self.definitions]:
+            raise damaged(path, f"it takes out {absent[0]!r}, which is not there")
+        end = self.event_ends[-1] if self.event_ends else 0
+        if [event.sequence for event in events] != list(range(end + 1, end + 1 + len(events))):
+            raise damaged(path, f"its events do not follow event {end}")
+        self.length, self.head, self.version = entry.place, entry.digest, entry.version
+        self.digests.append(entry.digest)
+        if entry.makes_version:
+            self.made_by[entry.proposal_id] = entry.version
+            self.version_places.append(entry.place)
+            self.shown = (entry.place, entry.digest)
+        self.event_ends.append(end + len(events))
+        if events:
+            self.last_event = events[-1]
+        for name in entry.names:
+            self.touched.setdefault(name, []).append(entry.place)
+        for name in entry.removals:
+            del self.definitions[name]
+        self.definitions |= {one.name: one for one in upserts}
+
+    def library(self, before: Library, entries: Sequence[Entry]) -> Library:
+        """The newest snapshot, from the one that was there before ``entries``.
+
+        Args:
+            before: A snapshot of this history, or the empty library.
+            entries: What came since, as far as it was read.
+        """
+        made = [entry for entry in entries if entry.makes_version]
+        if len(made) > _FEW or before.version + len(made) != self.version:
+            return Library(self.definitions.values(), version=self.version).continuing(before)
+        for entry in made:
+            before = applied(before, entry)
+        return before
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for a quick start."""
+        last = self.last_event
+        return vars(self) | {
+            "last_event": None if last is None else last.to_json(),
+            "definitions": [[one.digest, one.to_json()] for one in self.definitions.values()],
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> HistoryState:
+        """The inverse of ``to_json``."""
+        last = record["last_event"]
+        read = [
+            ToolDefinition.from_json(one, digest=digest) for digest, one in record["definitions"]
+        ]
+        state = cls(**dict(record))
+        state.shown = tuple(record["shown"])
+        state.last_event = None if last is None else LibraryEvent.from_json(last)
+        state.definitions = {one.name: one for one in read}
+        return state
+
+
+def applied(library: Library, entry: Entry) -> Library:
+    """The snapshot after a change; a known name keeps its place in the order."""
+    rest = library.without(entry.removals) if entry.removals else library
+    return rest.with_tools(entry.upserts).at_version(entry.version)
+
+
+def check_follows_file(entry: Entry, head: str, path: Path) -> None:
+    """Refuse a file that was made behind another one than stands before it now.
+
+    Raises:
+        StoreFormatError: It was.
+    """
+    if entry.previous != head:
+        raise StoreFormatError(
+            f"the history is forked: {path} follows another change than the one at place "
+            f"{entry.place - 1}. Two branches were merged, or a file was changed by hand. Nothing "
+            f"was changed. {one_side(path)}"
+        )
+
+
+logger = logging.getLogger(__name__)
+
+_LEAST_BYTES = 100_000
+"""So much of the history is read in less time than a checkpoint takes."""
+
+
+_MOST_RECENT = 4
+"""So many changes are held for histories of tools. An import of thousands is a large one."""
+
+
+class History:
+    """The files of ``history/``, as far as they were read. Safe to use from several threads.
+
+    ``local/newest.json`` is a checkpoint, so that a start does not read all of them. Losing it
+    costs time and nothing else. It belongs to a history by the digest of the file at its place, so
+    that it is left aside after git put another branch there; its seal says that this user's
+    programs wrote it.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self.lock = threading.RLock()  # holds still what ``refresh`` gave
+        self._past = HistoryState()
+        self._is_read = False
+        self._signature: Signature | None = None  # of the file at the last place
+        self._newest = Library()
+        self._older = RecentVersions()
+        self._recent: dict[int, tuple[Signature | None, Entry]] = {}  # the last one used is last
+        self._checkpoint = folder.local / "newest.json"
+        self._seal_of = f"checkpoint {self._checkpoint.absolute()}"
+        self._checkpoint_bytes = self._bytes_behind = 0
+
+    def refresh(self) -> tuple[HistoryState, Library]:
+        """Take up what anybody added, and what git put in the place of what was there.
+
+        Returns:
+            What the history comes to, which goes on changing, and the newest snapshot.
+
+        Raises:
+            StoreFormatError: The history is damaged, forked, or was written by a newer agentkit.
+        """
+        with self.lock:
+            last = self._past.length
+            if not self._is_read or (last and self._folder.sign(last) != self._signature):
+                self._read_anew()
+            elif self._folder.sign(last + 1) is not None:
+                self._catch_up(self._past)
+            return self._past, self._newest
+
+    def _read_anew(self) -> None:
+        """Read everything, from the checkpoint on where there is one that belongs to it."""
+        self._is_read = False
+        self._older = RecentVersions()
+        past = self._read_checkpoint() or HistoryState()
+        self._catch_up(past)
+        highest = max(self.places(), default=0)
+        if highest > past.length:
+            self._catch_up(past)  # somebody may have added while the names were listed
+        if highest > past.length:
+            raise StoreFormatError(
+                f"{self._folder.entry(past.length + 1)} is missing, the history goes up to place "
+                f"{highest}. Nothing was changed; restore the folder ('git checkout', or a backup)"
+            )
+        self._is_read = True
+
+    def _catch_up(self, past: HistoryState) -> None:
+        entries, size = [], 0
+        try:
+            while (found := self._read(past.length + 1)) is not None:
+                entry, length = found
+                past.apply(entry, self._folder.entry(entry.place))
+                entries.append(entry)
+                size += length
+        finally:
+            self._newest = (
+                past.library(self._newest, entries)
+                if past is self._past
+                else past.library(Library(), entries).continuing(self._newest)
+            )
+            self._past = past
+            self._signature = self._folder.sign(past.length) if past.length else None
+        self._grown(past, size)
+
+    def _read(self, place: int) -> tuple[Entry, int] | None:
+        """The change at a place and the size of its file; None where there is none."""
+        path = self._folder.entry(place)
+        with self._folder.translated(path):
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                return None
+        return decoded(content, path, place=place), len(content)
+
+    def places(self) -> list[int]:
+        """The places that have a file, whether it can be read or not."""
+        with self._folder.translated(self._folder.history):
+            try:
+                names = [path.name for path in self._folder.history.iterdir()]
+            except FileNotFoundError:
+                return []
+        stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return sorted(int(stem) for stem in stems if stem.isdecimal() and stem.isascii())
+
+    def entries(self, start: int, end: int) -> Iterator[Entry]:
+        """The changes from one place to another, both included.
+
+        Raises:
+            StoreFormatError: One is missing, damaged, or follows another history.
+        """
+        head = None
+        for place in range(start, end + 1):
+            found = self._read(place)
+            if found is None:
+                raise StoreFormatError(
+                    f"{self._folder.entry(place)} is gone; open the store again, or restore the "
+                    "folder ('git checkout', or a backup)"
+                )
+            if head is not None:
+                check_follows_file(found[0], head, self._folder.entry(place))
+            head = found[0].digest
+            known = self._past.digests
+            if place <= len(known) and known[place - 1] != head:
+                path = self._folder.entry(place)
+                raise damaged(path, "it was changed after it was written, and later files follow")
+            yield found[0]
+
+    def at(self, version: int) -> Library:
+        """The snapshot at a version.
+
+        Raises:
+            StoreError: There is no such version.
+        """
+        past, newest = self.refresh()
+        if version == newest.version:
+            return newest
+        if not 0 <= version <= past.version:
+            raise no_such_version(version, range(1, past.version + 1))
+        older = self._older
+        held = Library() if version == 0 else older.get(version)
+        if held is not None:
+            return held
+        nearest = max((one for one in older.versions if one < version), default=0)
+        known = older.get(nearest)
+        base = Library() if known is None else known  # an empty library is false
+        start = past.version_places[base.version - 1] + 1 if base.version else 1
+        for entry in self.entries(start, past.version_places[version - 1]):
+            if entry.makes_version:
+                base = applied(base, entry)
+        older.put(base)
+        return base
+
+    def changes(self, after: int) -> Iterator[AppliedChange]:
+        """The changes that made the versions behind ``after``, ascending."""
+        past, _ = self.refresh()
+        places = past.version_places[max(after, 0) :]
+        if not places:
+            return
+        for entry in self.entries(places[0], places[-1]):
+            if entry.makes_version:
+                yield AppliedChange(version=entry.version, change=entry.change)
+
+    def events(self, after: int) -> tuple[LibraryEvent, ...]:
+        """The events behind ``after``, ascending."""
+        past, _ = self.refresh()
+        first = bisect_right(past.event_ends, max(after, 0)) + 1
+        found = (event for entry in self.entries(first, past.length) for event in entry.events)
+        return tuple(event for event in found if event.sequence > after)
+
+    def revisions(self, tool_name: str) -> tuple[ToolRevision, ...]:
+        """All revisions of one tool in ascending order."""
+        past, _ = self.refresh()
+        places = tuple(past.touched.get(tool_name, ()))
+        return tuple(self._entry(place).revision(tool_name) for place in places)
+
+    def _entry(self, place: int) -> Entry:
+        """The change at a place; those asked for last are held, for tools share large ones."""
+        with self.lock:
+            signature, held = self._folder.sign(place), self._recent.pop(place, None)
+            if held is not None and held[0] == signature:
+                entry = held[1]
+            else:
+                (entry,) = self.entries(place, place)
+            self._recent[place] = signature, entry
+            if len(self._recent) > _MOST_RECENT:
+                del self._recent[next(iter(self._recent))]
+            return entry
+
+    def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
+        """A definition that a tool has or had, by its digest; None when it never had that one."""
+        found = (revision.definition for revision in reversed(self.revisions(tool_name)))
+        return next((one for one in found if one is not None and one.digest == digest), None)
+
+    def _read_checkpoint(self) -> HistoryState | None:
+        """What the history came to at the checkpoint; None when none belongs to it."""
+        self._bytes_behind = 0
+        try:
+            found, _, content = self._checkpoint.read_bytes().partition(b"\n")
+            if not is_sealed(content, bytes.fromhex(found[:64].decode()), self._seal_of):
+                raise StoreFormatError("another user or machine wrote it, or it was changed")
+            record = json.loads(content)
+            if record["format"] != FORMAT_VERSION:
+                return None
+            entry = self._folder.entry(record["past"]["length"]).read_bytes()
+            if digest_of(entry) != record["past"]["head"]:
+                return None
+            past = HistoryState.from_json(record["past"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AgentKitError) as error:
+            logger.warning(
+                "%s is not believed (%s); the history is read instead", self._checkpoint, error
+            )
+            return None
+        self._checkpoint_bytes = len(content)
+        return past
+
+    def _grown(self, past: HistoryState, size: int) -> None:
+        """Write another checkpoint when so much came behind the last that it pays."""
+        self._bytes_behind += size
+        if self._bytes_behind <= max(_LEAST_BYTES, self._checkpoint_bytes // 2):
+            return
+        self._bytes_behind = 0  # where it can not be written now, it is tried after as much again
+        if not os.access(self._folder.local, os.W_OK):
+            return
+        record = {"format": FORMAT_VERSION, "past": past.to_json()}
+        content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+        draft = self._folder.draft()
+        try:
+            draft.write_bytes(seal(content, self._seal_of).hex().encode() + b"\n" + content)
+            draft.replace(self._checkpoint)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            logger.warning("%s can not be written (%s); starts stay slow", self._checkpoint, error)
+            return
+        self._checkpoint_bytes = len(content)

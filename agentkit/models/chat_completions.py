@@ -1,0 +1,444 @@
+"""The chat-completions protocol: requests as bytes, answers and streams as ``ModelResponse``.
+
+A tool is serialised once in its life and a tuple of tools once as long as it is in use; a request
+splices those bytes. Tools come in the order of the request, so that a provider's prompt cache
+sees the same prefix each time.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, assert_never
+
+from agentkit.errors import ModelResponseError
+from agentkit.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    SystemMessage,
+    TokenIds,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
+from agentkit.models.wire import (
+    ENCODER,
+    MISSING,
+    WireNames,
+    checked_extra,
+    clean,
+    decode_call,
+    described_output,
+    encode_arguments,
+    expect,
+    member,
+    not_json,
+    shown,
+    with_distinct_ids,
+)
+from agentkit.tools.definition import ToolDefinition
+
+MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
+"""OpenAI's reasoning models know only the newer name, most other servers only the older."""
+
+_KEPT_TOOL_BLOCKS = 16
+_FINISH_REASONS: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "content_filter": "content_filter",
+}
+_CHOICE = "$.choices[0]"
+_DETAILS = "$.usage.prompt_tokens_details"
+
+
+def encode_message(message: Message, names: WireNames) -> dict[str, Any]:
+    """One message in the protocol's form."""
+    match message:
+        case SystemMessage() | UserMessage():
+            return {"role": message.role, "content": message.text}
+        case AssistantMessage(text=text, tool_calls=calls):
+            if not calls:
+                return {"role": "assistant", "content": text}
+            encoded = [
+                {
+                    "id": call.call_id,
+                    "type": "function",
+                    "function": {
+                        "name": names.encode(call.name),
+                        "arguments": encode_arguments(call),
+                    },
+                }
+                for call in calls
+            ]
+            return {"role": "assistant", "content": text or None, "tool_calls": encoded}
+        case ToolMessage(call_id=call_id, text=text):
+            return {"role": "tool", "tool_call_id": call_id, "content": text}
+        case _:
+            assert_never(message)
+
+
+def encode_tool(definition: ToolDefinition, wire_name: str) -> dict[str, Any]:
+    """One tool in the protocol's form."""
+    return {
+        "type": "function",
+        "function": {
+            "name": wire_name,
+            "description": definition.text,
+            "parameters": definition.parameters_schema,
+        },
+    }
+
+
+def _options(request: ModelRequest, max_tokens_field: MaxTokensField) -> dict[str, Any]:
+    """The choices of a request: everything besides its conversation, tools and extra fields."""
+    options: dict[str, Any] = {}
+    if request.tools and request.tool_choice != "auto":  # "auto" is what every server does anyway
+        options["tool_choice"] = request.tool_choice
+    if request.output_schema is not None:
+        described = described_output(request.output_schema)
+        options["response_format"] = {"type": "json_schema", "json_schema": described}
+    settings = request.settings
+    chosen = {
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        max_tokens_field: settings.max_tokens,
+        "seed": settings.seed,
+    }
+    return options | {key: value for key, value in chosen.items() if value is not None}
+
+
+def encode_fields(
+    request: ModelRequest, model: str, *, max_tokens_field: MaxTokensField
+) -> tuple[dict[str, Any], WireNames]:
+    """A request as keyword arguments for an SDK, without extra fields; and the names it used.
+
+    Raises:
+        UsageError: Something in the request is not JSON data.
+    """
+    names = WireNames(definition.name for definition in request.tools)
+    try:
+        messages = [encode_message(message, names) for message in request.messages]
+    except (TypeError, ValueError) as error:
+        raise not_json(error) from error
+    fields: dict[str, Any] = {"model": model, "messages": messages}
+    if request.tools:
+        fields["tools"] = [encode_tool(tool, names.encode(tool.name)) for tool in request.tools]
+    return fields | _options(request, max_tokens_field), names
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _ToolBlock:
+    """A tuple of tools as it goes over the wire: ``,"tools":[...]``, or nothing without tools.
+
+    The definitions are kept, so that their identity stays taken.
+    """
+
+    tools: tuple[ToolDefinition, ...]
+    names: WireNames
+    body: bytes
+
+
+class RequestEncoder:
+    """Writes request bodies for one model; remembers what it serialised.
+
+    Args:
+        model: The model's name at the provider.
+        max_tokens_field: What the server calls ``ModelSettings.max_tokens``.
+        fields: Further fields of every request; ``ModelSettings.extra`` wins.
+
+    Example:
+        >>> from agentkit.messages import UserMessage
+        >>> encoder = RequestEncoder("m", max_tokens_field="max_tokens")
+        >>> encoder.encode(ModelRequest(messages=(UserMessage(text="hi"),)), stream=False)[0]
+        b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+    """
+
+    def __init__(
+        self, model: str, *, max_tokens_field: MaxTokensField, fields: JsonObject | None = None
+    ) -> None:
+        self._max_tokens_field = max_tokens_field
+        self._fields = fields or {}
+        self._head = b'{"model":' + ENCODER.encode(model).encode() + b',"messages":'
+        self._tools: dict[int, tuple[weakref.ref[ToolDefinition], bytes]] = {}
+        self._blocks: dict[int, _ToolBlock] = {}
+
+    def encode(self, request: ModelRequest, *, stream: bool) -> tuple[bytes, WireNames]:
+        """The body, and the names needed to read the answer.
+
+        Raises:
+            UsageError: Something in the request is not JSON data.
+        """
+        try:
+            block = self._block(request.tools)
+            messages = [encode_message(message, block.names) for message in request.messages]
+            options = {**_options(request, self._max_tokens_field), **self._fields}
+            if request.settings.extra:
+                options |= checked_extra(request.settings)
+            if stream:
+                options |= {"stream": True, "stream_options": {"include_usage": True}}
+            tail = b"," + ENCODER.encode(options).encode()[1:] if options else b"}"
+            body = self._head, ENCODER.encode(messages).encode(), block.body, tail
+        except (TypeError, ValueError) as error:
+            raise not_json(error) from error
+        return b"".join(body), block.names
+
+    def _block(self, tools: tuple[ToolDefinition, ...]) -> _ToolBlock:
+        block = self._blocks.get(id(tools))
+        if block is not None:  # it holds the tuple, so the identity can not have been reused
+            return block
+        names = WireNames(definition.name for definition in tools)
+        parts = b",".join([self._tool(definition, names) for definition in tools])
+        body = b',"tools":[' + parts + b"]" if tools else b""
+        self._blocks[id(tools)] = block = _ToolBlock(tools=tools, names=names, body=body)
+        if len(self._blocks) > _KEPT_TOOL_BLOCKS:
+            self._blocks.pop(next(iter(self._blocks)), None)
+        return block
+
+    def _tool(self, definition: ToolDefinition, names: WireNames) -> bytes:
+        """The bytes of one tool; what follows the name is kept as long as the definition lives."""
+        key = id(definition)
+        known = self._tools.get(key)
+        if known is not None and known[0]() is definition:
+            rest = known[1]
+        else:
+            function = encode_tool(definition, "")["function"]
+            del function["name"]
+            rest = ENCODER.encode(function).encode()[1:]
+            forget = weakref.ref(definition, partial(self._tools.pop, key))
+            self._tools[key] = forget, rest
+        return b'{"type":"function","function":{"name":"%s",%s}' % (
+            names.encode(definition.name).encode(),
+            rest,
+        )
+
+
+def decode_completion(completion: JsonObject, names: WireNames) -> ModelResponse:
+    """The first choice of a chat completion.
+
+    Args:
+        completion: The decoded body.
+        names: The names that the request used.
+
+    Raises:
+        ModelResponseError: A part of the completion is not what the protocol says.
+    """
+    choices = member(completion, "choices", list, "$")
+    choice = expect(choices[0] if choices else MISSING, dict, _CHOICE)
+    path = f"{_CHOICE}.message"
+    message = member(choice, "message", dict, _CHOICE)
+    calls = []
+    for index, call in enumerate(
+        expect(message.get("tool_calls") or [], list, f"{path}.tool_calls")
+    ):
+        at = f"{path}.tool_calls[{index}]"
+        function = member(expect(call, dict, at), "function", dict, at)
+        name = member(function, "name", str, f"{at}.function")
+        calls.append(decode_call(call.get("id"), name, function.get("arguments"), names))
+    return _response(
+        text=_decode_content(message.get("content"), f"{path}.content"),
+        refusal=expect(message.get("refusal") or "", str, f"{path}.refusal"),
+        calls=calls,
+        reason=choice.get("finish_reason"),
+        usage=completion.get("usage"),
+        model=completion.get("model"),
+        tokens=_decode_tokens(
+            completion.get("prompt_token_ids"), choice.get("token_ids"), _decode_logprobs(choice)
+        ),
+    )
+
+
+@dataclass(kw_only=True, slots=True)
+class _PartialCall:
+    call_id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class CompletionAssembler:
+    """Collects the chunks of one streamed answer.
+
+    Args:
+        names: The names that the request used.
+    """
+
+    def __init__(self, names: WireNames) -> None:
+        self._names = names
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: list[_PartialCall] = []
+        self._call_at: dict[int, _PartialCall] = {}
+        self._reason: Any = None
+        self._usage: Any = None
+        self._model: Any = ""
+        self._prompt_ids: Any = None
+        self._token_ids: list[Any] = []
+        self._logprobs: list[float] = []
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the model said why it stopped; usage may still follow."""
+        return self._reason is not None
+
+    def add(self, chunk: JsonObject) -> str:
+        """Take one chunk; returns the text that it adds to the answer.
+
+        Raises:
+            ModelResponseError: The chunk is not what the protocol says.
+        """
+        self._usage = chunk.get("usage") or self._usage
+        self._model = chunk.get("model") or self._model
+        self._prompt_ids = chunk.get("prompt_token_ids") or self._prompt_ids
+        choices = expect(chunk.get("choices") or [], list, "$.choices")
+        if not choices:  # the last chunk carries usage alone
+            return ""
+        choice = expect(choices[0], dict, _CHOICE)
+        self._reason = choice.get("finish_reason") or self._reason
+        if choice.get("token_ids"):
+            self._token_ids += member(choice, "token_ids", list, _CHOICE)
+            self._logprobs += _decode_logprobs(choice)
+        delta = expect(choice.get("delta") or {}, dict, f"{_CHOICE}.delta")
+        for part in expect(delta.get("tool_calls") or [], list, f"{_CHOICE}.delta.tool_calls"):
+            self._add_call(part, f"{_CHOICE}.delta.tool_calls[]")
+        refusal = expect(delta.get("refusal") or "", str, f"{_CHOICE}.delta.refusal")
+        if refusal:
+            self._refusal.append(refusal)
+        text = _decode_content(delta.get("content"), f"{_CHOICE}.delta.content")
+        if text:
+            self._text.append(text)
+        return clean(text)
+
+    def finish(self) -> ModelResponse:
+        """The whole answer.
+
+        Raises:
+            ModelResponseError: A call has no name, or the usage is not what the protocol says.
+        """
+        calls = []
+        for index, call in enumerate(self._calls):
+            path = f"{_CHOICE}.delta.tool_calls[{index}].function.name"
+            name = expect(call.name or MISSING, str, path)
+            calls.append(decode_call(call.call_id, name, "".join(call.arguments), self._names))
+        return _response(
+            text="".join(self._text),
+            refusal="".join(self._refusal),
+            calls=calls,
+            reason=self._reason,
+            usage=self._usage,
+            model=self._model,
+            tokens=_decode_tokens(self._prompt_ids, self._token_ids, self._logprobs),
+        )
+
+    def _add_call(self, part: Any, path: str) -> None:
+        expect(part, dict, path)
+        function = expect(part.get("function") or {}, dict, f"{path}.function")
+        call = self._call_for(part)
+        call.call_id = call.call_id or expect(part.get("id") or "", str, f"{path}.id")
+        call.name = call.name or expect(function.get("name") or "", str, f"{path}.function.name")
+        if function.get("arguments"):
+            call.arguments.append(member(function, "arguments", str, f"{path}.function"))
+
+    def _call_for(self, part: JsonObject) -> _PartialCall:
+        """The call that a delta belongs to.
+
+        By its index; but some servers give none, and some give each of several calls index 0 and
+        an id of its own, so a new id starts a new call.
+        """
+        call_id = part.get("id")
+        index = part.get("index")
+        if not isinstance(index, int):
+            index = len(self._calls) - (0 if call_id or not self._calls else 1)
+        call = self._call_at.get(index)
+        if call is None or (call_id and call.call_id and call_id != call.call_id):
+            call = _PartialCall()
+            self._calls.append(call)
+            self._call_at[index] = call
+        return call
+
+
+def _response(
+    *,
+    text: str,
+    refusal: str,
+    calls: list[ToolCall],
+    reason: Any,
+    usage: Any,
+    model: Any,
+    tokens: TokenIds | None,
+) -> ModelResponse:
+    """A response from checked text and calls and the unchecked rest."""
+    refused = bool(refusal) and not text
+    finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+    if calls and finish == "stop":  # some servers say so beside tool calls
+        finish = "tool_calls"
+    return ModelResponse(
+        message=AssistantMessage(
+            text=clean(refusal if refused else text), tool_calls=with_distinct_ids(calls)
+        ),
+        usage=_decode_usage(usage),
+        finish_reason="content_filter" if refused else finish,
+        model=model if isinstance(model, str) else "",
+        tokens=tokens,
+    )
+
+
+def _decode_tokens(prompt: Any, completion: Any, logprobs: list[float]) -> TokenIds | None:
+    """Token ids in vLLM's fields, asked for by ``return_token_ids``; None when there are none."""
+    if not prompt and not completion:
+        return None
+    for path, ids in (("$.prompt_token_ids", prompt), (f"{_CHOICE}.token_ids", completion)):
+        for one in expect(ids or [], list, path):
+            if type(one) is not int:  # a bool is one, too, but no token
+                raise ModelResponseError(f"{path} should hold whole numbers, got {shown(one)}")
+    return TokenIds(
+        prompt=tuple(prompt or ()), completion=tuple(completion or ()), logprobs=tuple(logprobs)
+    )
+
+
+def _decode_logprobs(choice: JsonObject) -> list[float]:
+    """The log-probability of each of a choice's token ids; empty when they are not given."""
+    path = f"{_CHOICE}.logprobs"
+    if not choice.get("token_ids") or not choice.get("logprobs"):
+        return []
+    content = expect(choice["logprobs"], dict, path).get("content") or ()
+    return [member(expect(one, dict, path), "logprob", (int, float), path) for one in content]
+
+
+def _decode_usage(usage: Any) -> Usage:
+    """Token counts; a server that counts nothing is charged nothing but the request."""
+    if usage is None:
+        return Usage(requests=1)
+    expect(usage, dict, "$.usage")
+    details = expect(usage.get("prompt_tokens_details") or {}, dict, _DETAILS)
+    cached = details.get("cached_tokens")
+    if cached is None:
+        cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek
+    written = usage.get("completion_tokens") or 0
+    return Usage(
+        requests=1,
+        prompt_tokens=expect(usage.get("prompt_tokens") or 0, int, "$.usage.prompt_tokens"),
+        cached_tokens=expect(cached or 0, int, f"{_DETAILS}.cached_tokens"),
+        completion_tokens=expect(written, int, "$.usage.completion_tokens"),
+    )
+
+
+def _decode_content(content: Any, path: str) -> str:
+    """The text of a message's content: a string, a list of parts, or nothing.
+
+    Parts of kinds that are not text (thinking, images) give none.
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = []
+    for index, part in enumerate(expect(content, (str, list), path)):
+        at = f"{path}[{index}]"
+        kind = expect(part, dict, at).get("type")
+        if kind in {"text", "refusal"}:
+            texts.append(member(part, kind, str, at))
+    return "".join(texts)

@@ -1,0 +1,673 @@
+"""A JSON Schema for one answer, built from the tools on offer, for grammar-constrained decoding.
+
+A small model that is told about tools in words rarely writes a valid call; one whose sampling is
+held to this schema always does, and only the values are left to it.
+
+Engines such as llama.cpp turn a JSON Schema into a grammar and sample only what it allows. They
+know part of JSON Schema, take ``properties`` in the order written, and have no sense of length. So
+a schema is translated first: references are inlined, combinations are worked out, keywords that no
+grammar can express are left out, and strings and arrays get a bound, because a small model can
+fill a string for ever. The result is never wider than the schema, except for what ``INEXPRESSIBLE``
+lists.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from agentkit.errors import UsageError
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import json_key, same_json
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.fit import fits
+from agentkit.tools.patterns import is_compilable
+from agentkit.tools.schema import resolve_local
+
+CALLS = "calls"
+"""Key of an answer that calls tools."""
+
+ANSWER = "answer"
+"""Key of an answer that does not."""
+
+INEXPRESSIBLE = frozenset(
+    {
+        "contains",
+        "dependentSchemas",
+        "if",
+        "maxContains",
+        "maxProperties",
+        "minContains",
+        "minProperties",
+        "not",
+        "propertyNames",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "uniqueItems",
+    }
+)
+"""Keywords that are dropped. Part of a few others is dropped too: alternatives of ``oneOf`` may
+overlap, only anchored patterns of plain classes stay (``plain_pattern``), of the formats only
+``date``, ``time``, ``date-time`` and ``uuid``, and engines differ in ``multipleOf`` and in bounds
+of numbers that are not integers."""
+
+_MAX_DEPTH = 12
+_MAX_PARTS = 5_000
+_NAMES_A_PART = 20
+_MAX_ALTERNATIVES = 64
+_MAX_INTEGER = 2**53 - 1
+_MAX_NUMBER = 10**300
+_COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
+_ANYTHING: tuple[Any, ...] = (True, {})
+_COMBINATORS = frozenset({"$ref", "allOf", "anyOf", "dependentRequired", "oneOf"})
+_FORMATS = frozenset({"date", "time", "date-time", "uuid"})
+_TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
+_SCALARS = ("string", "number", "boolean", "null")
+_KEYWORDS = {
+    "minLength": "string",
+    "maxLength": "string",
+    "pattern": "string",
+    "format": "string",
+    "minimum": "number",
+    "maximum": "number",
+    "exclusiveMinimum": "number",
+    "exclusiveMaximum": "number",
+    "multipleOf": "number",
+    "items": "array",
+    "prefixItems": "array",
+    "minItems": "array",
+    "maxItems": "array",
+    "properties": "object",
+    "required": "object",
+    "additionalProperties": "object",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bounds:
+    """Bounds that keep a generation finite; a minimum in the schema wins over them.
+
+    Attributes:
+        characters: Longest string.
+        items: Longest array.
+    """
+
+    characters: int = 200
+    items: int = 20
+
+
+def call_schema(
+    tools: Sequence[ToolDefinition],
+    *,
+    max_calls: int = 8,
+    allow_text: bool = False,
+    answer: JsonObject | None = None,
+    bounds: Bounds | None = None,
+) -> JsonObject:
+    """The schema of one answer: ``{"calls": [{"name": ..., "arguments": {...}}]}``.
+
+    What is generated under it satisfies the tool's own schema, and the rules that were learned
+    about the tool, as far as a grammar can say
+    (``INEXPRESSIBLE`` tells how far). Keys come in a fixed order, the name
+    before the arguments. A tool whose schema nothing satisfies takes its parameters all the same.
+
+    Args:
+        tools: What may be called, in the order offered.
+        max_calls: Most calls in one answer.
+        allow_text: Also allow ``{"answer": ...}`` in place of calls.
+        answer: Schema of that answer; None is text.
+        bounds: Longest strings and arrays among the arguments; those of ``answer`` may be ten
+            times as long.
+
+    Raises:
+        UsageError: No tool is offered, or nothing satisfies ``answer``.
+
+    Example:
+        >>> from agentkit.tools.definition import ToolDefinition
+        >>> wait = ToolDefinition.from_schema(
+        ...     "wait", "Wait.", {"type": "object", "properties": {"s": {"enum": [1, 5]}}}
+        ... )
+        >>> call_schema([wait], max_calls=1)["properties"]["calls"]["items"]["properties"]["name"]
+        {'const': 'wait'}
+    """
+    if not tools:
+        raise UsageError("no tool is offered, so there is no call to describe; offer at least one")
+    limits = bounds or Bounds()
+    call = either([_call(tool, limits) for tool in tools])
+    calls = _closed({CALLS: array_of(call, 1, max(1, max_calls))})
+    if not allow_text:
+        return calls
+    return either([calls, _closed({ANSWER: answer_schema(answer or {"type": "string"}, limits)})])
+
+
+def answer_schema(schema: JsonObject, bounds: Bounds | None = None) -> JsonObject:
+    """``schema`` for an answer to a person, with roomier bounds than arguments have.
+
+    Raises:
+        UsageError: Nothing satisfies ``schema``.
+    """
+    limits = bounds or Bounds()
+    roomy = Bounds(characters=10 * limits.characters, items=limits.items)
+    translated = grammar_schema(schema, roomy)
+    if translated is None:
+        raise UsageError(f"nothing satisfies the output schema {str(schema)[:200]}")
+    return translated
+
+
+def _call(tool: ToolDefinition, bounds: Bounds) -> JsonObject:
+    parameters = tool.parameters_schema  # with what was learned, where a grammar can say it
+    arguments = grammar_schema({"type": "object", **parameters}, bounds)
+    if arguments is None:
+        arguments = _despite_contradiction(tool, bounds)
+    is_free = isinstance(arguments.get("additionalProperties"), Mapping)
+    if is_free and "additionalProperties" not in parameters:
+        arguments = {"const": {}}  # a tool without parameters takes none, it does not take any
+    # The name comes first: it decides which arguments may follow.
+    return _closed({"name": {"const": tool.name}, "arguments": arguments})
+
+
+def _despite_contradiction(tool: ToolDefinition, bounds: Bounds) -> JsonObject:
+    """Arguments for a schema that nothing satisfies, such as an integer with an enum of strings.
+
+    The call will be refused, and the refusal names the rule; without a call nobody would learn
+    that the definition is wrong.
+    """
+    anything = grammar_schema({}, bounds) or {"type": "string"}
+    parts = tool.signature.properties.items()
+    schemas = {name: grammar_schema(part, bounds) or anything for name, part in parts}
+    required = [name for name in schemas if name in tool.signature.required]
+    return {**_closed(schemas), "required": required}
+
+
+def _closed(properties: dict[str, JsonObject]) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def grammar_schema(schema: JsonObject, bounds: Bounds | None = None) -> JsonObject | None:
+    """``schema`` as a grammar can express it; None when nothing finite satisfies it.
+
+    Args:
+        schema: A JSON Schema (2020-12) document; references are local.
+        bounds: Longest strings and arrays.
+
+    Example:
+        >>> grammar_schema({"type": ["integer", "null"], "minimum": 1, "maximum": 9})
+        {'anyOf': [{'type': 'integer', 'minimum': 1, 'maximum': 9}, {'type': 'null'}]}
+    """
+    return _Translator(schema, bounds or Bounds()).translate(schema, _Place())
+
+
+def either(schemas: Sequence[JsonObject]) -> JsonObject:
+    """A schema that any of ``schemas`` satisfies."""
+    unique = [schema for i, schema in enumerate(schemas) if schema not in schemas[:i]]
+    return unique[0] if len(unique) == 1 else {"anyOf": unique}
+
+
+def array_of(items: JsonObject, least: int, most: int) -> JsonObject:
+    """An array of ``least`` to ``most`` items."""
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in the document a translation stands.
+
+    Attributes:
+        depth: Nesting of the schema that is written.
+        entered: References that were followed to get here.
+    """
+
+    depth: int = 0
+    entered: tuple[str, ...] = ()
+
+    @property
+    def is_too_deep(self) -> bool:
+        return self.depth > _MAX_DEPTH
+
+    def below(self) -> _Place:
+        return _Place(self.depth + 1, self.entered)
+
+    def entering(self, reference: str) -> _Place:
+        return _Place(self.depth, (*self.entered, reference))
+
+
+class _Translator:
+    """Translates the parts of one schema document."""
+
+    def __init__(self, root: JsonObject, bounds: Bounds) -> None:
+        self.root = root
+        self.bounds = bounds
+        self._left = _MAX_PARTS
+
+    def translate(self, schema: Any, place: _Place) -> JsonObject | None:
+        """``schema`` for a grammar; None when nothing finite satisfies it."""
+        found = [
+            self._alternative(plain, where) for plain, where in self._alternatives(schema, place)
+        ]
+        schemas = [schema for schema in found if schema is not None]
+        return either(schemas) if schemas else None
+
+    def _alternatives(self, schema: Any, place: _Place) -> list[tuple[dict[str, Any], _Place]]:
+        """``schema`` without references and combinations: a value satisfies one of these."""
+        self._left -= 1 + (_names_in(schema) // _NAMES_A_PART)
+        if schema is False or place.is_too_deep or self._left < 0:
+            return []
+        if not isinstance(schema, Mapping):
+            return [({}, place)]
+        plain = {k: v for k, v in schema.items() if _is_plain(k, v)}
+        combined = [(plain, place)]
+        for group in self._groups(schema, place):
+            pairs = [(one, other) for one in combined for other in group]
+            combined = []
+            for (one, _), (other, where) in pairs[:_MAX_ALTERNATIVES]:
+                merged = intersection(one, other)
+                if merged is not None:
+                    combined.append((merged, where))
+        return combined
+
+    def _groups(
+        self, schema: Mapping[str, Any], place: _Place
+    ) -> Iterator[list[tuple[dict[str, Any], _Place]]]:
+        """Groups of alternatives: a value has to satisfy one of each group."""
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            # A recursive type is unrolled once; deeper, it counts as unsatisfiable.
+            is_open = place.entered.count(reference) < 2
+            inner = resolve_local(self.root, reference)
+            yield self._alternatives(inner, place.entering(reference)) if is_open else []
+        for part in _listed(schema, "allOf"):
+            yield self._alternatives(part, place)
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in schema:
+                yield [
+                    plain
+                    for part in _listed(schema, keyword)
+                    for plain in self._alternatives(part, place)
+                ]
+        for alternatives in _dependencies(schema):
+            yield [(plain, place) for plain in alternatives]
+
+    def _alternative(self, plain: dict[str, Any], place: _Place) -> JsonObject | None:
+        if "enum" in plain or "const" in plain:
+            return self._enumeration(plain)
+        found = [self._typed(kind, plain, place) for kind in _types(plain)]
+        schemas = [schema for schema in found if schema is not None]
+        return either(schemas) if schemas else None
+
+    def _enumeration(self, plain: dict[str, Any]) -> JsonObject | None:
+        keyword = "const" if "const" in plain else "enum"
+        values = [plain["const"]] if keyword == "const" else plain["enum"]
+        others = {key: rule for key, rule in plain.items() if key != keyword}
+        allowed = [value for value in values if fits(value, others, root=self.root) is not False]
+        if not allowed:
+            return None
+        return {"const": allowed[0]} if len(allowed) == 1 else {"enum": allowed}
+
+    def _typed(self, kind: str, plain: dict[str, Any], place: _Place) -> JsonObject | None:
+        match kind:
+            case "string":
+                return _string(plain, self.bounds.characters)
+            case "integer" | "number":
+                return _number(plain, kind)
+            case "array":
+                return self._array(plain, place.below())
+            case "object":
+                return self._object(plain, place.below())
+            case _:
+                return {"type": kind}
+
+    def _array(self, plain: dict[str, Any], place: _Place) -> JsonObject | None:
+        least, most = _count(plain, "minItems", 0), _count(plain, "maxItems", _MAX_INTEGER)
+        if least > most:
+            return None
+        most = min(most, max(least, self.bounds.items))
+        first = plain.get("prefixItems", plain.get("items"))
+        if isinstance(first, Sequence) and first:
+            return self._tuple([self.translate(part, place) for part in first], least, most)
+        items = self._any_item(plain.get("items", True), place)
+        if items is None and least > 0:
+            return None
+        return {"const": []} if items is None or most == 0 else array_of(items, least, most)
+
+    def _tuple(
+        self, items: Sequence[JsonObject | None], least: int, most: int
+    ) -> JsonObject | None:
+        """An array with a schema for each place; what may follow them is left out."""
+        usable = items[: items.index(None)] if None in items else items
+        length = min(len(usable), most)
+        if length < least:
+            return None
+        prefix = [item for item in usable[:length] if item is not None]
+        if not prefix:
+            return {"const": []}
+        return {"type": "array", "prefixItems": prefix, "minItems": length, "maxItems": length}
+
+    def _any_item(self, schema: Any, place: _Place) -> JsonObject | None:
+        """A part of unknown shape is a scalar: free nesting has no end."""
+        return self.translate({"type": [*_SCALARS]} if schema in _ANYTHING else schema, place)
+
+    def _object(self, plain: dict[str, Any], place: _Place) -> JsonObject | None:
+        given = plain.get("properties", {})
+        additional = plain.get("additionalProperties", True)
+        required = [name for name in plain.get("required", ()) if isinstance(name, str)]
+        # A name that is required but has no schema of its own has that of additional properties.
+        schemas = {**given, **{name: additional for name in required if name not in given}}
+        if not schemas:
+            return self._free_object(plain, place)
+        properties = {name: self.translate(part, place) for name, part in schemas.items()}
+        if any(properties[name] is None for name in required):
+            return None
+        possible = {name: part for name, part in properties.items() if part is not None}
+        return {
+            "type": "object",
+            "properties": possible,
+            "required": [name for name in possible if name in required],
+            "additionalProperties": False,
+        }
+
+    def _free_object(self, plain: dict[str, Any], place: _Place) -> JsonObject:
+        """An object whose keys the schema does not name."""
+        additional = plain.get("additionalProperties", True)
+        # Which keys a pattern speaks of can not be told, so none is written then.
+        values = None if "patternProperties" in plain else self._any_item(additional, place)
+        if values is None:
+            return {"const": {}}
+        return {"type": "object", "additionalProperties": values}
+
+
+def _names_in(schema: Any) -> int:
+    return len(schema) + len(_listed(schema, "enum")) if isinstance(schema, Mapping) else 0
+
+
+def _types(plain: Mapping[str, Any]) -> Sequence[str]:
+    """The types that a value may have: as declared, else as the keywords suggest, else any."""
+    declared = plain.get("type")
+    if isinstance(declared, str):
+        return [declared] if declared in _TYPES else []
+    if isinstance(declared, Sequence):
+        return [kind for kind in declared if kind in _TYPES]
+    suggested = list(dict.fromkeys(_KEYWORDS[key] for key in plain if key in _KEYWORDS))
+    return suggested or [kind for kind in _TYPES if kind != "integer"]
+
+
+def _string(plain: Mapping[str, Any], bound: int) -> JsonObject | None:
+    least, most = _count(plain, "minLength", 0), _count(plain, "maxLength", _MAX_INTEGER)
+    if least > most:
+        return None
+    schema: dict[str, Any] = {"type": "string"}
+    if plain.get("format") in _FORMATS:
+        return {**schema, "format": plain["format"]}
+    pattern = plain_pattern(plain.get("pattern"))
+    if pattern is not None:
+        schema["pattern"] = pattern
+    if least:
+        schema["minLength"] = least
+    return {**schema, "maxLength": min(most, max(least, bound))}
+
+
+def _number(plain: Mapping[str, Any], kind: str) -> JsonObject | None:
+    lower, upper = _lower(plain), _upper(plain)
+    if kind == "integer":
+        lower, upper = _whole(lower, upper)
+    if lower is not None and upper is not None:
+        is_touching = lower.value == upper.value and (lower.is_outside or upper.is_outside)
+        if lower.value > upper.value or is_touching:
+            return None
+    schema: dict[str, Any] = {"type": kind}
+    if lower is not None:
+        schema["exclusiveMinimum" if lower.is_outside else "minimum"] = lower.value
+    if upper is not None:
+        schema["exclusiveMaximum" if upper.is_outside else "maximum"] = upper.value
+    step = plain.get("multipleOf", 0)
+    return {**schema, "multipleOf": step} if step > 0 else schema
+
+
+class _Limit(NamedTuple):
+    """A bound of a number, and whether the bound itself is forbidden."""
+
+    value: int | float
+    is_outside: bool
+
+
+def _lower(plain: Mapping[str, Any]) -> _Limit | None:
+    return max(_limits(plain, "minimum", "exclusiveMinimum"), default=None)
+
+
+def _upper(plain: Mapping[str, Any]) -> _Limit | None:
+    limits = _limits(plain, "maximum", "exclusiveMaximum")
+    return min(limits, key=lambda limit: (limit.value, not limit.is_outside), default=None)
+
+
+def _limits(plain: Mapping[str, Any], inclusive: str, exclusive: str) -> list[_Limit]:
+    limits = []
+    if inclusive in plain:  # in draft 4, exclusiveMinimum is a boolean beside minimum
+        limits.append(_Limit(plain[inclusive], plain.get(exclusive) is True))
+    if _is_number(plain.get(exclusive)):
+        limits.append(_Limit(plain[exclusive], is_outside=True))
+    return limits
+
+
+def _whole(lower: _Limit | None, upper: _Limit | None) -> tuple[_Limit, _Limit]:
+    """The least and the greatest integer; without a bound, digits could go on for ever."""
+    least, greatest = -_MAX_INTEGER, _MAX_INTEGER
+    if lower is not None:
+        least = math.floor(lower.value) + 1 if lower.is_outside else math.ceil(lower.value)
+    if upper is not None:
+        greatest = math.ceil(upper.value) - 1 if upper.is_outside else math.floor(upper.value)
+    return _Limit(least, is_outside=False), _Limit(greatest, is_outside=False)
+
+
+def _count(plain: Mapping[str, Any], keyword: str, default: int) -> int:
+    return max(0, int(plain.get(keyword, default)))
+
+
+def _listed(schema: Mapping[str, Any], keyword: str) -> Sequence[Any]:
+    parts = schema.get(keyword)
+    return parts if isinstance(parts, list | tuple) else ()
+
+
+def _dependencies(schema: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """For each name that needs others: a schema with all of them, and one without the name.
+
+    A name that is not declared here is never written, so it needs nothing.
+    """
+    dependent, declared = schema.get("dependentRequired"), schema.get("properties", {})
+    for name, others in dependent.items() if isinstance(dependent, Mapping) else ():
+        if isinstance(others, list) and all(isinstance(other, str) for other in others):
+            together = [{"required": [name, *others]}] if name in declared else []
+            yield [*together, {"properties": {name: False}}]
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= _MAX_NUMBER
+
+
+def _is_plain(keyword: str, value: Any) -> bool:
+    """Whether a keyword constrains by itself, with a value of the kind that it takes."""
+    if keyword in _COMBINATORS or keyword in INEXPRESSIBLE:
+        return False
+    kind = _KEYWORDS.get(keyword)
+    if kind == "number" or keyword in _COUNTS:
+        return _is_number(value) or (keyword.startswith("exclusive") and value is True)
+    if keyword in {"required", "prefixItems", "enum"}:
+        return isinstance(value, list | tuple)
+    return isinstance(value, Mapping) if keyword == "properties" else True
+
+
+_CLASSES = {"d": "0-9", "w": "A-Za-z0-9_"}
+_PUNCTUATION = frozenset(".-/+*?()[]{}|^$,:;@#%&=~!_ ")
+_SPECIAL = frozenset("^$.[]()|{}*+?")
+_TOKEN = re.compile(
+    r"\\(?P<escaped>.)"
+    r"|\[(?P<members>(?!\^)(?:\\.|[^\]\\\"\[])+)\]"
+    r"|(?P<group>\((?:\?:)?(?!\?)|\)|\|)"
+    r"|(?P<repeat>(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})(?![*+?{]))"
+    r"|(?P<literal>[A-Za-z0-9 _\-:,;@#%&=~!'<>/])",
+    re.ASCII,
+)
+
+
+def plain_pattern(pattern: Any) -> str | None:
+    r"""``pattern`` in the common language of the engines, or None when it is beyond that.
+
+    It has to be anchored at both ends and made of literals, positive classes, groups and
+    repetitions. A dot or a negated class is refused: some converters let it match a quotation
+    mark, which breaks the JSON around it. ``\d`` and ``\w`` become the classes they stand for
+    (the ASCII part of them, so that the result is narrower).
+
+    Example:
+        >>> plain_pattern(r"^\d{4}-[A-Z]\w$")
+        '^[0-9]{4}-[A-Z][A-Za-z0-9_]$'
+        >>> plain_pattern("^a.c$") is None
+        True
+    """
+    if not isinstance(pattern, str) or not re.fullmatch(r"\^.*[^\\]\$", pattern):
+        return None
+    body, position, parts = pattern[1:-1], 0, []
+    while position < len(body):
+        match = _TOKEN.match(body, position)
+        part = _plain_token(match) if match else None
+        if match is None or part is None:
+            return None
+        parts.append(part)
+        position = match.end()
+    plain = f"^{''.join(parts)}$"
+    return plain if is_compilable(plain) else None
+
+
+def _plain_token(match: re.Match[str]) -> str | None:
+    if match["escaped"]:
+        return _plain_escape(match["escaped"])
+    if match["members"]:
+        members = re.sub(r"\\(.)", _plain_member, match["members"])
+        return None if "\\" in members else f"[{members}]"
+    return "(" if match[0] == "(?:" else match[0]
+
+
+def _plain_escape(character: str) -> str | None:
+    if character in _CLASSES:
+        return f"[{_CLASSES[character]}]"
+    if character in _SPECIAL:
+        return f"\\{character}"
+    return character if character in _PUNCTUATION else None
+
+
+def _plain_member(match: re.Match[str]) -> str:
+    """An escape inside a class; one that has to stay an escape makes the class refused."""
+    character = match[1]
+    if character in _CLASSES:
+        return _CLASSES[character]
+    return character if character in _PUNCTUATION - {"-", "]", "[", "^"} else match[0]
+
+
+def intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
+    """One schema for two that hold together; None when no type is common to both.
+
+    Parts that can not be merged on the spot are joined by ``allOf``. Of two different patterns,
+    formats or ``multipleOf`` the first is kept.
+
+    Args:
+        one: A schema without references and combinators at its top.
+        other: Another one.
+
+    Example:
+        >>> intersection({"type": "integer", "minimum": 1}, {"type": "number", "minimum": 3})
+        {'type': 'integer', 'minimum': 3}
+    """
+    merged = {**other, **one}
+    if "type" in one and "type" in other:
+        merged["type"] = _common_types(one["type"], other["type"])
+        if not merged["type"]:
+            return None
+    if "properties" in one or "properties" in other:
+        merged["properties"] = _properties(one, other)
+    if "prefixItems" in merged:
+        merged["prefixItems"] = _places(one, other)
+    if not _VALUES.isdisjoint(merged):
+        merged["enum"] = _common_values(one, other)
+        merged.pop("const", None)
+    for keyword in one.keys() & other.keys() & _JOINED.keys():
+        merged[keyword] = _JOINED[keyword](one[keyword], other[keyword])
+    return merged
+
+
+def _common_types(one: Any, other: Any) -> Any:
+    left = [one] if isinstance(one, str) else list(one)
+    right = [other] if isinstance(other, str) else list(other)
+    # Every integer is a number.
+    common = [kind for kind in left if kind in right or (kind == "integer" and "number" in right)]
+    if "number" in left and "integer" in right and "integer" not in common:
+        common.append("integer")
+    return common[0] if len(common) == 1 else common
+
+
+def _common_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Any]:
+    left, right = _values(one), _values(other)
+    if left is None or right is None:
+        return list(left or right or [])
+    allowed = set(map(json_key, right))
+    return [value for value in left if json_key(value) in allowed]
+
+
+def _values(schema: Mapping[str, Any]) -> Sequence[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    values: Sequence[Any] | None = schema.get("enum")
+    return values
+
+
+def _both(one: Any, other: Any) -> Any:
+    if same_json(one, other) or other is True:
+        return one
+    if one is True:
+        return other
+    return {"allOf": [one, other]}
+
+
+def _places(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Any]:
+    """A schema for each place of a tuple; beyond its own places a schema's ``items`` holds."""
+    left, right = one.get("prefixItems", ()), other.get("prefixItems", ())
+    places = itertools.zip_longest(left, right)
+    defaults = one.get("items", True), other.get("items", True)
+    return [
+        _both(
+            first if index < len(left) else defaults[0],
+            second if index < len(right) else defaults[1],
+        )
+        for index, (first, second) in enumerate(places)
+    ]
+
+
+def _properties(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    left, right = one.get("properties", {}), other.get("properties", {})
+    merged = {
+        name: _both(schema, right.get(name, other.get("additionalProperties", True)))
+        for name, schema in left.items()
+    }
+    for name, schema in right.items():
+        if name not in left:
+            merged[name] = _both(schema, one.get("additionalProperties", True))
+    return merged
+
+
+def _all_names(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*one, *other]))
+
+
+_VALUES = frozenset({"enum", "const"})
+_JOINED: Mapping[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("minLength", "minItems", "minimum", "exclusiveMinimum"), max),
+    **dict.fromkeys(("maxLength", "maxItems", "maximum", "exclusiveMaximum"), min),
+    **dict.fromkeys(("items", "additionalProperties"), _both),
+    "required": _all_names,
+}

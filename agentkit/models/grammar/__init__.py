@@ -1,1 +1,0 @@
-"""JSON Schema for engines that decode under a grammar."""

@@ -1,0 +1,334 @@
+"""``HttpModel``: a model behind an HTTP API, whatever the protocol.
+
+Retries, timeouts, prices and errors are the same for every provider. A protocol is an ``Exchange``:
+it writes the request and reads the answer. The bytes travel over a ``Transport``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Protocol, Self, TypeAlias
+
+from agentkit.errors import ModelConnectionError, ModelTimeoutError
+from agentkit.messages import JsonObject, Usage
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+from agentkit.models.retries import (
+    DEFAULT_RETRY,
+    IdleTimeout,
+    RetryPolicy,
+    stream_with_retries,
+    with_retries,
+)
+from agentkit.models.status import Endpoint, embedded_error, status_error
+from agentkit.models.transport import HttpStream, Transport, cut_short, iter_pieces
+from agentkit.models.wire import EventParser, parse_object, read_body
+
+_DRAIN_SECONDS = 0.2
+
+
+class RemoteModel(ABC):
+    """A model that answers over a network: each request has timeouts and is tried again.
+
+    Args:
+        name: The model's name.
+        provider_name: Who answers, in the words of OpenTelemetry.
+        retry: When to send a request again.
+        timeout_seconds: Longest wait for an answer, and for the next piece of a streamed one;
+            ``ModelSettings.timeout_seconds`` wins.
+    """
+
+    defers_tools = False
+    """Whether the provider searches among the tools of ``ModelRequest.deferred``."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        provider_name: str,
+        retry: RetryPolicy = DEFAULT_RETRY,
+        timeout_seconds: float = 60.0,
+    ) -> None:
+        self.provider_name = provider_name
+        self._name = name
+        self._retry = retry
+        self._timeout_seconds = timeout_seconds
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r})"
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._name
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the connections of the running event loop; a later request opens new ones."""
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Answer one request, trying again as ``retry`` says.
+
+        Raises:
+            ModelError: The model could not answer; a subclass says why.
+            UsageError: Something in the request is not JSON data.
+        """
+        return await with_retries(self._retry, lambda: self._complete_once(request))
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Yield text as it arrives, then the whole response exactly once.
+
+        A request is sent again only as long as nothing was yielded.
+
+        Raises:
+            ModelError: As ``complete``; half a stream is a ``ModelConnectionError``.
+            UsageError: Something in the request is not JSON data.
+        """
+        return stream_with_retries(self._retry, lambda: self._stream_once(request))
+
+    @abstractmethod
+    async def _answer(self, request: ModelRequest, idle: IdleTimeout) -> ModelResponse:
+        """Answer one request in one attempt; each wait goes through ``idle``."""
+
+    @abstractmethod
+    def _events(self, request: ModelRequest, idle: IdleTimeout) -> AsyncGenerator[ModelEvent, None]:
+        """Stream one answer in one attempt, the whole response last."""
+
+    async def _complete_once(self, request: ModelRequest) -> ModelResponse:
+        with self._timeout(request) as idle:
+            return await self._answer(request, idle)
+
+    async def _stream_once(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        with self._timeout(request) as idle:
+            async with aclosing(self._events(request, idle)) as events:
+                async for event in events:
+                    yield event
+
+    @contextmanager
+    def _timeout(self, request: ModelRequest) -> Iterator[IdleTimeout]:
+        seconds = request.settings.timeout_seconds or self._timeout_seconds
+        try:
+            with IdleTimeout(seconds) as idle:
+                yield idle
+        except TimeoutError as error:
+            raise ModelTimeoutError(
+                f"{self!r} sent nothing usable for {seconds:g} s. Allow more with "
+                "timeout_seconds, or look into the server's load"
+            ) from error
+
+
+class Exchange(Protocol):
+    """One request in a provider's protocol, and the reading of its answer."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the streamed answer has come to its end."""
+        ...
+
+    def body(self) -> bytes:
+        """The request; after a paused turn the one that lets it go on."""
+        ...
+
+    def take(self, answer: JsonObject) -> None:
+        """Take an answer that came as a whole."""
+        ...
+
+    def add(self, event: JsonObject) -> str:
+        """Take one event of a streamed answer; returns the text that it adds."""
+        ...
+
+    def finish(self) -> ModelResponse | None:
+        """The response; None when the provider has paused and wants to go on."""
+        ...
+
+
+class HttpModel(RemoteModel):
+    """A model behind an HTTP API.
+
+    Args:
+        name: The model's name.
+        provider_name: See ``RemoteModel``.
+        begin: Begins an exchange for a request; told whether to stream.
+        url: Where requests go.
+        endpoint: Who is asked, for messages of errors.
+        headers: Of every request.
+        transport: Sends them.
+        prices: To report what an answer cost; without them ``Usage.cost_usd`` stays None.
+        defers_tools: See ``RemoteModel.defers_tools``.
+        retry: See ``RemoteModel``.
+        timeout_seconds: See ``RemoteModel``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        provider_name: str,
+        begin: Callable[[ModelRequest, bool], Exchange],
+        url: str,
+        endpoint: Endpoint,
+        headers: Mapping[str, str],
+        transport: Transport,
+        prices: Prices | None = None,
+        defers_tools: bool = False,
+        retry: RetryPolicy = DEFAULT_RETRY,
+        timeout_seconds: float = 60.0,
+    ) -> None:
+        super().__init__(
+            name, provider_name=provider_name, retry=retry, timeout_seconds=timeout_seconds
+        )
+        self.defers_tools = defers_tools
+        self._begin = begin
+        self._url = url
+        self._known_endpoint = endpoint
+        self._headers = headers
+        self._transport = transport
+        self._prices = prices
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop; a later request opens new ones."""
+        await self._transport.close()
+
+    @property
+    def _endpoint(self) -> Endpoint:
+        """Who is asked, with the key of now: a client of the caller may fetch it anew."""
+        key = getattr(self._transport, "api_key", None)
+        return replace(self._known_endpoint, api_key=key) if key else self._known_endpoint
+
+    async def _answer(self, request: ModelRequest, idle: IdleTimeout) -> ModelResponse:
+        exchange = self._begin(request, False)
+        while True:
+            sending = self._transport.post(self._url, self._headers, exchange.body())
+            answer = await idle.wait(sending)
+            exchange.take(self._decoded(answer.status, answer.headers, answer.body))
+            response = exchange.finish()
+            if response is not None:
+                return self._priced(response)
+
+    async def _events(
+        self, request: ModelRequest, idle: IdleTimeout
+    ) -> AsyncGenerator[ModelEvent, None]:
+        exchange = self._begin(request, True)
+        response, has_spoken = None, False
+        while response is None:
+            async with aclosing(self._texts(exchange, idle)) as texts:
+                async for text in texts:
+                    has_spoken = True
+                    yield TextDelta(text=text)
+            response = exchange.finish()
+        if response.message.text and not has_spoken:  # it did not stream, or called a tool for it
+            yield TextDelta(text=response.message.text)
+        yield self._priced(response)
+
+    async def _texts(self, exchange: Exchange, idle: IdleTimeout) -> AsyncGenerator[str, None]:
+        """The text of a stream, piece by piece; its end is checked."""
+        async with AsyncExitStack() as stack:
+            opening = self._transport.stream(self._url, self._headers, exchange.body())
+            answer = await idle.wait(stack.enter_async_context(opening))
+            if answer.status != 200 or _is_json(answer.headers):  # an error, or it does not stream
+                body = await idle.wait(read_body(iter_pieces(answer)))
+                exchange.take(self._decoded(answer.status, answer.headers, body))
+                return
+            parser = EventParser()
+            while chunk := await idle.wait(answer.read()):
+                for data in parser.feed(chunk):
+                    if data == "[DONE]":
+                        await _drain(answer)
+                        return
+                    event = parse_object(data, f"an event in the stream of {self._endpoint.place}")
+                    self._refuse_error(event, answer.headers)
+                    text = exchange.add(event)
+                    if text:
+                        yield text
+            if not exchange.is_complete:
+                raise cut_short(self._endpoint.place)
+
+    def _decoded(self, status: int, headers: Mapping[str, str], body: bytes) -> JsonObject:
+        if status != 200:
+            raise status_error(self._endpoint, status=status, headers=headers, body=body)
+        answer = parse_object(body, f"the answer of {self._endpoint.place}")
+        self._refuse_error(answer, headers)
+        return answer
+
+    def _refuse_error(self, answer: JsonObject, headers: Mapping[str, str]) -> None:
+        error = embedded_error(self._endpoint, answer, headers)
+        if error is not None:
+            raise error
+
+    def _priced(self, response: ModelResponse) -> ModelResponse:
+        if self._prices is None:
+            return response
+        usage = priced(response.usage, self._prices, self._name, response.model)
+        return replace(response, usage=usage)
+
+
+async def _drain(answer: HttpStream) -> None:
+    """Read to the end, so that the connection can be used again.
+
+    The answer is complete by then: a server that does not end its body costs a connection,
+    and nothing that the caller needs to know.
+    """
+    with suppress(ModelConnectionError, TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while await answer.read():
+                pass
+
+
+def _is_json(headers: Mapping[str, str]) -> bool:
+    kind = next((v for name, v in headers.items() if name.lower() == "content-type"), "")
+    return kind.partition(";")[0].strip().lower() == "application/json"
+
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Price:
+    """US dollars per million tokens, as providers print them.
+
+    Attributes:
+        prompt: Tokens read.
+        completion: Tokens written.
+        cached: Tokens read from the provider's prompt cache; None charges them as any other.
+
+    Example:
+        >>> usage = Usage(prompt_tokens=1_000_000, cached_tokens=500_000, completion_tokens=100_000)
+        >>> Price(prompt=0.15, cached=0.075, completion=0.60).cost_of(usage)
+        0.1725
+    """
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+
+    def cost_of(self, usage: Usage) -> float:
+        """The price of a usage in US dollars."""
+        cached_price = self.prompt if self.cached is None else self.cached
+        return (
+            (usage.prompt_tokens - usage.cached_tokens) * self.prompt
+            + usage.cached_tokens * cached_price
+            + usage.completion_tokens * self.completion
+        ) / _MILLION
+
+
+Prices: TypeAlias = Price | Mapping[str, Price]
+"""One price, or prices by model name."""
+
+
+def priced(usage: Usage, prices: Prices | None, *models: str) -> Usage:
+    """The usage with its cost, when a price is known for one of the names (the first that is)."""
+    if prices is None:
+        return usage
+    if isinstance(prices, Price):
+        return replace(usage, cost_usd=prices.cost_of(usage))
+    price = next((prices[model] for model in models if model in prices), None)
+    return usage if price is None else replace(usage, cost_usd=price.cost_of(usage))

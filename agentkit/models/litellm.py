@@ -1,0 +1,273 @@
+"""``litellm:PROVIDER/MODEL``: every provider that litellm knows."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from agentkit.errors import (
+    MissingExtraError,
+    ModelConnectionError,
+    ModelError,
+    ModelResponseError,
+    ModelTimeoutError,
+)
+from agentkit.messages import Usage
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+from agentkit.models.chat_completions import (
+    CompletionAssembler,
+    decode_completion,
+    encode_fields,
+)
+from agentkit.models.http_model import RemoteModel
+from agentkit.models.retries import DEFAULT_RETRY, IdleTimeout, RetryPolicy
+from agentkit.models.status import Endpoint, status_error
+from agentkit.models.transport import cut_short, is_transport_error
+from agentkit.models.wire import WireNames, checked_extra
+
+_LOCAL_LISTS = ("LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS")
+_SHORTEST_KEY = 8
+_INSTALL = 'pip install "agentkit-evolve[litellm]"'
+
+
+def litellm_model(
+    model: str, *, retry: RetryPolicy = DEFAULT_RETRY, timeout_seconds: float = 60.0
+) -> LiteLLMModel:
+    """A model of any provider that litellm knows, with the price that litellm knows.
+
+    Importing litellm takes seconds, which is why it happens here and not in the first request. It
+    would fetch a price list from the net while it is imported, and a list of headers with the
+    first request to Anthropic; unless ``LITELLM_LOCAL_MODEL_COST_MAP`` and
+    ``LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS`` are set, it is told to use those it carries. Its hints
+    on standard output are switched off (``litellm.suppress_debug_info``). It reports a lost
+    connection as status 500 and ends half a stream as if it were whole; both are told apart by
+    what lies behind, where it shows that.
+
+    Args:
+        model: litellm's name, such as ``anthropic/claude-sonnet-5-5``; keys come from the
+            variables that litellm documents. Its own arguments (``api_base``, ``api_key``, ...) go
+            into ``ModelSettings.extra``.
+        retry: When to send a request again; litellm's own retries are off.
+        timeout_seconds: Longest wait for an answer.
+
+    Raises:
+        MissingExtraError: litellm is not installed.
+    """
+    for variable in _LOCAL_LISTS:
+        os.environ.setdefault(variable, "True")
+    try:
+        import litellm
+    except ImportError as error:
+        raise MissingExtraError(
+            f"'litellm:{model}'", package=error.name or "litellm", install=_INSTALL
+        ) from error
+    litellm.suppress_debug_info = True
+    return LiteLLMModel(
+        model, provider_name="litellm", retry=retry, timeout_seconds=timeout_seconds
+    )
+
+
+class LiteLLMModel(RemoteModel):
+    """A model through litellm; ``litellm_model`` makes it."""
+
+    async def close(self) -> None:
+        """Nothing to close: litellm keeps its clients itself."""
+
+    async def _answer(self, request: ModelRequest, idle: IdleTimeout) -> ModelResponse:
+        import litellm
+
+        with self._translating():
+            fields, names = self._fields(request)
+            answer: Any = await idle.wait(litellm.acompletion(**fields))
+            stated = getattr(answer, "_hidden_params", {}).get("response_cost")
+            return self._priced(decode_completion(answer.model_dump(), names), stated)
+
+    async def _events(
+        self, request: ModelRequest, idle: IdleTimeout
+    ) -> AsyncGenerator[ModelEvent, None]:
+        with self._translating():
+            async with aclosing(self._pieces(request, idle)) as events:
+                async for event in events:
+                    yield event
+
+    async def _pieces(
+        self, request: ModelRequest, idle: IdleTimeout
+    ) -> AsyncGenerator[ModelEvent, None]:
+        import litellm
+
+        fields, names = self._fields(request)
+        fields |= {"stream": True, "stream_options": {"include_usage": True}}
+        assembler = CompletionAssembler(names)
+        chunks: Any = await idle.wait(litellm.acompletion(**fields))
+        pieces, stated = aiter(chunks), None
+        while (chunk := await idle.wait(anext(pieces, None))) is not None:
+            found = _chunk_object(chunk)
+            stated = found["usage"].get("cost") if found["usage"] else stated
+            text = assembler.add(found)
+            if text:
+                yield TextDelta(text=text)
+        heard = getattr(chunks, "received_finish_reason", True)  # it makes one up when None came
+        if heard is None or not assembler.is_finished:
+            raise cut_short(f"litellm for {self._name!r}")
+        yield self._priced(assembler.finish(), stated)
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Raise litellm's errors, which are openai's, as ours."""
+        import openai
+
+        try:
+            yield
+        except (ModelError, TimeoutError):
+            raise
+        except Exception as error:
+            # What lies behind an error that broke a stream in the middle says more.
+            original = getattr(error, "original_exception", None)
+            found = self._translated(original if isinstance(original, Exception) else error, openai)
+            if found is None:
+                raise
+            raise found from error
+
+    def _translated(self, error: Exception, sdk: ModuleType) -> ModelError | None:
+        endpoint = Endpoint(
+            place="litellm",
+            model=self._name,
+            key_source="the variable that litellm documents for it",
+            further_keys=_keys_set(),
+        )
+        if "Missing credentials" in str(error):  # found by openai's SDK before anything was sent
+            return status_error(endpoint, status=401, headers={}, body=str(error).encode())
+        return translated_sdk_error(lost_connection(error) or error, sdk, endpoint)
+
+    def _fields(self, request: ModelRequest) -> tuple[dict[str, Any], WireNames]:
+        if request.tools and find_spec("mcp") is None:  # litellm imports it for any such call
+            raise MissingExtraError("litellm with tools", package="mcp", install=_INSTALL)
+        fields, names = encode_fields(request, self._name, max_tokens_field="max_tokens")
+        fields |= {"num_retries": 0, "max_retries": 0}
+        return fields | dict(checked_extra(request.settings)), names
+
+    def _priced(self, response: ModelResponse, stated: object) -> ModelResponse:
+        """The response with the price that litellm states, or else by its list.
+
+        For a model that is not in its list it states nothing, or 0, which is no price.
+        """
+        cost: float | None = stated if isinstance(stated, float) and stated > 0 else None
+        if cost is None:
+            cost = self._listed_cost(response.usage)
+        return replace(response, usage=replace(response.usage, cost_usd=cost))
+
+    def _listed_cost(self, usage: Usage) -> float | None:
+        """The price by litellm's list; None when the model is not in it."""
+        import litellm
+
+        provider, _, bare = self._name.partition("/")
+        known = litellm.model_cost.get(bare, {}).get("litellm_provider", "")
+        if self._name not in litellm.model_cost and not known.startswith(provider):
+            return None
+        prompt, completion = litellm.cost_per_token(
+            model=self._name,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cache_read_input_tokens=usage.cached_tokens,
+        )
+        return float(prompt) + float(completion)
+
+
+def _keys_set() -> tuple[str, ...]:
+    """Values of variables that are named like keys: litellm does not say which one it sends."""
+    named = (value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN")))
+    return tuple(value for value in named if len(value) >= _SHORTEST_KEY)
+
+
+def _chunk_object(chunk: Any) -> dict[str, Any]:
+    """A chunk as on the wire; dumping all of the object would cost much more."""
+    usage = _held(chunk, "usage")
+    return {
+        "model": _held(chunk, "model"),
+        "choices": [_choice_object(choice) for choice in _held(chunk, "choices")[:1]],
+        "usage": None if usage is None else usage.model_dump(),
+    }
+
+
+def _choice_object(choice: Any) -> dict[str, Any]:
+    said = _held(choice, "delta")
+    calls = [call.model_dump() for call in _held(said, "tool_calls") or ()]
+    delta = {"content": _held(said, "content"), "tool_calls": calls}
+    return {"delta": delta, "finish_reason": _held(choice, "finish_reason")}
+
+
+def _held(model: Any, name: str) -> Any:
+    """What a pydantic object holds under a name, declared or not; None when it holds nothing.
+
+    Undeclared attributes cost 5 to 8 microseconds each to read from outside, and litellm's chunks
+    have most of theirs there: that was two thirds of what a streamed event cost.
+    """
+    declared = vars(model)
+    return declared[name] if name in declared else (model.__pydantic_extra__ or {}).get(name)
+
+
+def translated_sdk_error(
+    error: Exception, sdk: ModuleType, endpoint: Endpoint
+) -> ModelError | None:
+    """An SDK's error as ours, or None when it is not the SDK's.
+
+    Args:
+        error: What was raised.
+        sdk: The module whose error classes it may have.
+        endpoint: Who was asked.
+    """
+    errors: Any = sdk
+    if isinstance(error, errors.APITimeoutError):
+        return ModelTimeoutError(f"{endpoint.place} did not answer in time ({error})")
+    if isinstance(error, errors.APIConnectionError) or is_transport_error(error):
+        cause = error.__cause__ or error
+        return ModelConnectionError(
+            f"could not talk to {endpoint.place} ({type(cause).__name__}: {cause}). Is it "
+            "reachable, and are the base URL and the proxy settings right?"
+        )
+    if isinstance(error, errors.APIResponseValidationError):
+        return ModelResponseError(f"the answer of {endpoint.place} has the wrong shape: {error}")
+    if isinstance(error, errors.APIError):  # a status, or an error inside a stream
+        return status_error(
+            endpoint,
+            status=getattr(error, "status_code", None) or 500,
+            headers=_headers_of(error),
+            body=_body_of(error),
+        )
+    if isinstance(error, json.JSONDecodeError):
+        return ModelResponseError(f"the answer of {endpoint.place} is not JSON ({error})")
+    return None
+
+
+def lost_connection(error: Exception) -> Exception | None:
+    """The HTTP library's error that a status was made of although no answer came, if it was one."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Exception) and is_transport_error(cause) and not _has_answer(cause):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def _has_answer(error: Exception) -> bool:
+    return "StatusError" in type(error).__name__
+
+
+def _headers_of(error: Any) -> Mapping[str, str]:
+    """The answer's headers; litellm puts them elsewhere than the SDKs."""
+    response = getattr(error, "response", None)
+    headers: Mapping[str, str] | None = getattr(error, "litellm_response_headers", None)
+    return headers or ({} if response is None else response.headers)
+
+
+def _body_of(error: Any) -> bytes:
+    body = getattr(error, "body", None)
+    if isinstance(body, str) and body:
+        return body.encode()
+    return json.dumps(body).encode() if body else str(error).encode()

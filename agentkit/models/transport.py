@@ -1,0 +1,498 @@
+"""The seam to HTTP libraries: ``Transport``, one request in full or as a stream.
+
+A transport moves bytes and says when it can not. Timeouts, retries, status codes and the protocol
+are the model's business. httpx is always there; aiohttp, of the ``fast`` extra, costs a third; a
+client of a provider's SDK signs and sends what others can not (Azure, Bedrock, renewed keys).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from agentkit._loop_bound import LoopBound
+from agentkit._proxies import environment_proxy
+from agentkit.errors import (
+    MissingExtraError,
+    ModelConnectionError,
+    ModelTimeoutError,
+    UsageError,
+)
+from agentkit.models.wire import read_body
+
+if TYPE_CHECKING:
+    import ssl
+
+    import aiohttp
+    import httpx
+
+TransportName = Literal["auto", "httpx", "aiohttp"]
+
+_KEEP_ALIVE_SECONDS = 15.0
+_MOST_CONNECTIONS = 1000
+_TIMEOUTS = frozenset({"TimeoutException", "ServerTimeoutError"})
+_UNREACHED = frozenset(
+    {"ConnectError", "UnsupportedProtocol", "ProxyError", "ClientConnectorError", "InvalidURL"}
+)
+_HTTP_LIBRARIES = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpResponse:
+    """A whole answer.
+
+    Attributes:
+        status: The status code.
+        headers: The headers; names in any case.
+        body: The decoded body (content encodings undone).
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpStream:
+    """An answer whose body is still arriving.
+
+    Attributes:
+        status: The status code.
+        headers: The headers; names in any case.
+        read: Gives the next piece of the body, empty at its end; raises ``ModelConnectionError``
+            when the connection is cut before.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    read: Callable[[], Awaitable[bytes]]
+
+
+class Transport(Protocol):
+    """Sends POST requests; keeps connections open between them."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """Send one request and wait for the whole answer.
+
+        Raises:
+            ModelConnectionError: The server can not be reached or hung up.
+            ModelTimeoutError: An injected client gave up waiting.
+        """
+        ...
+
+    def stream(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[HttpStream]:
+        """Send one request; the answer's body arrives inside the context.
+
+        Leaving the context early closes the connection. Errors are those of ``post``.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connections that this transport opened; a later request opens new ones."""
+        ...
+
+
+def open_transport(
+    transport: TransportName | Transport,
+    client: httpx.AsyncClient | aiohttp.ClientSession | None,
+    *,
+    url: str,
+) -> Transport:
+    """The transport for a model; its library is imported here and not in the first request.
+
+    Args:
+        transport: ``auto`` takes aiohttp when it is installed and httpx otherwise; a client
+            decides for itself; a transport of one's own is used as it is.
+        client: A client to send through, or None.
+        url: Where requests will go.
+
+    Raises:
+        MissingExtraError: aiohttp was asked for and is not installed.
+        UsageError: ``transport`` or ``client`` is none of these, or they contradict each other.
+    """
+    if not isinstance(transport, str):
+        return transport
+    library = transport
+    if library == "auto":
+        library = _library_of(client) or ("aiohttp" if find_spec("aiohttp") else "httpx")
+    if library not in {"httpx", "aiohttp"}:
+        raise UsageError(f"unknown transport {transport!r}; use 'auto', 'httpx' or 'aiohttp'")
+    if client is not None and _library_of(client) != library:
+        raise UsageError(
+            f"client={client!r} does not fit transport={transport!r}; give an httpx.AsyncClient "
+            "or an aiohttp.ClientSession, and leave transport at 'auto'"
+        )
+    if library == "aiohttp":
+        return AiohttpTransport(url, cast("aiohttp.ClientSession | None", client))
+    return HttpxTransport(url, cast("httpx.AsyncClient | None", client))
+
+
+def _library_of(client: object) -> Literal["httpx", "aiohttp"] | None:
+    """Whose client it is, found out without importing either library."""
+    for kind in type(client).__mro__:
+        match kind.__module__.partition(".")[0], kind.__name__:
+            case "httpx", "AsyncClient":
+                return "httpx"
+            case "aiohttp", "ClientSession":
+                return "aiohttp"
+    return None
+
+
+class HttpxTransport:
+    """Posts through httpx.
+
+    Args:
+        url: Where requests will go; decides about certificates and the proxy.
+        client: A client of the caller's, with its own headers, authentication and timeouts; it is
+            never closed and is bound to the caller's event loop. None opens connections per loop.
+    """
+
+    def __init__(self, url: str, client: httpx.AsyncClient | None = None) -> None:
+        import httpcore  # noqa: F401 - httpx would import it with the first connection
+        import httpx
+
+        # httpcore would load its backend inside the first request. It is a private module, so
+        # without it the first request is slower and nothing else.
+        with suppress(ImportError):
+            importlib.import_module("anyio._backends._asyncio")
+        self._request_type = httpx.Request
+        self._client = client
+        self._urls: dict[str, httpx.URL] = {}  # parsing one is a measurable part of a request
+        certificates, proxy = trusted_certificates(url), environment_proxy(url)
+        self._own: LoopBound[_HttpxPool] = LoopBound(
+            opened=lambda: _HttpxPool(certificates, proxy),
+            closed=lambda pool: pool.close(),
+            is_closed=lambda pool: pool.is_closed,
+        )
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """See ``Transport.post``."""
+        response = await self._send(url, headers, body)
+        try:
+            with translating(url):
+                content = await read_body(response.aiter_bytes())
+        finally:
+            await response.aclose()
+        return HttpResponse(status=response.status_code, headers=response.headers, body=content)
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[HttpStream]:
+        """See ``Transport.stream``."""
+        response = await self._send(url, headers, body)
+        try:
+            yield HttpStream(
+                status=response.status_code,
+                headers=response.headers,
+                read=_reader(url, response.aiter_bytes()),
+            )
+        finally:
+            await response.aclose()
+
+    async def close(self) -> None:
+        """See ``Transport.close``."""
+        await self._own.close()
+
+    async def _send(self, url: str, headers: Mapping[str, str], body: bytes) -> httpx.Response:
+        with translating(url):
+            if self._client is not None:
+                request = self._client.build_request("POST", url, headers=headers, content=body)
+                return await self._client.send(request, stream=True)
+            parsed = self._urls.get(url)
+            if parsed is None:
+                import httpx
+
+                parsed = self._urls[url] = httpx.URL(url)
+            request = self._request_type("POST", parsed, headers=headers, content=body)
+            pool = await self._own.get()
+            return await pool.transport.handle_async_request(request)
+
+
+class _HttpxPool:
+    """httpx's connection pool without its client, whose work per request none of ours needs."""
+
+    def __init__(self, certificates: ssl.SSLContext, proxy: str | None) -> None:
+        import httpx
+
+        self.is_closed = False
+        self.transport = httpx.AsyncHTTPTransport(
+            verify=certificates,
+            proxy=proxy,
+            limits=httpx.Limits(
+                max_connections=_MOST_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_SECONDS
+            ),
+        )
+
+    async def close(self) -> None:
+        self.is_closed = True
+        await self.transport.aclose()
+
+
+class AiohttpTransport:
+    """Posts through aiohttp.
+
+    Args:
+        url: Where requests will go; decides about certificates and the proxy.
+        client: A session of the caller's, used as it is and never closed; it is bound to the
+            caller's event loop. None opens one per loop.
+
+    Raises:
+        MissingExtraError: aiohttp is not installed.
+    """
+
+    def __init__(self, url: str, client: aiohttp.ClientSession | None = None) -> None:
+        try:
+            import aiohttp
+        except ImportError as error:
+            raise MissingExtraError(
+                "transport='aiohttp'",
+                package="aiohttp",
+                install='pip install "agentkit-evolve[fast]"',
+            ) from error
+        del aiohttp  # imported here and not in the first request
+        self._client = client
+        # Looked up once: aiohttp would look through the environment for each request.
+        self._proxy = environment_proxy(url) if client is None else None
+        certificates = trusted_certificates(url)
+        self._own: LoopBound[aiohttp.ClientSession] = LoopBound(
+            opened=lambda: _open_session(certificates),  # without self: a cycle delays the close
+            closed=lambda session: session.close(),
+            is_closed=lambda session: session.closed,
+        )
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """See ``Transport.post``."""
+        async with await self._send(url, headers, body) as response:
+            with translating(url):
+                content = await read_body(response.content.iter_any())
+            return HttpResponse(status=response.status, headers=response.headers, body=content)
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[HttpStream]:
+        """See ``Transport.stream``."""
+        async with await self._send(url, headers, body) as response:
+            yield HttpStream(
+                status=response.status,
+                headers=response.headers,
+                read=_reader(url, response.content.iter_any()),
+            )
+
+    async def close(self) -> None:
+        """See ``Transport.close``."""
+        await self._own.close()
+
+    async def _send(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> aiohttp.ClientResponse:
+        session = self._client or await self._own.get()
+        with translating(url):
+            return await session.post(
+                url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy
+            )
+
+
+def _open_session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
+    import aiohttp
+
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            ssl=certificates, limit=_MOST_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS
+        ),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # timeouts are ours
+    )
+
+
+class SdkTransport:
+    """Posts through a client of a provider's SDK, which signs and sends; we do the rest.
+
+    The SDKs' typed methods walk every argument through its type hints and make an object of every
+    event, which grows with the conversation. Their ``post``, documented for endpoints that have no
+    method yet, does neither.
+
+    Args:
+        client: An ``AsyncOpenAI``, an ``AsyncAnthropic`` or a client derived from one; the caller
+            closes it.
+        path: The endpoint below the client's base URL.
+    """
+
+    def __init__(self, client: Any, path: str) -> None:
+        self._client = client
+        self._path = path
+        self._sdk: Any = importlib.import_module(_sdk_of(client))
+        self._takes_bytes = type(client).__name__ in {"AsyncOpenAI", "AsyncAnthropic"}
+
+    @property
+    def api_key(self) -> str | None:
+        """The key of now: a client may fetch it anew."""
+        key: str | None = self._client.api_key
+        return key
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """See ``Transport.post``; the client knows URL and headers itself."""
+        async with self.stream(url, headers, body) as answer:
+            content = await read_body(iter_pieces(answer))
+            return HttpResponse(status=answer.status, headers=answer.headers, body=content)
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[HttpStream]:
+        """See ``Transport.stream``."""
+        del headers
+        try:
+            with translating(url):
+                answer = await self._send(body)
+        except self._sdk.APIStatusError as error:
+            refused = error.response
+            yield HttpStream(
+                status=refused.status_code,
+                headers=refused.headers,
+                read=_reader(url, _one(refused.content)),
+            )
+            return
+        except self._sdk.APITimeoutError as error:
+            raise ModelTimeoutError(f"{place(url)} did not answer in time ({error})") from error
+        except self._sdk.APIConnectionError as error:
+            raise unreachable(url, error.__cause__ or error) from error
+        try:
+            yield HttpStream(
+                status=answer.status_code,
+                headers=answer.headers,
+                read=_reader(url, answer.iter_bytes()),
+            )
+        finally:
+            await answer.close()
+
+    async def close(self) -> None:
+        """Nothing to close: the client is the caller's."""
+
+    async def _send(self, body: bytes) -> Any:
+        headers = {"X-Stainless-Raw-Response": "stream"}  # what ``with_streaming_response`` sets
+        sent: dict[str, Any] = {"content": body}
+        if self._takes_bytes:
+            headers["Content-Type"] = "application/json"
+        else:  # clients that read or rewrite requests (Azure, Bedrock, Vertex) need the object
+            sent = {"body": json.loads(body)}
+        options = {"headers": headers, "max_retries": 0, "timeout": None}  # both are the model's
+        return await self._client.post(self._path, cast_to=object, options=options, **sent)
+
+
+def _sdk_of(client: object) -> str:
+    """The package that the client's class, or the one it is derived from, belongs to."""
+    packages = (kind.__module__.partition(".")[0] for kind in type(client).__mro__)
+    found = next((one for one in packages if one in {"openai", "anthropic"}), None)
+    if found is None:
+        raise UsageError(f"client={client!r} is no client of the SDK of OpenAI or Anthropic")
+    return found
+
+
+async def _one(piece: bytes) -> AsyncIterator[bytes]:
+    yield piece
+
+
+async def iter_pieces(answer: HttpStream) -> AsyncIterator[bytes]:
+    """The body, piece by piece."""
+    while piece := await answer.read():
+        yield piece
+
+
+def _reader(url: str, pieces: AsyncIterator[bytes]) -> Callable[[], Awaitable[bytes]]:
+    async def read() -> bytes:
+        with translating(url):
+            return await anext(pieces, b"")
+
+    return read
+
+
+@contextmanager
+def translating(url: str) -> Iterator[None]:
+    """Raise the errors of HTTP libraries as ours; any other as it is."""
+    try:
+        yield
+    except Exception as error:
+        if not is_transport_error(error):
+            raise
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        if kinds & _TIMEOUTS:
+            raise ModelTimeoutError(
+                f"{place(url)} did not answer within the time that the injected client allows "
+                f"({_what(error)}); raise its timeout"
+            ) from error
+        raise (unreachable if kinds & _UNREACHED else hung_up)(url, error) from error
+
+
+def is_transport_error(error: BaseException) -> bool:
+    """Whether it comes from an HTTP library."""
+    return any(kind.__module__.partition(".")[0] in _HTTP_LIBRARIES for kind in type(error).__mro__)
+
+
+def unreachable(url: str, error: BaseException) -> ModelConnectionError:
+    """No connection could be made."""
+    return ModelConnectionError(
+        f"could not connect to {place(url)} ({_what(error)}). "
+        "Is the server running, and are the base URL and the proxy settings right?"
+    )
+
+
+def hung_up(url: str, error: BaseException) -> ModelConnectionError:
+    """A connection was made and then lost."""
+    return ModelConnectionError(
+        f"{place(url)} closed the connection before the answer was complete ({_what(error)}). "
+        "Try again; if it persists, look into the server's log or a proxy between"
+    )
+
+
+def cut_short(where: str) -> ModelConnectionError:
+    """A stream ended in good order, but before its answer did."""
+    return ModelConnectionError(
+        f"the stream of {where} ended before the answer was complete: no finish reason arrived. "
+        "Try again; if it persists, check that the base URL is that of the API (a page of HTML "
+        "ends so, too), and look into the server's log or a proxy between"
+    )
+
+
+def place(url: str) -> str:
+    """The URL for a message: without credentials and query, which may be secret."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def trusted_certificates(url: str) -> ssl.SSLContext:
+    """What servers are checked against: the machine's certificates and those of certifi.
+
+    Both, because a bare machine has none of its own and a company's are not in certifi;
+    ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` replace them. A plain HTTP URL needs none, and reading
+    them takes tens of milliseconds.
+    """
+    import ssl
+
+    if url.startswith("http:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ssl.create_default_context()
+    if not os.environ.keys() & {"SSL_CERT_FILE", "SSL_CERT_DIR"}:
+        import certifi
+
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def _what(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

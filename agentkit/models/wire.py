@@ -1,0 +1,399 @@
+"""What all providers' protocols share: tool names, calls, event streams, reading foreign JSON.
+
+Every complaint about an answer names the path and the value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import AsyncIterable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentkit.errors import ModelResponseError, UsageError
+from agentkit.messages import JsonObject, ToolCall
+from agentkit.models.base import ModelSettings
+from agentkit.reading import read_json
+
+LONGEST_NAME = 64
+"""Longest tool name, in characters, that OpenAI and Anthropic both accept."""
+
+MALFORMED_KEY = "malformed_arguments"
+"""Under this key a malformed call's text goes back: servers refuse a history that is not JSON."""
+
+MAX_BYTES = 1 << 27
+"""Of an answer, or of a stream. Half a million tokens take some 100 bytes each in a stream."""
+
+MISSING = object()
+"""Stands for a value that is not there; ``None`` is a value."""
+
+_ACCEPTED = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
+_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+_DIGEST_LENGTH = 8
+_SHOWN = 200
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_RESERVED = frozenset({"model", "messages", "input", "system", "tools", "stream"})
+"""Fields that adapters write themselves, in any of the protocols."""
+_STRICT_KEYWORDS = frozenset(
+    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf"}
+    | {"title", "description"}
+)
+
+
+class WireNames:
+    """A one-to-one mapping between the names of offered tools and names that providers accept.
+
+    An accepted name stays as it is. Any other has its refused characters replaced by ``_`` and is
+    cut to 64; when that is not unique, a part of the name's SHA-256 is appended. The outcome
+    depends on the set of names alone, never on their order.
+
+    Example:
+        >>> names = WireNames(["math.factorial", "get_time"])
+        >>> names.encode("math.factorial"), names.encode("get_time")
+        ('math_factorial', 'get_time')
+        >>> names.decode("math_factorial")
+        'math.factorial'
+    """
+
+    __slots__ = ("_decoded", "_encoded")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._encoded = _assign(set(names))
+        self._decoded = {wire: name for name, wire in self._encoded.items()}
+
+    def encode(self, name: str) -> str:
+        """The wire name of a tool; one that is not offered (any more) is only made acceptable."""
+        return self._encoded.get(name) or _acceptable(name)
+
+    def decode(self, wire_name: str) -> str:
+        """The tool that a model means; an unknown name comes back as it is."""
+        return self._decoded.get(wire_name, wire_name)
+
+
+def _assign(names: set[str]) -> dict[str, str]:
+    encoded = {name: name for name in names if _ACCEPTED.fullmatch(name)}
+    others = sorted(names - encoded.keys())
+    wanted = Counter(map(_acceptable, others))
+    taken = {*encoded, *wanted}
+    for name in others:
+        wire = _acceptable(name)
+        if wire in encoded or wanted[wire] > 1:
+            wire = _with_digest(name, taken)
+        taken.add(wire)
+        encoded[name] = wire
+    return encoded
+
+
+def _acceptable(name: str) -> str:
+    return _REFUSED.sub("_", name)[:LONGEST_NAME] or "_"
+
+
+def _with_digest(name: str, taken: set[str]) -> str:
+    stem = _acceptable(name)[: LONGEST_NAME - _DIGEST_LENGTH - 1]
+    seed = name.encode("utf-8", "surrogatepass")
+    while True:
+        seed = hashlib.sha256(seed).hexdigest().encode()
+        wire = f"{stem}_{seed[:_DIGEST_LENGTH].decode()}"
+        if wire not in taken:  # somebody may own that very name; then the digest's digest
+            return wire
+
+
+# Writing
+
+
+def _plain(value: object) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} {value!r:.80} is not JSON data")
+
+
+ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_plain)
+"""Writes JSON without spaces; what is not JSON data is refused."""
+
+
+def encode_body(fields: Mapping[str, Any]) -> bytes:
+    """The body of a request.
+
+    Raises:
+        UsageError: Something in it is not JSON data.
+    """
+    try:
+        return ENCODER.encode(fields).encode()
+    except (TypeError, ValueError) as error:
+        raise not_json(error) from error
+
+
+def encode_arguments(call: ToolCall) -> str:
+    """A call's arguments as JSON text, which they are even when they were not."""
+    arguments = call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
+    return ENCODER.encode(arguments)
+
+
+def not_json(error: Exception) -> UsageError:
+    """The error for a request that can not be written."""
+    return UsageError(
+        f"the request can not be written as JSON: {error}. Arguments, schemas and "
+        "settings may hold only what JSON can: no sets, dates, NaN or infinity"
+    )
+
+
+def checked_extra(settings: ModelSettings) -> JsonObject:
+    """The provider's own fields.
+
+    Raises:
+        UsageError: One of them is a field that the adapter owns.
+    """
+    taken = sorted(_RESERVED & settings.extra.keys())
+    if taken:
+        raise UsageError(
+            f"ModelSettings.extra may not set {', '.join(map(repr, taken))}: the adapter writes "
+            "these fields from the request; choose the model where the adapter is made"
+        )
+    return settings.extra
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether OpenAI's strict mode takes the schema: closed objects with nothing optional."""
+    if not isinstance(schema, Mapping) or not schema.keys() <= _STRICT_KEYWORDS:
+        return False
+    parts = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())]
+    if schema.get("type") == "object":
+        properties = schema.get("properties", {})
+        is_closed = schema.get("additionalProperties") is False
+        if not is_closed or set(schema.get("required", ())) != set(properties):
+            return False
+        parts.extend(properties.values())
+    return all(map(is_strict, parts))
+
+
+def described_output(schema: JsonObject) -> dict[str, Any]:
+    """An output schema as OpenAI's protocols name it, in strict mode where that takes it."""
+    described: dict[str, Any] = {"name": "answer", "schema": schema}
+    return {**described, "strict": True} if is_strict(schema) else described
+
+
+# Reading
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def parse_json(text: str) -> Any:
+    """Decode JSON text; NaN and Infinity, which JSON has not, are refused.
+
+    Raises:
+        ValueError: It is not JSON, is nested too deeply, holds far too many values, or a number
+            too long to read.
+    """
+    return read_json(text, decode=_DECODER.decode)
+
+
+async def read_body(pieces: AsyncIterable[bytes]) -> bytes:
+    """The whole of an answer.
+
+    Raises:
+        ModelResponseError: It is far longer than answers are.
+    """
+    parts, size = [], 0
+    async for piece in pieces:
+        size += len(piece)
+        check_size(size)
+        parts.append(piece)
+    return b"".join(parts)
+
+
+def check_size(size: int) -> None:
+    """Refuse to read on where no honest answer would.
+
+    Raises:
+        ModelResponseError: There were more bytes than an answer may have.
+    """
+    if size > MAX_BYTES:
+        raise ModelResponseError(
+            f"the answer has more than {MAX_BYTES:,} bytes, which is no answer of a model; nothing "
+            "of it is used. Look at the server behind the base URL"
+        )
+
+
+def parse_object(text: bytes | str, what: str) -> JsonObject:
+    """Decode a JSON object.
+
+    Args:
+        text: The document.
+        what: What it is, for the message: ``the answer``, ``a stream event``.
+
+    Raises:
+        ModelResponseError: It is not JSON, or not an object.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    try:
+        value = parse_json(text)
+    except ValueError as error:
+        raise ModelResponseError(
+            f"{what} is not JSON ({error}): {shown(text)}. "
+            "Is the base URL that of an OpenAI-compatible server, with /v1 at its end?"
+        ) from error
+    found: JsonObject = expect(value, dict, "$")
+    return found
+
+
+def expect(value: Any, kind: type | tuple[type, ...], path: str) -> Any:
+    """``value``, if it is of that kind.
+
+    Raises:
+        ModelResponseError: It is not.
+    """
+    if isinstance(value, kind):
+        return value
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    wanted = " or ".join(one.__name__.replace("dict", "object") for one in kinds)
+    found = "nothing" if value is MISSING else shown(value)
+    raise ModelResponseError(
+        f"the answer does not follow the provider's protocol: {path} should be {wanted}, "
+        f"got {found}"
+    )
+
+
+def member(record: JsonObject, key: str, kind: type | tuple[type, ...], path: str) -> Any:
+    """``record[key]``, if it is there and of that kind.
+
+    Raises:
+        ModelResponseError: It is not; the message says ``path.key``.
+    """
+    value = record.get(key, MISSING)
+    return value if isinstance(value, kind) else expect(value, kind, f"{path}.{key}")
+
+
+def clean(text: str) -> str:
+    """The text without halves of surrogate pairs, which no file or database takes."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def shown(value: Any) -> str:
+    """The value in a message: as JSON where possible, and not too long."""
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=repr)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+def decode_call(call_id: Any, name: str, arguments: Any, names: WireNames) -> ToolCall:
+    """One tool call; argument text that is not a JSON object is kept as ``malformed``.
+
+    Args:
+        call_id: The provider's id; one is made up when it gave none.
+        name: The name on the wire.
+        arguments: JSON text, or, as some servers send, the object itself.
+        names: The names that the request used.
+    """
+    decoded: Any = {} if arguments is None else arguments
+    if isinstance(arguments, str):
+        decoded = _decode_arguments(arguments)
+    malformed = None
+    if not isinstance(decoded, dict):
+        malformed = clean(arguments if isinstance(arguments, str) else json.dumps(arguments))
+    return ToolCall(
+        call_id=call_id if isinstance(call_id, str) and call_id else _invented_id(),
+        name=names.decode(name),
+        arguments={} if malformed is not None else decoded,
+        malformed=malformed,
+    )
+
+
+def _decode_arguments(text: str) -> Any:
+    """The decoded text; the text itself when it is not JSON, or holds half a character."""
+    if not text.strip():
+        return {}
+    try:
+        value = parse_json(text)
+        if "\\u" in text or not text.isascii():
+            json.dumps(value, ensure_ascii=False).encode()
+    except ValueError:  # UnicodeEncodeError is one
+        return text
+    return value
+
+
+def with_distinct_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    """The calls, each with an id of its own: a repeated id would tie two results to one call."""
+    seen: set[str] = set()
+    distinct = []
+    for call in calls:
+        kept = replace(call, call_id=_invented_id()) if call.call_id in seen else call
+        seen.add(kept.call_id)
+        distinct.append(kept)
+    return tuple(distinct)
+
+
+def _invented_id() -> str:
+    return f"call_{os.urandom(8).hex()}"
+
+
+class EventParser:
+    r"""Gives the data of server-sent events, wherever the byte stream was cut.
+
+    Follows the WHATWG HTML standard, section 9.2.6: lines end with CR, LF or CRLF; several ``data``
+    lines make one text; an event ends at an empty line, and one that was cut off is dropped.
+
+    Example:
+        >>> parser = EventParser()
+        >>> parser.feed(b": hello\ndata: on")
+        []
+        >>> parser.feed(b"e\n\n")
+        ['one']
+    """
+
+    __slots__ = ("_after_return", "_at_start", "_data", "_size", "_unfinished")
+
+    def __init__(self) -> None:
+        self._unfinished: list[bytes] = []
+        self._after_return = False
+        self._at_start = True
+        self._size = 0
+        self._data: list[str] = []
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """The data of the events that ``chunk`` completes.
+
+        Raises:
+            ModelResponseError: The stream is far longer than answers are.
+        """
+        events = []
+        self._size += len(chunk)
+        check_size(self._size)
+        lines = self._lines(chunk)
+        if self._at_start and lines:
+            lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
+            self._at_start = False
+        for line in lines:
+            if line:
+                name, _, value = line.partition(b":")
+                if name == b"data":
+                    self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
+            elif self._data:
+                events.append("\n".join(self._data))
+                self._data.clear()
+        return events
+
+    def _lines(self, chunk: bytes) -> list[bytes]:
+        """Complete lines; a line is split only at CR and LF, so a cut character is never seen."""
+        if self._after_return and chunk:
+            chunk = chunk.removeprefix(b"\n")  # the other half of CRLF
+            self._after_return = False
+        if b"\n" not in chunk and b"\r" not in chunk:
+            if chunk:
+                self._unfinished.append(chunk)
+            return []
+        self._after_return = chunk.endswith(b"\r")
+        lines = b"".join((*self._unfinished, chunk)).splitlines(keepends=True)
+        is_complete = lines[-1].endswith((b"\n", b"\r"))
+        self._unfinished = [] if is_complete else [lines.pop()]
+        return [line.rstrip(b"\r\n") for line in lines]

@@ -1,1 +1,0 @@
-"""Algorithm 2 of CoCoDA as written: a planner model judges descriptions, conditions, examples."""

@@ -1,0 +1,81 @@
+from .bounded import UncheckableError as UncheckableError
+from .canonical import canonical_json as canonical_json
+from .coercion import canonical_arguments as canonical_arguments, coerce as coerce
+from .definition import (
+    ChildReference as ChildReference,
+    Description as Description,
+    EffectName as EffectName,
+    Effects as Effects,
+    Example as Example,
+    Origin as Origin,
+    Signature as Signature,
+    Specification as Specification,
+    ToolDefinition as ToolDefinition,
+)
+from .error_messages import ArgumentProblem as ArgumentProblem
+from .fit import fits as fits
+from .rules.checking import EarlierCall as EarlierCall
+from .rules.records import (
+    Between as Between,
+    CallBefore as CallBefore,
+    Condition as Condition,
+    Form as Form,
+    OneOf as OneOf,
+    Requires as Requires,
+    Rule as Rule,
+    rule_from_json as rule_from_json,
+    rule_to_json as rule_to_json,
+)
+from .rules.rendering import (
+    narrowed_schema as narrowed_schema,
+    rule_sentence as rule_sentence,
+    why_unstated as why_unstated,
+)
+from .sources.dialects import (
+    NormalisedSchema as NormalisedSchema,
+    SchemaChange as SchemaChange,
+    normalise_parameters as normalise_parameters,
+    normalise_schema as normalise_schema,
+)
+from .sources.function import (
+    DefinitionOptions as DefinitionOptions,
+    definition_from_function as definition_from_function,
+)
+from .sources.json_records import (
+    DefinitionBatch as DefinitionBatch,
+    RejectedEntry as RejectedEntry,
+    definition_from_json as definition_from_json,
+    definitions_from_json as definitions_from_json,
+)
+from .sources.pydantic_schema import definition_from_model as definition_from_model
+from .tool import Tool as Tool
+from .types.declared import declared_type as declared_type
+from .types.fit import (
+    SignatureTypes as SignatureTypes,
+    TypedSlot as TypedSlot,
+    Unification as Unification,
+    flow as flow,
+    signature_types as signature_types,
+    slot_of_value as slot_of_value,
+    unify as unify,
+    unify_signatures as unify_signatures,
+)
+from .types.inference import (
+    Guess as Guess,
+    TypeEvidence as TypeEvidence,
+    named_type as named_type,
+    type_of as type_of,
+    type_of_value as type_of_value,
+)
+from .types.lattice import (
+    ANY as ANY,
+    MEANINGS as MEANINGS,
+    NEVER as NEVER,
+    Alternative as Alternative,
+    TypeSet as TypeSet,
+    join as join,
+)
+from .validation import (
+    ArgumentValidator as ArgumentValidator,
+    validate_arguments as validate_arguments,
+)

@@ -1,0 +1,382 @@
+"""From an error of jsonschema to the sentence that a model reads.
+
+Each keyword has one sentence: what must be, and what was got. The deepest relevant error of an
+``anyOf`` is worded, not the fact that no branch fits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentkit.messages import JsonObject, ToolFailure
+from agentkit.tools.formats import FORMAT_EXAMPLES
+from agentkit.tools.patterns import pattern_holds
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+_SHOWN_CHARACTERS = 60
+_MAX_LISTED = 12
+_MORE_PROPERTIES = frozenset({"additionalProperties", "unevaluatedProperties"})
+_TYPE_WORDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArgumentProblem:
+    """One rule that arguments break, in words that a small model understands.
+
+    Attributes:
+        path: Keys and indexes down to the value; for a missing or unknown argument, down to where
+            it is missing or stands.
+        rule: One plain sentence, such as ``missing required argument `city```.
+        keyword: The JSON Schema keyword that states the rule.
+        schema_excerpt: The part of the schema to read, if one part says it all.
+        nearest: Names or values that are allowed and look like what was given, best first.
+    """
+
+    path: tuple[str | int, ...]
+    rule: str
+    keyword: str
+    schema_excerpt: JsonObject | None = None
+    nearest: tuple[str, ...] = ()
+
+    @property
+    def path_text(self) -> str:
+        """The path as text: ``address.city``, ``items[0].sku``; empty for the whole call."""
+        return path_text(self.path)
+
+    def failure(self) -> ToolFailure:
+        """The problem as the failure of the call whose arguments these are."""
+        return ToolFailure(
+            kind="invalid_arguments",
+            rule=self.rule,
+            path=self.path_text,
+            schema_excerpt=self.schema_excerpt,
+            nearest=self.nearest,
+            cause=self.keyword,
+        )
+
+
+def problems_of(
+    error: ValidationError, *, owner: str, noun: str = "argument"
+) -> Iterator[ArgumentProblem]:
+    """The problems that one error amounts to; several when several names are wrong.
+
+    Args:
+        error: What the value breaks, as jsonschema reports it.
+        owner: What a name at the top belongs to, such as ``an argument of get_weather``.
+        noun: What such a name is called.
+    """
+    found = _most_relevant(error)
+    if found.validator in _MORE_PROPERTIES:
+        yield from _unknown(found, owner)
+    elif found.validator == "required":
+        yield from _missing(found, noun)
+    else:
+        yield _worded(found)
+
+
+# --- which error of several alternatives says what to change --------------------------------------
+
+
+def _most_relevant(error: ValidationError) -> ValidationError:
+    """The error below ``anyOf`` or ``oneOf`` that says what to change.
+
+    The branch meant is one of the value's own type, whose constants fit, and which breaks the
+    fewest rules; in it the deepest error counts. When no branch is of the value's type, the choice
+    itself is kept, and worded as a choice of types.
+    """
+    while error.context:
+        fitting = [branch for branch in _branches_of(error) if not any(map(_is_of_type, branch))]
+        if not fitting:
+            return error
+        if choice := _wrong_choice(fitting):
+            return choice
+        meant = min(fitting, key=lambda branch: (sum(map(_is_of_constant, branch)), len(branch)))
+        error = max(meant, key=lambda one: (one.validator in _MORE_PROPERTIES, _depth(one)))
+    return error
+
+
+def _branches_of(error: ValidationError) -> list[list[ValidationError]]:
+    """The errors of each branch."""
+    branches: dict[object, list[ValidationError]] = {}
+    for below in error.context or ():
+        branches.setdefault(below.relative_schema_path[0], []).append(below)
+    return list(branches.values())
+
+
+def _depth(error: ValidationError) -> int:
+    """How far below its branch the value stands."""
+    return len(error.relative_path)
+
+
+def _is_of_type(error: ValidationError) -> bool:
+    """Whether the value is not even of the type that its branch describes."""
+    return error.validator == "type" and not _depth(error)
+
+
+def _is_of_constant(error: ValidationError) -> bool:
+    """Whether a constant is wrong, which is how branches are usually told apart."""
+    return error.validator in {"const", "enum"}
+
+
+def _wrong_choice(branches: list[list[ValidationError]]) -> ValidationError | None:
+    """All the constants that could stand where every branch finds a wrong one."""
+    wrong = [[below for below in branch if _is_of_constant(below)] for branch in branches]
+    if len(wrong) < 2 or not all(wrong) or len({(*one[0].absolute_path,) for one in wrong}) > 1:
+        return None
+    members: list[Any] = []
+    for first, *_ in wrong:
+        limit: Any = first.validator_value
+        members.extend(limit if first.validator == "enum" else [limit])
+    first = wrong[0][0]
+    return type(first)(
+        first.message,
+        validator="enum",
+        validator_value=members,
+        path=first.absolute_path,
+        instance=first.instance,
+        schema={"enum": members},
+    )
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def _unknown(error: ValidationError, owner: str) -> Iterator[ArgumentProblem]:
+    schema: Any = error.schema
+    given: Any = error.instance
+    above = (*error.absolute_path,)
+    known = dict(schema.get("properties", {}))
+    patterns = schema.get("patternProperties", {})
+    free = [name for name in known if name not in given]
+    missing = [name for name in schema.get("required", ()) if name in free]
+    extra = [
+        name
+        for name in given
+        if name not in known and not any(pattern_holds(one, name) for one in patterns)
+    ]
+    pair = tuple(missing) if len(extra) == len(missing) == 1 else ()
+    owner = f"a field of `{path_text(above)}`" if above else owner
+    for name in extra:
+        nearest = close_to(name, free) or pair or close_to(name, known)
+        path = (*above, name)
+        yield ArgumentProblem(
+            path=path,
+            rule=f"`{path_text(path)}` is not {owner}; {_instead(nearest, free or [*known])}",
+            keyword=str(error.validator),
+            schema_excerpt=known[nearest[0]] if nearest else None,
+            nearest=nearest,
+        )
+
+
+def _instead(nearest: Sequence[str], names: Sequence[str]) -> str:
+    if nearest:
+        return f"did you mean `{nearest[0]}`?"
+    if not names:
+        return "it takes none"
+    shown = ", ".join(f"`{name}`" for name in names[:_MAX_LISTED])
+    return f"leave it out, or use {shown}{' and more' if len(names) > _MAX_LISTED else ''}"
+
+
+def _missing(error: ValidationError, noun: str) -> Iterator[ArgumentProblem]:
+    schema: Any = error.schema
+    names: Any = error.validator_value
+    given: Any = error.instance
+    for name in names:
+        if name in given:
+            continue
+        path = (*error.absolute_path, name)
+        part = schema.get("properties", {}).get(name)
+        yield ArgumentProblem(
+            path=path,
+            rule=f"missing required {noun} `{path_text(path)}`",
+            keyword="required",
+            schema_excerpt=part if isinstance(part, Mapping) else None,
+        )
+
+
+# --- sentences ------------------------------------------------------------------------------------
+
+
+def _worded(error: ValidationError) -> ArgumentProblem:
+    # jsonschema names no keyword for the schema ``false``, and no path either
+    keyword = error.validator if isinstance(error.validator, str) else ""
+    path = (*error.absolute_path,)
+    limit, value = error.validator_value, error.instance
+    if keyword in {"anyOf", "oneOf"}:
+        sentence = _branches_sentence(error)
+    elif keyword in _SENTENCES:
+        sentence = _SENTENCES[keyword](limit, value)
+    else:  # what jsonschema says, for keywords that are rare in tools
+        said = error.message
+        sentence = f"must fit the schema: {said if len(said) <= 200 else f'{said[:200]}…'}"
+    members: Any = limit if keyword == "enum" else ()
+    texts = [member for member in members if isinstance(member, str)]
+    return ArgumentProblem(
+        path=path,
+        rule=f"{f'`{path_text(path)}`' if path else 'the arguments'} {sentence}",
+        keyword=keyword,
+        schema_excerpt=_excerpt(error.schema),
+        nearest=close_to(value, texts) if texts and isinstance(value, str) else (),
+    )
+
+
+def _excerpt(schema: Any) -> JsonObject | None:
+    """The schema that was broken, without the parts below it."""
+    if not isinstance(schema, Mapping):
+        return None
+    if "properties" not in schema and "$defs" not in schema:
+        return schema
+    kept = {key: part for key, part in schema.items() if key not in {"$defs", "properties"}}
+    return {**kept, "properties": {name: {} for name in schema.get("properties", {})}}
+
+
+def _branches_sentence(error: ValidationError) -> str:
+    """No branch is of the value's type, or several of ``oneOf`` fit."""
+    got = _got(error.instance)
+    if not error.context:
+        return f"must fit exactly one of the alternatives, not several, {got}"
+    typed = filter(_is_of_type, error.context)
+    kinds = [kind for below in typed for kind in _kinds(below.validator_value)]
+    if not kinds:
+        return f"must fit one of the alternatives, {got}"
+    return f"must be {_either(kinds)}, {got}"
+
+
+def _kinds(rule: Any) -> list[str]:
+    return [rule] if isinstance(rule, str) else list(rule)
+
+
+def _either(kinds: Iterable[str]) -> str:
+    words = list(dict.fromkeys(_TYPE_WORDS.get(kind, kind) for kind in kinds))
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _got(value: Any) -> str:
+    return f"got {value_text(value)}"
+
+
+_Sentence = Callable[[Any, Any], str]
+
+
+def _enum(limit: Any, value: Any) -> str:
+    members = [
+        repr(member) if isinstance(member, str) else value_text(member).removeprefix("the number ")
+        for member in limit
+    ]
+    more = f" and {len(members) - _MAX_LISTED} more" if len(members) > _MAX_LISTED else ""
+    return f"must be one of {', '.join(members[:_MAX_LISTED])}{more}, {_got(value)}"
+
+
+def _bound(words: str) -> _Sentence:
+    return lambda limit, value: f"must be {words} {limit}, {_got(value)}"
+
+
+def _size(words: str, unit: str) -> _Sentence:
+    def sentence(limit: Any, value: Any) -> str:
+        return f"must have {words} {limit} {unit if limit == 1 else f'{unit}s'}, got {len(value)}"
+
+    return sentence
+
+
+def _format(limit: Any, value: Any) -> str:
+    example = FORMAT_EXAMPLES.get(str(limit), limit)
+    return f"must be a {limit} such as {example}, {_got(value)}"
+
+
+_SENTENCES: Mapping[str, _Sentence] = {
+    "": lambda _limit, value: f"hold {value_text(value)}, which is not allowed",
+    "const": lambda limit, value: f"must be {value_text(limit)}, {_got(value)}",
+    "enum": _enum,
+    "exclusiveMaximum": _bound("less than"),
+    "exclusiveMinimum": _bound("more than"),
+    "format": _format,
+    "maxItems": _size("at most", "item"),
+    "maxLength": _size("at most", "character"),
+    "maxProperties": _size("at most", "field"),
+    "maximum": _bound("at most"),
+    "minItems": _size("at least", "item"),
+    "minLength": _size("at least", "character"),
+    "minProperties": _size("at least", "field"),
+    "minimum": _bound("at least"),
+    "multipleOf": _bound("a multiple of"),
+    "not": lambda _limit, value: f"must not be like this, {_got(value)}",
+    "pattern": lambda limit, value: f"must match the pattern {limit}, {_got(value)}",
+    "type": lambda limit, value: f"must be {_either(_kinds(limit))}, {_got(value)}",
+    "uniqueItems": lambda _limit, _value: "must not hold an item twice",
+}
+
+
+# --- names and values in sentences ----------------------------------------------------------------
+
+
+def close_to(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
+    """Texts among ``known`` that look like ``name`` or contain it, ignoring case, best first."""
+    import difflib
+
+    folded: dict[str, str] = {}
+    for candidate in known:
+        folded.setdefault(candidate.casefold(), candidate)
+    wanted = name[:100].casefold()
+    close = difflib.get_close_matches(wanted, folded, n=limit, cutoff=0.6)
+    inside = [
+        text
+        for text in folded
+        if len(wanted) > 2
+        and len(text) > 2
+        and (wanted in text or text in wanted)
+        and text not in close
+    ]
+    return tuple(folded[text] for text in [*close, *inside][:limit])
+
+
+def path_text(path: tuple[str | int, ...]) -> str:
+    """A path as text.
+
+    Example:
+        >>> path_text(("items", 0, "sku"))
+        'items[0].sku'
+    """
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def value_text(value: Any) -> str:
+    """A value for a sentence: its kind and, shortened, itself.
+
+    Example:
+        >>> value_text("3"), value_text(3), value_text(None), value_text([1, 2])
+        ("the string '3'", 'the number 3', 'null', 'the list [1, 2]')
+    """
+    if isinstance(value, str):
+        return f"the string {_shortened(value)!r}"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int | float):
+        try:
+            return f"the number {_shortened(str(value))}"
+        except ValueError:  # an integer with more digits than Python prints
+            return "the number with very many digits"
+    try:
+        written = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        written = "…"
+    return f"the {'list' if isinstance(value, list | tuple) else 'object'} {_shortened(written)}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

@@ -1,0 +1,281 @@
+"""Learned rules against values and calls: does one hold, what comes near, what is wanted before.
+
+``agentkit.composites.RuleChecker`` puts these together for the rules of one tool; conditions need
+the composite language.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from typing import Any, Protocol
+
+from agentkit.tools.canonical import same_json
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import close_to, path_text, value_text
+from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
+from agentkit.tools.patterns import matches_whole, why_unsafe
+from agentkit.tools.rules.records import Between, CallBefore, Form, OneOf, is_finite
+from agentkit.tools.rules.rendering import scalar_text
+from agentkit.tools.tool import Tool
+
+_MOST_NEAREST = 3
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_LONGEST = 200_000
+_MOST_PARTS = 200
+
+# --- one value ------------------------------------------------------------------------------------
+
+
+def holds(rule: OneOf | Between | Form, value: Any) -> bool:
+    """Whether a value is as a rule says.
+
+    As in JSON Schema, a range speaks of numbers (or of the length of texts, or of lists) and a form
+    of texts; values of other types are left to the contract. A pattern that is not safe is not
+    applied.
+
+    Example:
+        >>> holds(Between(parameter="x", multiple_of=0.01), 19.99)
+        True
+        >>> holds(Between(parameter="x", measure="length", maximum=3), "four")
+        False
+    """
+    match rule:
+        case OneOf():
+            return any(same_json(value, allowed) for allowed in rule.values)
+        case Between():
+            measured = _measured(rule, value)
+            return measured is None or _in(rule, measured)
+        case Form():
+            return not isinstance(value, str) or _has_form(rule, value)
+
+
+def _measured(rule: Between, value: Any) -> float | None:
+    """What the bounds are about; None for a value that they say nothing of."""
+    if rule.measure == "length":
+        return len(value) if isinstance(value, str) else None
+    if rule.measure == "items":
+        return len(value) if isinstance(value, list | tuple) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _in(rule: Between, value: float) -> bool:
+    return (
+        (rule.minimum is None or value >= rule.minimum)
+        and (rule.maximum is None or value <= rule.maximum)
+        and (rule.exclusive_minimum is None or value > rule.exclusive_minimum)
+        and (rule.exclusive_maximum is None or value < rule.exclusive_maximum)
+        and (rule.multiple_of is None or _is_multiple(value, rule.multiple_of))
+    )
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    """By the digits as written: 19.99 is a multiple of 0.01, though not as binary fractions."""
+    if not (is_finite(step) and step > 0):
+        return True
+    if isinstance(step, int) and value % 1 == 0:
+        return int(value) % step == 0
+    return is_finite(value) and exact(value) % exact(step) == 0
+
+
+def exact(number: float) -> Fraction:
+    """A number by its digits as written."""
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
+def _has_form(rule: Form, text: str) -> bool:
+    named = FORMATS.get(rule.format)
+    if named is not None and not named(text):
+        return False
+    return not rule.pattern or bool(why_unsafe(rule.pattern)) or matches_whole(rule.pattern, text)
+
+
+def nearest_allowed(rule: OneOf | Between | Form, value: Any) -> tuple[str, ...]:
+    """Allowed values that come near one that is not, as they are written in a call, best first.
+
+    Example:
+        >>> nearest_allowed(OneOf(parameter="periods", values=(36, 48, 60)), 40)
+        ('36', '48', '60')
+        >>> nearest_allowed(Between(parameter="n", minimum=1, maximum=9), 12)
+        ('9',)
+        >>> nearest_allowed(Between(parameter="n", exclusive_minimum=0), -2.5)
+        ('1',)
+    """
+    match rule:
+        case OneOf():
+            return _nearest_members(rule, value)
+        case Between():
+            near = _nearest_numbers(rule, value) if rule.measure == "value" else ()
+            return tuple(map(scalar_text, near))
+        case Form():
+            example = rule.example or FORMAT_EXAMPLES.get(rule.format, "")
+            return (example,) if example else ()
+
+
+def _nearest_members(rule: OneOf, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return close_to(value, [member for member in rule.values if isinstance(member, str)])
+    if not _is_number(value):
+        return ()
+    numbers = [member for member in rule.values if _is_number(member)]
+    numbers.sort(key=lambda member: abs(member - value))
+    return tuple(map(scalar_text, numbers[:_MOST_NEAREST]))
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and is_finite(value)
+
+
+def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
+    """The bound that was overstepped, or the multiples beside it.
+
+    Next to a bound that is itself not allowed no number is the nearest; the next whole one serves.
+    """
+    if not all(map(_is_number, (value, *rule.lows, *rule.highs))):
+        return []
+    inside = min((max((value, *rule.lows)), *rule.highs))
+    step = rule.multiple_of
+    if step is None or not (is_finite(step) and step > 0):
+        if _in(rule, inside):
+            return [inside]
+        step = 1
+    below = exact(inside) // exact(step) * exact(step)
+    before, *beside = [_plain(below + times * exact(step)) for times in (-1, 0, 1)]
+    near = [number for number in beside if number is not None and _in(rule, number)]
+    return near or [number for number in [before] if number is not None and _in(rule, number)]
+
+
+def _plain(number: Fraction) -> Any:
+    """A fraction as the shortest number that is equal to it; None when there is none."""
+    if number.denominator == 1:
+        return int(number)
+    return float(number) if abs(number) <= sys.float_info.max else None
+
+
+# --- earlier calls (call_before) ------------------------------------------------------------------
+
+Given = tuple[tuple[str | int, ...], Any]
+"""A value of the arguments with its path."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EarlierCall:
+    """A call that succeeded earlier in the conversation.
+
+    Attributes:
+        name: The tool.
+        text: Its result as text.
+    """
+
+    name: str
+    text: str
+
+
+def missing_call(
+    rule: CallBefore, given: Iterable[Given], earlier: Sequence[EarlierCall]
+) -> tuple[str, tuple[str | int, ...]] | None:
+    """What is missing before a call, as a sentence and a path; None when nothing is.
+
+    A value comes from a result when it is found in its text, with upper and lower case alike:
+    models shorten and change what they read, and a refusal needs a reason.
+
+    Args:
+        rule: The rule.
+        given: The values of the rule's parameter, if it has one and the call gives it.
+        earlier: The calls that succeeded before.
+    """
+    texts = [call.text for call in earlier if call.name == rule.tool]
+    if not texts:
+        where = (rule.parameter,) if rule.parameter else ()
+        return f"call {rule.tool} first; it has not been called with success yet", where
+    for path, value in given:
+        for part in islice(_parts(value), _MOST_PARTS):
+            if not any(_is_in(part, text) for text in texts):
+                sentence = f"`{path_text(path)}` must come from the result of {rule.tool}"
+                return f"{sentence}, got {value_text(part)}, which no result of it holds", path
+    return None
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The texts and numbers inside a value."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _parts(item)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value
+
+
+def _is_in(part: str | float, text: str) -> bool:
+    if len(text) > _LONGEST:  # then it is not worth the search
+        return True
+    if isinstance(part, str):
+        wanted, where = part.strip().casefold(), text.casefold()
+        return wanted in where or json.dumps(wanted)[1:-1] in where
+    return any(float(number[0]) == part for number in _NUMBER.finditer(text))
+
+
+class ToolsByName(Protocol):
+    """A library, or any other mapping of names to tools."""
+
+    def get(self, name: str, /) -> Tool | None:
+        """The tool of a name; None when there is none."""
+        ...
+
+
+def demanded(definition: ToolDefinition, tools: ToolsByName) -> dict[str, ToolDefinition | None]:
+    """The tools that calls of a tool lead to: what its rules demand first, and its children.
+
+    The demands of demanded tools and of children count too, so a rule has the effects of every
+    tool that it makes models call.
+
+    Args:
+        definition: The tool.
+        tools: The tools that there are.
+
+    Returns:
+        By name, in the order found, without the tool itself; None for a tool that is not there.
+    """
+    found: dict[str, ToolDefinition | None] = {}
+    waiting = [definition]
+    while waiting:
+        one = waiting.pop()
+        names = [rule.tool for rule in one.specification.rules if isinstance(rule, CallBefore)]
+        for name in (*names, *(child.name for child in one.signature.children)):
+            if name in found or name == definition.name:
+                continue
+            tool = tools.get(name)
+            found[name] = None if tool is None else tool.definition
+            if tool is not None:
+                waiting.append(tool.definition)
+    return found
+
+
+def wanted_before_children(definition: ToolDefinition, tools: Mapping[str, Tool]) -> dict[str, str]:
+    """The tools that must be called before a composite, each with the child that wants it.
+
+    Args:
+        definition: The composite; for a primitive the answer is empty.
+        tools: The library's tools by name.
+    """
+    inside: dict[str, ToolDefinition] = {}
+    waiting = [definition]
+    while waiting:
+        for child in waiting.pop().signature.children:
+            tool = tools.get(child.name)
+            if tool is not None and child.name not in inside:
+                inside[child.name] = tool.definition
+                waiting.append(tool.definition)
+    return {
+        rule.tool: name
+        for name, child_definition in inside.items()
+        for rule in child_definition.specification.rules
+        if rule.kind == "call_before" and rule.tool not in inside
+    }

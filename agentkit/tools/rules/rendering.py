@@ -1,0 +1,316 @@
+"""What models see of a learned rule: its sentence, and the offered schema that it narrows.
+
+The narrowed schema is never wider than the contract, and that is held by how it is made. A keyword
+is added beside what is there, and keywords of JSON Schema hold together; where the same keyword
+stands already, the tighter one stays or both go under ``allOf``. Nothing is ever changed inside a
+reference or an alternative, because one part may serve several places, and a narrower alternative
+can make ``oneOf`` accept more. What a schema can not state, ``why_unstated`` tells; the sentence
+and the refusal state it still.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import json_key, same_json
+from agentkit.tools.fit import fits
+from agentkit.tools.formats import FORMAT_EXAMPLES
+from agentkit.tools.patterns import anchored, why_unsafe
+from agentkit.tools.rules.records import (
+    Between,
+    CallBefore,
+    Condition,
+    Form,
+    OneOf,
+    Requires,
+    Rule,
+    is_finite,
+)
+from agentkit.tools.schema import Steps, places, references, resolve_local, schemas_in
+
+# --- the sentence ---------------------------------------------------------------------------------
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_FORMAT_WORDS = {
+    "date": "a date (YYYY-MM-DD)",
+    "time": "a time (HH:MM:SS)",
+    "date-time": "a date with a time (YYYY-MM-DDTHH:MM:SS)",
+    "email": "an e-mail address",
+    "uri": "a URI",
+    "uuid": "a UUID",
+}
+
+
+def rule_sentence(rule: Rule) -> str:
+    """The rule as one sentence.
+
+    Example:
+        >>> rule_sentence(OneOf(parameter="periods", values=(36, 48, 60)))
+        'periods must be one of 36, 48, 60.'
+        >>> rule_sentence(Between(parameter="amount", minimum=500, multiple_of=100, unit="euros"))
+        'amount must be at least 500 and a multiple of 100, in euros.'
+        >>> rule_sentence(Between(parameter="rate", exclusive_minimum=0, maximum=1))
+        'rate must be more than 0 and at most 1.'
+        >>> rule_sentence(Between(parameter="title", measure="length", maximum=80))
+        'title must have at most 80 characters.'
+        >>> rule_sentence(CallBefore(tool="find_customer", parameter="customer_id"))
+        'Call find_customer first; customer_id comes from its result.'
+    """
+    match rule:
+        case OneOf() | Between() | Form():
+            return f"{rule.parameter} {demand(rule)}."
+        case Requires():
+            others = " and ".join(filter(None, (", ".join(rule.others[:-1]), *rule.others[-1:])))
+            return f"When {rule.parameter} is given, {others} must be given too."
+        case Condition():
+            said = " ".join(rule.words.split())
+            is_ended = not said or unicodedata.category(said[-1]) == "Po"  # in any script
+            return said if is_ended else f"{said}."
+        case CallBefore():
+            source = f"; {rule.parameter} comes from its result" if rule.parameter else ""
+            return f"Call {rule.tool} first{source}."
+
+
+def demand(rule: OneOf | Between | Form) -> str:
+    """What the value of a parameter must be, as the end of a sentence without its full stop."""
+    match rule:
+        case OneOf():
+            shown = ", ".join(map(scalar_text, rule.values))
+            return f"must be {'' if len(rule.values) == 1 else 'one of '}{shown}"
+        case Between():
+            return _range(rule)
+        case Form():
+            said = rule.words or _FORMAT_WORDS.get(rule.format, rule.format)
+            example = rule.example or FORMAT_EXAMPLES.get(rule.format, "")
+            return f"must be {said or f'like {rule.pattern}'}{example and f', such as {example}'}"
+
+
+def scalar_text(value: Any) -> str:
+    """A value as it is written in a call: texts in double quotes."""
+    try:
+        return _ENCODER.encode(value)
+    except ValueError:  # an integer with more digits than Python prints
+        return "a number of very many digits"
+
+
+_COUNTED = {"length": "character", "items": "item"}
+
+
+def _range(rule: Between) -> str:
+    bounds = _bounds(rule)
+    if counted := _COUNTED.get(rule.measure):
+        plural = "" if {*rule.lows, *rule.highs} == {1} else "s"
+        return f"must have {bounds} {counted}{plural}"
+    step = f"a multiple of {scalar_text(rule.multiple_of)}" if rule.multiple_of is not None else ""
+    limits = " and ".join(filter(None, (bounds, step)))
+    if not limits:
+        return f"is in {rule.unit}"
+    return f"must be {limits}, in {rule.unit}" if rule.unit else f"must be {limits}"
+
+
+def _bounds(rule: Between) -> str:
+    is_closed = rule.exclusive_minimum is None and rule.exclusive_maximum is None
+    if is_closed and rule.minimum is not None and rule.maximum is not None:
+        return f"from {scalar_text(rule.minimum)} to {scalar_text(rule.maximum)}"
+    said = (
+        ("at least", rule.minimum),
+        ("more than", rule.exclusive_minimum),
+        ("at most", rule.maximum),
+        ("less than", rule.exclusive_maximum),
+    )
+    return " and ".join(f"{words} {scalar_text(n)}" for words, n in said if n is not None)
+
+
+# --- the narrowed schema --------------------------------------------------------------------------
+
+_Change: TypeAlias = Callable[[JsonObject], JsonObject | None]
+
+_ANNOTATIONS = frozenset({"default", "deprecated", "description", "examples", "title"})
+_OWN_BASE = frozenset({"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+_UNSTATABLE = {
+    "call_before": "a schema of arguments knows nothing of earlier calls",
+    "condition": "JSON Schema can not compare the values of parameters with each other",
+}
+
+
+def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
+    """The parameters schema as the rules narrow it; the same object when they state nothing.
+
+    Args:
+        schema: The contract, with or without descriptions.
+        rules: What was learned. A rule that a schema can not state, or whose parameter the
+            contract does not name, changes nothing.
+
+    Example:
+        >>> schema = {"type": "object", "properties": {"periods": {"type": "integer"}}}
+        >>> rules = [OneOf(parameter="periods", values=(36, 48, 60)),
+        ...          Between(parameter="periods", maximum=48)]
+        >>> narrowed_schema(schema, rules)["properties"]
+        {'periods': {'type': 'integer', 'enum': [36, 48, 60], 'maximum': 48}}
+    """
+    for rule in rules:
+        narrowed = _narrowed(schema, rule)
+        schema = schema if isinstance(narrowed, str) else narrowed
+    return schema
+
+
+def why_unstated(schema: JsonObject, rule: Rule) -> str:
+    """Why a schema can not state a rule; empty when it can."""
+    narrowed = _narrowed(schema, rule)
+    return narrowed if isinstance(narrowed, str) else ""
+
+
+def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | str:
+    """The narrowed schema, or why there is none."""
+    if isinstance(rule, CallBefore | Condition):
+        return _UNSTATABLE[rule.kind]
+    if isinstance(rule, Form) and rule.pattern and (why := why_unsafe(rule.pattern)):
+        return f"the pattern is not fit for a schema: {why}"
+    found = places(schema, rule.parameter)
+    missing = "" if found else f"the contract has no parameter {rule.parameter}"
+    if why := missing or _shared_by_path(schema):
+        return why
+    if isinstance(rule, Requires):
+        return _with_dependency(schema, rule)
+    steps, parts = next(iter(found.items()))
+    narrowed = _at(schema, steps, schema, lambda part: _stated(rule, parts, schema, part))
+    what = "allows none of the values, or " if isinstance(rule, OneOf) else ""
+    return (
+        narrowed or f"the contract {what}has something at {rule.parameter} that can not be added to"
+    )
+
+
+def _with_dependency(schema: JsonObject, rule: Requires) -> JsonObject | str:
+    given = schema.get("dependentRequired", {})
+    if not isinstance(given, Mapping) or not isinstance(given.get(rule.parameter, []), list):
+        return "what the contract has as dependentRequired can not be added to"
+    both = list(dict.fromkeys([*given.get(rule.parameter, []), *rule.others]))
+    return {**schema, "dependentRequired": {**given, rule.parameter: both}}
+
+
+def _shared_by_path(schema: JsonObject) -> str:
+    """Why no part may be changed: another part refers to it by its place."""
+    for reference in references(schema):
+        if not reference.startswith(("#/$defs/", "#/definitions/")):
+            return f"the contract refers to a part by {reference!r}, so a change would show there"
+    if any("$dynamicRef" in part or "$recursiveRef" in part for part in schemas_in(schema)):
+        return "the contract has references that depend on the place they are used in"
+    return ""
+
+
+def _at(part: Any, steps: Steps, root: JsonObject, change: _Change) -> JsonObject | None:
+    """A schema with a change at the end of the steps; None when it can not be made safely."""
+    if part is True:
+        part = {}
+    if not isinstance(part, Mapping):
+        return None
+    part = part if part is root else _inlined(part, root)
+    if not steps:
+        return change(part)
+    name, rest = steps[0], steps[1:]
+    if name is not None:
+        return _in_property(part, name, rest, root, change)
+    if "prefixItems" in part or "unevaluatedItems" in part:
+        return None
+    below = _at(part.get("items", {}), rest, root, change)
+    return None if below is None else {**part, "items": below}
+
+
+def _in_property(
+    part: JsonObject, name: str, rest: Steps, root: JsonObject, change: _Change
+) -> JsonObject | None:
+    own = part.get("properties", {})
+    if not isinstance(own, Mapping):
+        return None
+    if name in own:
+        below = _at(own[name], rest, root, change)
+        return None if below is None else {**part, "properties": {**own, name: below}}
+    below = _at({}, rest, root, change)  # it is named in an alternative
+    if below is None or "unevaluatedProperties" in part:
+        return None
+    if "additionalProperties" in part:  # which speaks of the names beside it
+        return _both(part, {"properties": {name: below}})
+    return {**part, "properties": {**own, name: below}}
+
+
+def _inlined(part: JsonObject, root: JsonObject) -> JsonObject:
+    """A bare reference to a shared part as a copy of that part, which may then be narrowed."""
+    seen = set[str]()
+    while isinstance(reference := part.get("$ref"), str) and reference not in seen:
+        seen.add(reference)
+        beside = part.keys() - {"$ref"}
+        target = resolve_local(root, reference)
+        if not beside <= _ANNOTATIONS or not isinstance(target, Mapping) or _OWN_BASE & {*target}:
+            break
+        part = {**target, **{key: part[key] for key in part if key in beside}}
+    return part
+
+
+def _both(part: JsonObject, more: JsonObject) -> JsonObject:
+    given = part.get("allOf", ())
+    return {**part, "allOf": [*(given if isinstance(given, list | tuple) else ()), more]}
+
+
+def _stated(
+    rule: OneOf | Between | Form, found: Sequence[Any], root: JsonObject, part: JsonObject
+) -> JsonObject | None:
+    """The schema of a parameter with what a rule says of it; None when no value would be left."""
+    match rule:
+        case OneOf():
+            return _with_values(rule, found, root, part)
+        case Between(measure="length" | "items"):
+            what = "Length" if rule.measure == "length" else "Items"
+            part = _tighter(part, f"min{what}", rule.minimum, max)
+            return _tighter(part, f"max{what}", rule.maximum, min)
+        case Between():
+            part = _tighter(part, "minimum", rule.minimum, max)
+            part = _tighter(part, "maximum", rule.maximum, min)
+            part = _tighter(part, "exclusiveMinimum", rule.exclusive_minimum, max)
+            part = _tighter(part, "exclusiveMaximum", rule.exclusive_maximum, min)
+            step = rule.multiple_of
+            return _with(part, "multipleOf", step if step is not None and step > 0 else None)
+        case Form():
+            part = _with(part, "pattern", anchored(rule.pattern) if rule.pattern else None)
+            return _with(part, "format", rule.format or None)
+
+
+def _with_values(
+    rule: OneOf, found: Sequence[Any], root: JsonObject, part: JsonObject
+) -> JsonObject | None:
+    """The values that the contract allows as well."""
+    kept = [
+        value
+        for value in rule.values
+        if fits(value, part, root=root) is not False
+        and any(fits(value, schema, root=root) is not False for schema in found)
+    ]
+    if isinstance(given := part.get("enum"), list):
+        members = set(map(json_key, given))
+        kept = [value for value in kept if json_key(value) in members]
+    return {**part, "enum": kept} if kept else None
+
+
+def _tighter(
+    part: JsonObject,
+    keyword: str,
+    limit: float | None,
+    choose: Callable[[float, float], float],
+) -> JsonObject:
+    given = part.get(keyword)
+    if limit is None or not is_finite(limit):
+        return part
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return _with(part, keyword, limit)
+    return {**part, keyword: choose(given, limit)}
+
+
+def _with(part: JsonObject, keyword: str, value: Any) -> JsonObject:
+    if value is None:
+        return part
+    if keyword not in part:
+        return {**part, keyword: value}
+    return part if same_json(part[keyword], value) else _both(part, {keyword: value})

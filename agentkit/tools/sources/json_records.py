@@ -1,0 +1,455 @@
+"""Definitions from JSON records: OpenAI, Anthropic, MCP, Gemini, Bedrock, benchmark files, our own.
+
+A record names its parts differently in each place. Here every known spelling is read, the
+parameters go through ``normalise_parameters``, and what was received is kept in
+``Origin.original`` when normalising changed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from agentkit.errors import DefinitionError, ReadingLimitError
+from agentkit.reading import read_json
+from agentkit.tools.bounded import BoundedValidator, schema_fault
+from agentkit.tools.canonical import is_json
+from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinition
+from agentkit.tools.error_messages import problems_of, value_text
+from agentkit.tools.fit import fits
+from agentkit.tools.mcp_record import exact_effects, is_wrapped, unwrapped_schema
+from agentkit.tools.sources.dialects import normalise_parameters, normalise_schema
+
+_NAMES = ("name", "api_name")
+_DESCRIPTIONS = ("description", "api_description")
+_PARAMETERS = (
+    "parameters",
+    "input_schema",
+    "inputSchema",
+    "parametersJsonSchema",
+    "parameter_definitions",
+    "query_parameters",
+)
+_RESULTS = (
+    "outputSchema",
+    "output_schema",
+    "output_parameters",
+    "returns",
+    "response",
+    "responses",
+)
+_WRAPPERS = ("function", "toolSpec")
+_LISTS = ("tools", "functions", "functionDeclarations", "function_declarations", "definitions")
+_JSON_LINES_HINT = "write one JSON object, a list of them, or one object a line"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RejectedEntry:
+    """An entry that is not a tool definition.
+
+    Attributes:
+        index: Its place among the entries, from 0; in JSON lines, blank lines do not count.
+        reason: What is wrong with it, in one sentence.
+        entry: The entry as received; its text when it is not JSON.
+    """
+
+    index: int
+    reason: str
+    entry: Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DefinitionBatch:
+    """What a file of definitions held: nothing of it is lost.
+
+    Attributes:
+        definitions: The usable ones, in the order of the file.
+        rejected: The others, each with its reason.
+    """
+
+    definitions: tuple[ToolDefinition, ...]
+    rejected: tuple[RejectedEntry, ...]
+
+
+def definition_from_json(
+    record: object,
+    *,
+    effects: Effects | None = None,
+    tags: Iterable[str] = (),
+    reference: str = "",
+    licence: str | None = None,
+) -> ToolDefinition:
+    """A definition from one decoded JSON record.
+
+    Accepted are ``{name, description, parameters}``, OpenAI's ``{type, function}``, Anthropic's
+    ``input_schema``, MCP's ``inputSchema`` with ``outputSchema`` and ``annotations``, Bedrock's
+    ``toolSpec``, and the JSON form of our own definitions.
+
+    Args:
+        record: The record.
+        effects: What the tool does, when the caller knows; otherwise MCP annotations are read.
+        tags: Labels to add to those in the record.
+        reference: File or URL that it came from.
+        licence: SPDX expression of the source.
+
+    Raises:
+        DefinitionError: The record has no name, or is no definition at all.
+
+    Example:
+        >>> definition = definition_from_json(
+        ...     {
+        ...         "name": "find",
+        ...         "description": "Find a city.",
+        ...         "inputSchema": {"type": "object", "properties": {"q": {"type": "str"}}},
+        ...         "annotations": {"readOnlyHint": True},
+        ...     }
+        ... )
+        >>> definition.signature.parameters["properties"], definition.signature.effects.writes
+        ({'q': {'type': 'string'}}, False)
+    """
+    if not isinstance(record, Mapping):
+        raise DefinitionError(
+            f"a tool definition is a JSON object, got {type(record).__name__}: {str(record)[:80]}"
+        )
+    try:
+        definition = (
+            _ours(record, tags)
+            if "signature" in record
+            else _theirs(record, effects=effects, tags=tags, reference=reference, licence=licence)
+        )
+        _check_json(definition)
+    except RecursionError as error:
+        name = str(record.get("name", ""))[:80]
+        raise DefinitionError(
+            f"definition {name!r} is nested too deeply to be read", tool_name=name
+        ) from error
+    return definition
+
+
+def _check_json(definition: ToolDefinition) -> None:
+    try:
+        _ = definition.digest
+    except ValueError as error:  # NaN, or half a surrogate pair
+        raise DefinitionError(
+            f"definition {definition.name!r} can not be written as JSON: {error}",
+            tool_name=definition.name,
+        ) from error
+
+
+def _theirs(
+    record: Mapping[str, Any],
+    *,
+    effects: Effects | None,
+    tags: Iterable[str],
+    reference: str,
+    licence: str | None,
+) -> ToolDefinition:
+    body = _unwrapped(record)
+    name = _text(body, _NAMES, name=None)
+    if not name.strip():
+        raise DefinitionError(
+            f"a tool definition needs a name; the keys are {sorted(map(str, body))[:20]}"
+        )
+    given = _parameters(body)
+    parameters = normalise_parameters(given)
+    result = _first(body, _RESULTS)
+    return ToolDefinition.from_schema(
+        name,
+        _text(body, _DESCRIPTIONS, name=name),
+        parameters.schema,
+        result=None if result is None else _result(result, is_whole=is_wrapped(body)),
+        effects=effects or exact_effects(body) or _effects(body.get("annotations")),
+        tags=(*_tags(body), *tags),
+        origin=Origin(
+            kind="mcp" if "inputSchema" in body else "json_schema",
+            reference=reference,
+            original=_original(given) if parameters.changes else None,
+            licence=licence,
+        ),
+    )
+
+
+def definitions_from_json(
+    data: object, *, reference: str = "", licence: str | None = None
+) -> DefinitionBatch:
+    r"""Every definition in a document; an entry that is unusable is reported, never dropped.
+
+    Args:
+        data: Text (JSON, or JSON lines) or decoded JSON: one record, a list of records, or an
+            object that holds such a list, as the answer to MCP's ``tools/list`` does.
+        reference: File or URL that it came from.
+        licence: SPDX expression of the source.
+
+    Example:
+        >>> batch = definitions_from_json('{"name": "add"}\n{"nom": "sub"}\n')
+        >>> [definition.name for definition in batch.definitions]
+        ['add']
+        >>> batch.rejected[0].index, batch.rejected[0].reason
+        (1, "a tool definition needs a name; the keys are ['nom']")
+    """
+    definitions: list[ToolDefinition] = []
+    rejected: list[RejectedEntry] = []
+    for index, (entry, problem) in enumerate(_entries(data)):
+        try:
+            if problem:
+                raise DefinitionError(problem)  # noqa: TRY301 - one place turns both into a value
+            definitions.append(definition_from_json(entry, reference=reference, licence=licence))
+        except DefinitionError as error:
+            rejected.append(RejectedEntry(index=index, reason=str(error), entry=entry))
+    return DefinitionBatch(definitions=tuple(definitions), rejected=tuple(rejected))
+
+
+def _entries(data: object) -> Iterator[tuple[Any, str]]:
+    """Each entry, with what is wrong with its text when that is not JSON."""
+    if isinstance(data, bytes):
+        try:
+            data = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            yield data, f"not JSON, which is written in UTF-8: {error}"
+            return
+    if not isinstance(data, str):
+        yield from ((entry, "") for entry in _listed(data))
+        return
+    text = data.removeprefix("\ufeff")
+    try:
+        yield from ((entry, "") for entry in _listed(read_json(text)))
+    except ReadingLimitError as error:
+        yield text[:2000], f"not JSON within the bounds of reading: {error}"
+    except (ValueError, RecursionError) as error:
+        yield from _lines(text, error)
+
+
+def _lines(text: str, error: Exception) -> Iterator[tuple[Any, str]]:
+    lines = [line for line in text.splitlines() if line.strip()]
+    decoded = [_decoded(line) for line in lines]
+    if len(lines) > 1 and any(not problem for _, problem in decoded):
+        yield from decoded
+    elif lines:  # one document with a mistake in it, not many
+        yield text[:2000], f"not JSON ({error}); {_JSON_LINES_HINT}"
+
+
+def _decoded(line: str) -> tuple[Any, str]:
+    try:
+        return read_json(line), ""
+    except (ValueError, RecursionError) as error:
+        return line, f"the line is not JSON: {error}"
+
+
+def _listed(data: object) -> Iterator[Any]:
+    """The records of a list, of an object that holds a list, or of an object that is one."""
+    if isinstance(data, list):
+        for entry in data:
+            held = _held(entry)
+            yield from (entry,) if held is None else _listed(held)
+    else:
+        held = _held(data)
+        yield from (data,) if held is None else _listed(held)
+
+
+def _held(entry: object) -> object | None:
+    if not isinstance(entry, Mapping) or any(isinstance(entry.get(key), str) for key in _NAMES):
+        return None
+    if isinstance(entry.get("result"), Mapping):  # a JSON-RPC answer
+        return _held(entry["result"])
+    return next((entry[key] for key in _LISTS if isinstance(entry.get(key), list)), None)
+
+
+def _unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    for key in _WRAPPERS:
+        if isinstance(body := record.get(key), Mapping):
+            return body
+    return record
+
+
+def _first(body: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((body[key] for key in keys if body.get(key) is not None), None)
+
+
+def _text(body: Mapping[str, Any], keys: tuple[str, ...], *, name: str | None) -> str:
+    found = _first(body, keys)
+    if found is not None and not isinstance(found, str):
+        raise DefinitionError(
+            f"the {keys[0]} of a tool is text, got {type(found).__name__}: {str(found)[:80]}",
+            tool_name=name,
+        )
+    return found or ""
+
+
+def _parameters(body: Mapping[str, Any]) -> Any:
+    """The parameters as received, with a ``required`` that stands beside them."""
+    given = _first(body, _PARAMETERS)
+    if isinstance(given, Mapping) and given.keys() == {"json"}:  # Bedrock
+        given = given["json"]
+    beside = body.get("required")
+    if not isinstance(given, Mapping) or not isinstance(beside, list) or "properties" in given:
+        return given
+    return {"type": "object", "properties": given, "required": beside}
+
+
+def _original(given: object) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {"parameters": given}
+
+
+def _result(given: Any, *, is_whole: bool) -> dict[str, Any] | None:
+    """The result's schema; a map of fields counts as an object, unless we wrote the schema."""
+    if is_whole:
+        return normalise_schema(unwrapped_schema(given)).schema or None
+    is_schema = not isinstance(given, Mapping) or isinstance(given.get("type"), str | list)
+    normalise = normalise_schema if is_schema or not given else normalise_parameters
+    return normalise(given).schema or None
+
+
+def _tags(body: Mapping[str, Any]) -> tuple[str, ...]:
+    given = body.get("tags")
+    return tuple(tag for tag in given if isinstance(tag, str)) if isinstance(given, list) else ()
+
+
+def _unique(tags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tags))
+
+
+def _effects(annotations: object) -> Effects:
+    """MCP's hints; what a server does not say stays undeclared."""
+    if not isinstance(annotations, Mapping):
+        return Effects()
+    hints = {key: item for key, item in annotations.items() if isinstance(item, bool)}
+    read_only = hints.get("readOnlyHint")
+    return Effects(
+        reads=True if read_only else None,
+        writes=None if read_only is None else not read_only,
+        destructive=False if read_only else hints.get("destructiveHint"),
+        idempotent=hints.get("idempotentHint"),
+        open_world=hints.get("openWorldHint"),
+    )
+
+
+# --- our own form ---------------------------------------------------------------------------------
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_ANY_OBJECT = {"type": "object"}
+
+
+def _record(properties: dict[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
+    parts = {"properties": properties, "required": list(required)}
+    return {"type": "object", **parts, "additionalProperties": False}
+
+
+_OURS = _record(
+    {
+        "format": {},
+        "name": _TEXT,
+        "signature": _record(
+            {
+                "parameters": _ANY_OBJECT,
+                "result": _ANY_OBJECT,
+                "effects": _record({name: {"type": "boolean"} for name in get_args(EffectName)}),
+                "children": {
+                    "type": "array",
+                    "items": _record({"name": _TEXT, "digest": _TEXT}, ["name", "digest"]),
+                },
+            }
+        ),
+        "description": _record(
+            {
+                "summary": _TEXT,
+                "tags": _TEXTS,
+                "usage_rules": _TEXTS,
+                "parameters": {"type": "object", "additionalProperties": _TEXT},
+            }
+        ),
+        "specification": _record(
+            {
+                "pre": _TEXTS,
+                "post": _TEXTS,
+                "text": _TEXTS,
+                "complexity": _TEXT,
+                "rules": {"type": "array"},
+            }
+        ),
+        "examples": {
+            "type": "array",
+            "items": _record(
+                {
+                    "arguments": _ANY_OBJECT,
+                    "result": {},
+                    "query": _TEXT,
+                    "is_whole": {"type": "boolean"},
+                },
+                ["arguments"],
+            ),
+        },
+        "body": _ANY_OBJECT,
+        "origin": _record(
+            {
+                "kind": _TEXT,
+                "reference": _TEXT,
+                "original": _ANY_OBJECT,
+                "original_name": _TEXT,
+                "licence": _TEXT,
+            }
+        ),
+    },
+    ["name"],
+)
+"""The JSON form of a definition, as a schema."""
+
+
+def record_faults(record: Any) -> tuple[str, ...]:
+    """Why the data are no definition in our own form; empty when they are one.
+
+    ``ToolDefinition.from_json`` trusts what programs of ours wrote. People forget quotes and
+    mistype keys, and a file from elsewhere may hold anything.
+
+    Args:
+        record: What a file of a tool holds.
+
+    Example:
+        >>> record_faults({"name": "ping", "description": {"sumary": "Ping."}})
+        ("`description.sumary` is not a field of `description`; did you mean `summary`?",)
+    """
+    if not isinstance(record, dict):
+        return (f"a definition is an object, got {value_text(record)}",)
+    if not is_json(record):
+        return ("it holds a value that JSON does not have, such as .nan or half a letter",)
+    if fits(record, _OURS):
+        return tuple(_schema_faults(record))
+    problems = [
+        problem
+        for error in _VALIDATOR.errors(record)
+        for problem in problems_of(error, owner="a key of a definition", noun="key")
+    ]
+    return tuple(problem.rule for problem in problems)
+
+
+_VALIDATOR = BoundedValidator(_OURS)
+
+
+def _schema_faults(record: Mapping[str, Any]) -> Iterator[str]:
+    """Whether the schemas are some."""
+    signature = record.get("signature", {})
+    for key in ("parameters", "result"):
+        schema = signature.get(key, {})
+        try:
+            is_plain = not normalise_schema(schema).changes
+        except DefinitionError as error:
+            yield f"signature.{key}: {error}"
+            continue
+        if not is_plain and (fault := schema_fault(schema)):
+            yield f"{'.'.join(['signature', key, *map(str, fault.place)])}: {fault.message}"
+
+
+def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:
+    known = {key: part for key, part in record.items() if key in _OURS["properties"]}
+    if faults := record_faults(known):
+        name = str(record.get("name", ""))[:80]
+        raise DefinitionError(f"{name!r} is not a tool definition: {faults[0]}", tool_name=name)
+    try:
+        definition = ToolDefinition.from_json(record)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DefinitionError(f"not a tool definition ({error}): {str(record)[:200]}") from error
+    described = definition.description
+    return replace(
+        definition, description=replace(described, tags=_unique((*described.tags, *tags)))
+    )

@@ -1,0 +1,456 @@
+"""Does a value of one type serve where another type is asked for? As a score, with reasons.
+
+``flow(source, target)`` is the one question: a bound input flows into a parameter, a result flows
+into what the goal wants. Widening the target never lowers the score, a type flows into itself and
+into all wider types with score 1, and what nobody declared, on either side, scores 1 as well: it
+says nothing, so it changes no ranking. The scores of pairs that almost fit are constants below.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from agentkit.errors import UsageError
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.types.inference import (
+    Guess,
+    TypeEvidence,
+    type_of,
+    type_of_part,
+    type_of_value,
+    written_as,
+)
+from agentkit.tools.types.lattice import ANY, Alternative, Base, TypeSet, includes
+
+PARTLY = 0.9
+"""The types overlap: some values of the source fit (a number where an integer is asked for)."""
+
+CONVERTED = 0.8
+"""No value fits as it is, but each has one clear other form (a date where a datetime is asked for,
+one city where a list of cities is)."""
+
+PERHAPS = 0.5
+"""Some values can be written in the other type (a text that may hold a number)."""
+
+FIELD = 0.9
+"""An object serves by one of its fields, or a list by its items."""
+
+COERCIONS: Mapping[tuple[Base, Base], float] = {
+    ("integer", "string"): CONVERTED,
+    ("number", "string"): CONVERTED,
+    ("boolean", "string"): PERHAPS,
+    ("array", "string"): PERHAPS,
+    ("string", "integer"): PERHAPS,
+    ("string", "number"): PERHAPS,
+}
+"""Base types whose values can be written in another one, and how well that serves."""
+
+_PERHAPS_BOTH_WAYS = (
+    ("city", "address"),
+    ("city", "airport"),
+    ("city", "region"),
+    ("city", "country"),
+    ("country", "region"),
+)
+CONVERSIONS: Mapping[tuple[str, str], float] = {
+    ("datetime", "date"): CONVERTED,
+    ("datetime", "time"): CONVERTED,
+    **{("date", other): CONVERTED for other in ("datetime", "year", "month", "weekday")},
+    **{pair: PERHAPS for one, other in _PERHAPS_BOTH_WAYS for pair in ((one, other), (other, one))},
+    ("country", "language"): PERHAPS,
+    ("country", "currency"): PERHAPS,
+}
+"""Meanings whose values can be turned into another one, and how well that serves."""
+
+_DEEPEST = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TypedSlot:
+    """A value that a goal brings along, or one that it wants.
+
+    Attributes:
+        name: What the goal calls it; empty when it has no name.
+        type: Its type; a value that is known is a type of one value (``slot_of_value``).
+        confidence: How sure the type is, between 0 and 1.
+        bound: Whether the type was read from a real value of the caller rather than guessed.
+
+    Raises:
+        UsageError: The confidence is not between 0 and 1.
+    """
+
+    name: str = ""
+    type: TypeSet = ANY
+    confidence: float = 1.0
+    bound: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.confidence <= 1:
+            raise UsageError(f"a confidence is a number from 0 to 1, got {self.confidence!r}")
+
+    @property
+    def is_untyped(self) -> bool:
+        """Whether it says nothing that could change a ranking."""
+        return self.confidence <= 0 or self.type.is_any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignatureTypes:
+    """The types of a tool's parameters and of its result.
+
+    Attributes:
+        inputs: By parameter name, in declared order.
+        required: Parameters that a call must give.
+        output: The result; undeclared in most catalogues.
+    """
+
+    inputs: Mapping[str, TypeEvidence] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    output: TypeEvidence = field(default_factory=TypeEvidence)
+
+
+def signature_types(definition: ToolDefinition) -> SignatureTypes:
+    """The types of a tool's parameters and of its result.
+
+    Worked examples (L4) are read as observed values.
+
+    Example:
+        >>> weather = ToolDefinition.from_schema(
+        ...     "weather",
+        ...     "Weather on a day.",
+        ...     {"properties": {"day": {"type": "string", "format": "date"}}, "required": ["day"]},
+        ... )
+        >>> types = signature_types(weather)
+        >>> print(types.inputs["day"].declared, "->", types.output.declared)
+        string date -> any
+    """
+    parameters, texts = definition.signature.parameters, definition.description.parameters
+    inputs = {
+        name: type_of(
+            schema,
+            name=name,
+            description=texts.get(name, ""),
+            observed=[one.arguments[name] for one in definition.examples if name in one.arguments],
+            root=parameters,
+        )
+        for name, schema in definition.signature.properties.items()
+    }
+    result = definition.signature.result
+    return SignatureTypes(
+        inputs=inputs,
+        required=definition.signature.required,
+        output=TypeEvidence() if result is None else type_of(result, is_result=True),
+    )
+
+
+def slot_of_value(value: Any, *, name: str = "") -> TypedSlot:
+    """The slot of a value that the caller has: bound, and as sure as the value is plain.
+
+    Example:
+        >>> slot = slot_of_value("2024-08-15", name="day")
+        >>> print(slot.type, slot.confidence, slot.bound)
+        string date in {"2024-08-15"} 0.98 True
+        >>> slot_of_value("Paris").confidence
+        1.0
+    """
+    evidence = type_of_value(value)
+    if not evidence.meanings:
+        return TypedSlot(name=name, type=evidence.declared, bound=True)
+    return TypedSlot(
+        name=name,
+        type=_meant(evidence),
+        confidence=evidence.meanings[0].confidence,
+        bound=True,
+    )
+
+
+def _meant(evidence: TypeEvidence) -> TypeSet:
+    """The declared type of a value with its meaning; that of a list is the meaning of its items."""
+    meaning = evidence.meanings[0].meaning
+    (only,) = evidence.declared.alternatives
+    if only.items is None:
+        return evidence.declared.with_meaning(meaning)
+    return TypeSet(frozenset([replace(only, items=only.items.with_meaning(meaning))]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unification:
+    """How well two types, or a goal and a tool, fit.
+
+    Attributes:
+        score: 1 when they fit or nothing is declared, 0 when they exclude each other.
+        reasons: What keeps the score from 1, in words; empty when nothing does.
+    """
+
+    score: float
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether they can fit at all."""
+        return self.score > 0
+
+
+FITS = Unification(score=1.0)
+
+
+def flow(source: TypeSet | TypeEvidence, target: TypeSet | TypeEvidence) -> float:
+    """How well values of ``source`` serve where ``target`` is asked for, between 0 and 1.
+
+    Of a union as source, the best alternative counts for nine tenths and the worst for the rest;
+    of a union as target, the best one counts. Null is left out of account as long as there is
+    something else.
+
+    Example:
+        >>> integer, number = TypeSet.of("integer"), TypeSet.of("number")
+        >>> flow(integer, number), flow(number, integer), flow(TypeSet.of("boolean"), number)
+        (1.0, 0.9, 0.0)
+        >>> flow(TypeSet.one_of(["12.5"]), number), flow(TypeSet.one_of(["twelve"]), number)
+        (0.8, 0.0)
+    """
+    return _flow(_evidence(source), _evidence(target), 0)
+
+
+def unify(
+    slot: TypedSlot, known: TypeSet | TypeEvidence, *, is_output: bool = False
+) -> Unification:
+    """How well a slot of a goal fits a parameter, or the result, of a tool.
+
+    Inputs are contravariant: the parameter has to accept what the goal has. The output is
+    covariant: the result has to serve as what the goal wants, itself, by a field of an object or
+    by the items of a list. The less sure the slot, the nearer is the score to 1.
+
+    Example:
+        >>> date = TypedSlot(type=TypeSet.of("string", meaning="date"), confidence=0.9)
+        >>> print(unify(date, TypeSet.of("boolean")))
+        Unification(score=0.1, reasons=('string date does not fit boolean',))
+        >>> whole = TypeSet.object_with({"price": TypeSet.of("number")})
+        >>> unify(TypedSlot(type=TypeSet.of("number")), whole, is_output=True).score
+        0.9
+    """
+    evidence = _evidence(known)
+    if slot.is_untyped or evidence.declared.is_any:
+        return FITS
+    wanted = TypeEvidence(declared=slot.type)
+    fit = _serves(evidence, wanted, 0) if is_output else _flow(wanted, evidence, 0)
+    score = round(1.0 - slot.confidence * (1.0 - fit), 4)
+    return FITS if score == 1.0 else Unification(score=score, reasons=(_why(slot, evidence, fit),))
+
+
+def unify_signatures(
+    inputs: Sequence[TypedSlot], output: TypedSlot | None, tool: SignatureTypes
+) -> Unification:
+    """How well a typed goal fits the signature of a tool.
+
+    Each input of the goal is given to the parameter that takes it best, two never to the same one
+    as long as there are others; a slot with the name of a parameter goes there. An input that no
+    parameter takes counts as unfit. Parameters left over cost nothing, required or not: a goal
+    rarely names everything. A tool without declared parameters is undeclared.
+
+    Returns:
+        The product of the scores of inputs and output.
+
+    Example:
+        >>> tool = SignatureTypes(inputs={"n": TypeEvidence(declared=TypeSet.of("integer"))})
+        >>> unify_signatures([TypedSlot(type=TypeSet.of("integer"))], None, tool).score
+        1.0
+        >>> unify_signatures([TypedSlot(type=TypeSet.of("boolean"))], None, tool).reasons
+        ('boolean does not fit integer',)
+    """
+    found = _assigned([slot for slot in inputs if not slot.is_untyped], tool.inputs)
+    if output is not None:
+        found.append(unify(output, tool.output, is_output=True))
+    score = 1.0
+    for part in found:
+        score *= part.score
+    reasons = tuple(reason for part in found for reason in part.reasons)
+    return Unification(score=round(score, 4), reasons=reasons) if reasons else FITS
+
+
+def _assigned(
+    slots: Sequence[TypedSlot], parameters: Mapping[str, TypeEvidence]
+) -> list[Unification]:
+    """The unification of each slot with a parameter of its own: same names first, then the best."""
+    if not parameters:
+        return []
+    scores = {
+        (at, name): unify(slot, evidence)
+        for at, slot in enumerate(slots)
+        for name, evidence in parameters.items()
+    }
+    places = {name: place for place, name in enumerate(parameters)}
+    found: dict[int, Unification] = {}
+    taken: set[str] = set()
+    named = [(at, slot.name) for at, slot in enumerate(slots) if slot.name in parameters]
+    ranked = sorted(scores, key=lambda pair: (-scores[pair].score, pair[0], places[pair[1]]))
+    for at, name in [*named, *ranked]:
+        if at not in found and name not in taken:
+            found[at] = scores[at, name]
+            taken.add(name)
+    missing = [at for at in range(len(slots)) if at not in found]
+    for at in missing:  # more slots than parameters: several go into one, as into a list
+        found[at] = max((scores[at, name] for name in parameters), key=lambda one: one.score)
+    return [found[at] for at in sorted(found)]
+
+
+def _evidence(known: TypeSet | TypeEvidence) -> TypeEvidence:
+    return TypeEvidence(declared=known) if isinstance(known, TypeSet) else known
+
+
+def _flow(source: TypeEvidence, target: TypeEvidence, depth: int) -> float:
+    if source.declared.is_any or target.declared.is_any or depth > _DEEPEST:
+        return 1.0
+    if source.declared.is_never:
+        return 1.0
+    best = [
+        max(
+            (_pair(one, source, two, target, depth) for two in target.declared.alternatives),
+            default=0.0,
+        )
+        for one in source.declared.without_null().alternatives
+    ]
+    return round(PARTLY * max(best) + (1.0 - PARTLY) * min(best), 4)
+
+
+def _pair(
+    one: Alternative, source: TypeEvidence, two: Alternative, target: TypeEvidence, depth: int
+) -> float:
+    """One alternative into another: the product of how base, meaning and content fit."""
+    if two.includes(one) and not (source.meanings or target.meanings):
+        return 1.0
+    if one.base == "array" and two.base == "array":
+        inside = _flow(_items(one, source), _items(two, target), depth + 1)
+        return inside * _by_domain(one, two)
+    if two.base == "array" and one.base != "null":
+        return CONVERTED * _flow(
+            replace(source, declared=TypeSet(frozenset([one]))), _items(two, target), depth + 1
+        )
+    fit = _by_base(one, two)
+    if fit == 0:
+        return 0.0
+    ours, theirs = _meanings(one, source), _meanings(two, target)
+    fit *= _by_meaning(ours, theirs) if ours else _by_writing(one.base, two.base, theirs)
+    return fit * _by_fields(one, two, depth) if one.base == two.base == "object" else fit
+
+
+def _items(one: Alternative, evidence: TypeEvidence) -> TypeEvidence:
+    return replace(evidence, declared=ANY if one.items is None else one.items)
+
+
+def _meanings(one: Alternative, evidence: TypeEvidence) -> tuple[Guess, ...]:
+    return (Guess(meaning=one.meaning, confidence=1.0),) if one.meaning else evidence.meanings
+
+
+def _by_base(one: Alternative, two: Alternative) -> float:
+    if one.base == two.base or (one.base, two.base) == ("integer", "number"):
+        return _by_domain(one, two)
+    if (one.base, two.base) == ("number", "integer"):
+        return PARTLY * _by_domain(one, two)
+    fit = COERCIONS.get((one.base, two.base), 0.0)
+    if one.domain is not None and one.base == "string":
+        return CONVERTED if all(holds_number(text, two.base) for text in one.domain) else 0.0
+    return fit
+
+
+def _by_domain(one: Alternative, two: Alternative) -> float:
+    """How the allowed values overlap; case and white space do not matter, as in coercion."""
+    if two.domain is None or one.domain is None or one.domain <= two.domain:
+        return 1.0
+    if one.domain & two.domain:
+        return PARTLY
+    return CONVERTED if _folded(one.domain) & _folded(two.domain) else 0.0
+
+
+def _folded(texts: Iterable[str]) -> set[str]:
+    return {" ".join(text.strip('"').split()).casefold() for text in texts}
+
+
+def holds_number(text: str, base: Base) -> bool:
+    """Whether a JSON text is a string in which a number stands."""
+    written = json.loads(text)
+    try:
+        number = float(written)
+    except ValueError:
+        return False
+    return base == "number" or number.is_integer()
+
+
+def _by_meaning(ours: Sequence[Guess], theirs: Sequence[Guess]) -> float:
+    """1 unless meanings exclude each other; then less, the surer both are, but for what agrees."""
+    if not theirs:
+        return 1.0
+    pairs = [
+        (one.confidence * two.confidence, _meaning_fit(one.meaning, two.meaning))
+        for one, two in product(ours, theirs)
+    ]
+    for_it = sorted((sure * fit for sure, fit in pairs), reverse=True)
+    doubts = [
+        sure * (1.0 - fit) - next(iter(_without(for_it, sure * fit)), 0.0) for sure, fit in pairs
+    ]
+    return 1.0 - max(0.0, *doubts)
+
+
+def _by_writing(ours: Base, theirs: Base, meanings: Sequence[Guess]) -> float:
+    """Less where a value would become a text that nobody writes so: 5 as a date."""
+    if ours == theirs or theirs != "string" or ours == "array":
+        return 1.0
+    return 1.0 - max(
+        (guess.confidence for guess in meanings if ours not in written_as(guess.meaning)),
+        default=0.0,
+    )
+
+
+def _without(values: Sequence[float], value: float) -> list[float]:
+    """The values without the first that equals ``value``."""
+    left = list(values)
+    left.remove(value)
+    return left
+
+
+def _meaning_fit(one: str, two: str) -> float:
+    if includes(two, one):
+        return 1.0
+    return PARTLY if includes(one, two) else CONVERSIONS.get((one, two), 0.0)
+
+
+def _by_fields(one: Alternative, two: Alternative, depth: int) -> float:
+    """The worst of the fields asked for; one that nobody mentioned may be there."""
+    have = dict(one.fields)
+    fits = [
+        _flow(TypeEvidence(declared=have[name]), TypeEvidence(declared=wanted), depth + 1)
+        if name in have
+        else (PARTLY if have else 1.0)
+        for name, wanted in two.fields
+    ]
+    return min(fits, default=1.0)
+
+
+def _serves(result: TypeEvidence, wanted: TypeEvidence, depth: int) -> float:
+    """How well a result serves: itself, by a field, or by its items."""
+    whole = _flow(result, wanted, depth)
+    if whole == 1.0 or depth > _DEEPEST:
+        return whole
+    parts = parts_of(result.declared)
+    return max([whole, *(FIELD * _serves(part, wanted, depth + 1) for part in parts)])
+
+
+def parts_of(declared: TypeSet) -> list[TypeEvidence]:
+    """The fields and the items of a type, fields with what their names suggest."""
+    found: list[TypeEvidence] = []
+    for one in declared.alternatives:
+        if one.items is not None:
+            found.append(TypeEvidence(declared=one.items))
+        found.extend(type_of_part(name, kind) for name, kind in one.fields)
+    return found
+
+
+def _why(slot: TypedSlot, evidence: TypeEvidence, fit: float) -> str:
+    guess = evidence.meanings[0].meaning if evidence.meanings else ""
+    theirs = f"{evidence.declared} ({guess}?)" if guess else str(evidence.declared)
+    named = f"{slot.name}: " if slot.name else ""
+    verb = "does not fit" if fit == 0 else "only partly fits"
+    return f"{named}{slot.type} {verb} {theirs}"

@@ -1,0 +1,384 @@
+"""``TypedDagRetriever``: CoCoDA's retrieval, as it works best or as the paper has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from agentkit.errors import UsageError
+from agentkit.library.library import Library
+from agentkit.messages import Usage
+from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.retrieval.asking import PLANNER_SETTINGS
+from agentkit.retrieval.cascade import CascadeRetriever, default_stages, stage_name
+from agentkit.retrieval.goals import SubGoal
+from agentkit.retrieval.plan_parser import MAX_STEPS
+from agentkit.retrieval.planner import ModelPlanner, Planner, identity_plan, planned
+from agentkit.retrieval.rankers import Ranker
+from agentkit.retrieval.retriever import Retrieval
+from agentkit.retrieval.stages.abstraction import with_features
+from agentkit.retrieval.stages.signature import Signature
+from agentkit.retrieval.survivors import Stage, Survivors
+from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.paper_judge import (
+    CHECK_SPECIFICATIONS,
+    RANK_DESCRIPTIONS,
+    RANK_EXAMPLES,
+    ModelJudge,
+    Question,
+)
+
+Surface: TypeAlias = Literal["best", "survivors"]
+"""What L4 leaves: ``best`` the one tool v* (Algorithm 2, line 9), ``survivors`` all of S3 in the
+judge's order (section 3.2, where "the final set S4 is surfaced")."""
+
+
+class SemanticScan:
+    """L2: the judge ranks what is left by description; the ``keep`` best stay (line 7).
+
+    Args:
+        judge: Ranks.
+        keep: k2, 32 in the paper.
+    """
+
+    name = "L2 description"
+
+    def __init__(self, judge: ModelJudge, *, keep: int = 32) -> None:
+        self._judge = judge
+        self._keep = keep
+
+    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
+        """Keep the best by the judge's order."""
+        ranked = await self._judge.rank(RANK_DESCRIPTIONS, goal.intent, survivors.pool, self._keep)
+        kept = ranked.order[: self._keep]
+        left = _in_order(survivors, kept, "L2", "description").spent(ranked.cost.usage)
+        return _noted(left, self.name, ranked.notes)
+
+
+class ConstraintCheck:
+    """L3: the judge accepts or rejects by conditions; rejected tools drop out (line 8).
+
+    A tool that declares no conditions has nothing that could fail, and costs nothing. When all
+    are rejected the step has no tool, as in the paper; a note says so.
+
+    Args:
+        judge: Checks.
+    """
+
+    name = "L3 specification"
+
+    def __init__(self, judge: ModelJudge) -> None:
+        self._judge = judge
+
+    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
+        """Drop what the judge rejects."""
+        checked = await self._judge.check(CHECK_SPECIFICATIONS, goal.intent, survivors.pool)
+        left = survivors.spent(checked.cost.usage)
+        if checked.rejected:
+            left = left.where(lambda definition: definition.name not in checked.rejected)
+            if not len(left):
+                left = left.note(f"{self.name}: every candidate was rejected, the step has no tool")
+        return _noted(left, self.name, checked.notes)
+
+
+class ExampleRerank:
+    """L4: the judge ranks by worked examples; the best one is the step's tool (lines 9 and 10).
+
+    Graph features are attached to what is left. Where no candidate has examples the order of L2
+    decides, at no cost.
+
+    Args:
+        judge: Ranks.
+        surface: What is left, see ``Surface``.
+    """
+
+    name = "L4 examples"
+
+    def __init__(self, judge: ModelJudge, *, surface: Surface = "best") -> None:
+        self._judge = judge
+        self._surface = surface
+
+    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
+        """Order what is left, keep the best, and say where it stands in the DAG."""
+        ranked = await self._judge.rank(RANK_EXAMPLES, goal.intent, survivors.pool, 1)
+        kept = ranked.order[:1] if self._surface == "best" else ranked.order
+        left = _in_order(survivors, kept, "L4", "examples").spent(ranked.cost.usage)
+        return _noted(with_features(left), self.name, ranked.notes)
+
+
+def _in_order(
+    survivors: Survivors, order: Sequence[ToolDefinition], level: str, field: str
+) -> Survivors:
+    """Only the tools of ``order``, ranked so; scores fall from 1 and are added to those before.
+
+    They are raised by as much as any tool has so far, so that the last level decides.
+    """
+    raised = max((hit.score for hit in survivors.hits), default=0.0)
+    names = {definition.name for definition in order}
+    left = survivors.where(lambda definition: definition.name in names)
+    before = {hit.definition.name: hit.score for hit in left.hits}
+    scores = {
+        definition.name: raised + 1 - place / len(order) - before.get(definition.name, 0.0)
+        for place, definition in enumerate(order)
+    }
+    reasons = {
+        definition.name: f"{level}: {place} of {len(order)}"
+        for place, definition in enumerate(order, start=1)
+    }
+    return left.add(scores, reason=reasons, field=field)
+
+
+def _noted(survivors: Survivors, level: str, notes: Sequence[str]) -> Survivors:
+    for note in notes:
+        survivors = survivors.note(f"{level}: {note}")
+    return survivors
+
+
+Mode: TypeAlias = Literal["default", "paper"]
+
+_SHOWN_AT: dict[str, Question] = {
+    SemanticScan.name: RANK_DESCRIPTIONS,
+    ConstraintCheck.name: CHECK_SPECIFICATIONS,
+    ExampleRerank.name: RANK_EXAMPLES,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Level:
+    """What one stage left of the tools, for one step.
+
+    Attributes:
+        stage: Its name.
+        tools: Names of the tools still in the running, best first as far as they are ranked.
+        evidence_tokens: The sum of c_l(v) over the tools that came in: what showing their record of
+            this level to a model costs (section 3.2). 0 where no model is asked.
+        usage: What the stage spent on models.
+    """
+
+    stage: str
+    tools: tuple[str, ...]
+    evidence_tokens: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cascade:
+    """The nested sets of one step: S1, S2, S3, S4 in paper mode.
+
+    Attributes:
+        goal: The step.
+        levels: One a stage, in order; each holds a part of the tools of the one before.
+        notes: Fallbacks that were taken.
+    """
+
+    goal: SubGoal
+    levels: tuple[Level, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def evidence_tokens(self) -> int:
+        """C_hier, the paper's cost of the cascade: the sum over its levels."""
+        return sum(level.evidence_tokens for level in self.levels)
+
+
+class TypedDagRetriever:
+    """Finds tools for a request, from types over descriptions and conditions to examples.
+
+    ``mode="default"`` runs ``default_stages()``: no model is asked, types are a score first.
+    ``mode="paper"`` runs Algorithm 2 as written: the planner model splits the request into typed
+    steps; for each of them types prune hard (L1), the model ranks all that is left by description
+    and ``k2`` stay (L2), checks conditions (L3) and reranks by examples (L4); the best tool of
+    each step is found, with its graph features.
+
+    Args:
+        mode: ``default`` or ``paper``.
+        planner: Splits requests: a chat model, or a ``Planner``. In paper mode a chat model, which
+            is also the judge.
+        stages: What to run in default mode instead of ``default_stages(shortlist)``.
+        embedder: Default mode: what compares meanings, such as a sentence-transformers model or any
+            function from texts to vectors, see ``Description``.
+        rankers: Default mode: score the best tools once more, see ``Description``.
+        k2: Paper mode: how many tools L2 keeps; the paper's value.
+        prompt_budget: Paper mode: W, most tokens of one prompt. More candidates than fit into it
+            are ranked in a tournament.
+        surface: Paper mode: ``best`` gives the best tool of each step (Algorithm 2),
+            ``survivors`` all that L3 accepted, in L4's order (section 3.2).
+        concurrency: Paper mode: most prompts under way at a time.
+        settings: How a planner or judge that is a chat model generates.
+        shortlist: Most tools to name.
+        offer: Most tools to give in full; 5, in paper mode 8, one for each step of a plan.
+        token_budget: Most tokens that cards and full schemas may cost together.
+        count_tokens: Counts the tokens of a text.
+
+    Raises:
+        UsageError: An unknown mode, paper mode without a model, a number out of range, or an
+            embedder or ranker that no stage would ask.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit.testing import FunctionModel, sample_library
+        >>> model = FunctionModel(lambda request: "[1]")  # plans nothing, likes the first tool
+        >>> retriever = TypedDagRetriever(mode="paper", planner=model)
+        >>> found = asyncio.run(retriever.retrieve("Do I need an umbrella?", sample_library()))
+        >>> [(hit.definition.name, hit.features.depth) for hit in found.hits]
+        [('weather_now', 0)]
+        >>> found.usage.requests
+        3
+    """
+
+    def __init__(
+        self,
+        mode: Mode = "default",
+        *,
+        planner: ChatModel | Planner | None = None,
+        stages: Sequence[Stage] | None = None,
+        embedder: object | None = "auto",
+        rankers: Sequence[Ranker] = (),
+        k2: int = 32,
+        prompt_budget: int = 4096,
+        surface: Surface = "best",
+        concurrency: int = 4,
+        settings: ModelSettings = PLANNER_SETTINGS,
+        shortlist: int = 32,
+        offer: int | None = None,
+        token_budget: int = 1600,
+        count_tokens: TokenCounter = estimate_tokens,
+    ) -> None:
+        if mode not in {"default", "paper"}:
+            raise UsageError(f"mode={mode!r} is unknown; use 'default' or 'paper'")
+        if (mode == "paper" or stages is not None) and (embedder != "auto" or rankers):
+            raise UsageError(
+                "embedder and rankers belong to the default stages; with stages of your own give "
+                "them to Description(embedder=..., rankers=...), in mode='paper' leave them out"
+            )
+        if mode == "paper":
+            judge = ModelJudge(
+                _model_of(planner, stages),
+                token_budget=prompt_budget,
+                concurrency=concurrency,
+                settings=settings,
+                count_tokens=count_tokens,
+            )
+            stages = paper_stages(judge, k2=k2, surface=surface)
+        self._planner = _planner_of(planner, prompt_budget, settings, count_tokens)
+        self._count = count_tokens
+        self._shortlist = shortlist
+        self._cascade = CascadeRetriever(
+            stages=(
+                default_stages(shortlist, embedder=embedder, rankers=rankers)
+                if stages is None
+                else stages
+            ),
+            planner=self._planner,
+            shortlist=shortlist,
+            offer=(MAX_STEPS if mode == "paper" else 5) if offer is None else offer,
+            token_budget=token_budget,
+            count_tokens=count_tokens,
+            fall_back=mode == "default",  # in Algorithm 2 a step may have no tool
+        )
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What runs, in order."""
+        return self._cascade.stages
+
+    async def retrieve(self, query: str, library: Library) -> Retrieval:
+        """Find tools for ``query`` and choose those to offer in full.
+
+        A model that fails or answers nonsense never makes this fail; ``Retrieval.notes`` says
+        what was done instead.
+        """
+        return await self._cascade.retrieve(query, library)
+
+    async def cascades(self, query: str, library: Library) -> tuple[Cascade, ...]:
+        """Every set of survivors on the way, one ``Cascade`` a step; for study, not for prompts."""
+        plan = identity_plan(query)
+        if self._planner is not None:
+            plan = await planned(self._planner, query, most=self._shortlist)
+        return tuple([await self._cascade_of(query, goal, library) for goal in plan.goals])
+
+    async def _cascade_of(self, query: str, goal: SubGoal, library: Library) -> Cascade:
+        channels = [one for stage in self.stages for one in getattr(stage, "channels", ())]
+        survivors, levels = Survivors.of(library, channels), []
+        for stage in self.stages:
+            before = survivors
+            survivors = await stage(query, goal, before)
+            levels.append(self._level(stage_name(stage), before, survivors))
+        return Cascade(goal=goal, levels=tuple(levels), notes=survivors.notes)
+
+    def _level(self, stage: str, before: Survivors, after: Survivors) -> Level:
+        question = _SHOWN_AT.get(stage)
+        return Level(
+            stage=stage,
+            tools=tuple(definition.name for definition in after.pool),
+            evidence_tokens=0 if question is None else self._shown(question, before.pool),
+            usage=_difference(after.usage, before.usage),
+        )
+
+    def _shown(self, question: Question, definitions: Sequence[ToolDefinition]) -> int:
+        lines = filter(None, map(question.shown, definitions))
+        return sum(self._count(line + "\n") for line in lines)
+
+
+def paper_stages(
+    judge: ModelJudge, *, k2: int = 32, surface: Surface = "best"
+) -> tuple[Stage, ...]:
+    """The stages of Algorithm 2: L1 to L4.
+
+    Args:
+        judge: The planner model as a judge.
+        k2: How many tools L2 keeps.
+        surface: What L4 leaves.
+
+    Raises:
+        UsageError: ``k2`` is below 1, or ``surface`` is unknown.
+    """
+    if k2 < 1 or surface not in {"best", "survivors"}:
+        raise UsageError(
+            f"k2={k2} must be at least 1 and surface={surface!r} one of 'best' and 'survivors'"
+        )
+    return (
+        Signature(mode="hard"),
+        SemanticScan(judge, keep=k2),
+        ConstraintCheck(judge),
+        ExampleRerank(judge, surface=surface),
+    )
+
+
+def _model_of(planner: ChatModel | Planner | None, stages: Sequence[Stage] | None) -> ChatModel:
+    if not isinstance(planner, ChatModel):
+        given = "none" if planner is None else f"{type(planner).__name__}, which is no chat model"
+        raise UsageError(
+            f"mode='paper' asks a planner model at L2, L3 and L4, but planner is {given}; pass "
+            "TypedDagRetriever(mode='paper', planner=model)"
+        )
+    if stages is not None:
+        raise UsageError("mode='paper' has stages of its own; leave stages out")
+    return planner
+
+
+def _planner_of(
+    planner: ChatModel | Planner | None,
+    token_budget: int,
+    settings: ModelSettings,
+    count_tokens: TokenCounter,
+) -> Planner | None:
+    if isinstance(planner, ChatModel):
+        return ModelPlanner(
+            planner, settings=settings, token_budget=token_budget, count_tokens=count_tokens
+        )
+    return planner
+
+
+def _difference(after: Usage, before: Usage) -> Usage:
+    """What was spent between two sums."""
+    costs = (after.cost_usd, before.cost_usd or 0.0)
+    return Usage(
+        requests=after.requests - before.requests,
+        prompt_tokens=after.prompt_tokens - before.prompt_tokens,
+        cached_tokens=after.cached_tokens - before.cached_tokens,
+        completion_tokens=after.completion_tokens - before.completion_tokens,
+        cost_usd=None if costs[0] is None else costs[0] - costs[1],
+    )

@@ -1,0 +1,324 @@
+"""A model that judges chooses among what it is shown, in prompts that stay within the budget."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit import Library, ToolDefinition
+from agentkit.errors import ModelTimeoutError, UsageError
+from agentkit.messages import Usage
+from agentkit.retrieval import CascadeRetriever, Lexical, estimate_tokens
+from agentkit.retrieval.stages.specification import Specification as SpecificationStage
+from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit.tools.definition import Example, Specification
+from agentkit_bench import ModelJudge
+from agentkit_bench.paper_judge import (
+    CHECK_SPECIFICATIONS,
+    RANK_DESCRIPTIONS,
+    RANK_EXAMPLES,
+    ConditionJudge,
+    example_line,
+    read_order,
+    read_verdicts,
+)
+
+NAMES = ["add", "sub", "math.mul"]
+LINE = re.compile(r"^(\d+)\. (?:tool_(\d+))?", re.MULTILINE)
+
+
+def tools(count, words=3, specification=None):
+    plain = (
+        ToolDefinition.from_schema(f"tool_{place}", "word " * words, {}) for place in range(count)
+    )
+    return [replace(one, specification=specification or Specification()) for one in plain]
+
+
+def names(definitions):
+    return [definition.name for definition in definitions]
+
+
+def shown(request):
+    """Number and tool of each candidate in a prompt."""
+    listed = request.messages[-1].text.split("# Tools\n", 1)[1]
+    return [(int(number), int(tool or -1)) for number, tool in LINE.findall(listed)]
+
+
+def by_preference(preference):
+    """A judge that always orders tools the same way, ``preference`` being best first."""
+    rank = {tool: place for place, tool in enumerate(preference)}
+
+    def answer(request):
+        ordered = sorted(shown(request), key=lambda pair: rank.get(pair[1], len(rank)))
+        return json.dumps([number for number, _ in ordered])
+
+    return FunctionModel(answer)
+
+
+def cost(request, count):
+    return sum(count(message.text) for message in request.messages)
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[3, 1]", "3, 1", "3 1", "#3\n#1", "3. math.mul\n1. add", "```json\n[3,1,]\n```",
+        '["math.mul", "add"]', '["MATH.MUL", "Add"]', '{"ranking": [3, 1]}', '{"tools": ["3", "1"]}',
+        '[{"number": 3}, {"number": 1}]', '[{"name": "math.mul", "score": 9}, {"id": 1}]',
+        '{"add": 0.2, "math.mul": 0.9}', '["3. math.mul", "1. add"]', "math.mul, then add",
+        "[3, 1, 3, 1]", '[3, 99, -1, 0, 1, 1e9, "no_such_tool", null, true, [], {}]',
+        "I'd take [3, 1] because math.mul", "[3, 1", "[3.0, 1.0]",
+    ],
+)  # fmt: skip
+def test_orders_are_read_in_any_form(answer):
+    """Numbers or names, lists, objects, scores or prose; invented ones and repetitions go."""
+    assert read_order(answer, NAMES) == [2, 0]
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "none", "[]", "{}", "[99]", "tool sub_total!", "[[[", "NaN"]
+)
+def test_nonsense_orders_nothing(answer):
+    """No candidate, no order."""
+    assert read_order(answer, NAMES) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"1": true, "2": false, "3": true}', '{"1": "yes", "2": "No.", "3": "compatible"}',
+        '{"add": true, "sub": "incompatible: no list", "math.mul": 1}',
+        ('[{"number": 1, "compatible": true}, {"tool": "sub", "verdict": "reject"}, '
+        '{"id": 3, "accept": "yes"}]'),
+        '{"compatible": [1, 3], "incompatible": [2]}', '{"verdicts": {"1": true, "2": 0, "3": 1}}',
+        "[1, 3]", '["add", "math.mul"]', '{"1": {"compatible": true}, "2": {"ok": false}, "3": true}',
+        ('{"results": [{"name": "add", "ok": true}, {"name": "sub", "ok": false}, '
+        '{"name": "math.mul", "ok": true}]}'),
+    ],
+)  # fmt: skip
+def test_verdicts_are_read_in_any_form(answer):
+    """Objects, lists of objects, groups; a bare list names the accepted ones."""
+    assert read_verdicts(answer, NAMES) == {0: True, 1: False, 2: True}
+
+
+@pytest.mark.parametrize("answer", ["", "all fine", "[]", "{}", '{"9": true}', '{"1": "perhaps"}'])
+def test_nonsense_judges_nobody(answer):
+    """No verdict, nobody is rejected."""
+    assert read_verdicts(answer, NAMES) == {}
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    answer=st.one_of(
+        st.text(max_size=200),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(NAMES),
+            lambda part: (
+                st.lists(part, max_size=5)
+                | st.dictionaries(
+                    st.sampled_from(["1", "2", "add", "name", "ok", "rejected", "yes"]),
+                    part,
+                    max_size=4,
+                )
+            ),
+            max_leaves=20,
+        ).map(json.dumps),
+    )
+)
+def test_any_answer_is_read_without_an_error(answer):
+    """Only places of candidates come out, each once."""
+    order = read_order(answer, NAMES)
+    assert len(order) == len(set(order))
+    assert set(order) <= {0, 1, 2}
+    assert read_verdicts(answer, NAMES).keys() <= {0, 1, 2}
+
+
+# --- prompts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("between", ["  ", "\n\n", " \n ", ", ", " > "])
+def test_a_long_answer_with_prose_behind_its_numbers_is_read_at_once(between):
+    """No way of writing numbers makes reading them take long: each is looked at once."""
+    numbers = between.join(str(number) for number in range(1, 60))
+    order = read_order(f"{numbers}{between}These fit best.", [f"tool_{n}" for n in range(60)])
+    assert order[:1] == [0]
+    assert read_order("1" + " " * 50_000 + "x", NAMES) == [0]
+
+
+async def test_what_fits_is_judged_in_one_pass():
+    """One prompt for all candidates, as the paper has it; those not named come last, in order."""
+    model = FunctionModel(lambda _: "[5, 2]")
+    ranked = await ModelJudge(model).rank(RANK_DESCRIPTIONS, "a step", tools(5), 3)
+    assert names(ranked.order) == ["tool_4", "tool_1", "tool_0", "tool_2", "tool_3"]
+    assert ranked.cost.prompts == len(model.requests) == 1
+    assert ranked.cost.usage == Usage(requests=1)
+    assert ranked.cost.prompt_tokens == cost(model.requests[0], estimate_tokens)
+    assert 0 < ranked.cost.evidence_tokens < ranked.cost.prompt_tokens
+    assert "at most 3" in model.requests[0].messages[0].text
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    count=st.integers(0, 120),
+    words=st.integers(0, 60),
+    keep=st.integers(1, 40),
+    room=st.integers(130, 900),
+    step=st.text(max_size=400),
+    counter=st.sampled_from([estimate_tokens, len, lambda text: len(text.split()) * 3 + 1]),
+    answer=st.sampled_from(["[1]", "[3, 2, 1]", "no idea", "", '{"2": false}', "[9999]"]),
+)
+def test_no_prompt_exceeds_the_budget(count, words, keep, room, step, counter, answer):
+    """Whatever candidates, step, counter and answers: prompts fit, and nobody gets lost."""
+    questions = (RANK_DESCRIPTIONS, CHECK_SPECIFICATIONS, RANK_EXAMPLES)
+    budget = room + max(counter(question.instructions) for question in questions)
+    model = FunctionModel(lambda _: answer)
+    judge = ModelJudge(model, token_budget=budget, count_tokens=counter)
+    candidates = tools(count, words, Specification(text=("condition " * words,)))
+    ranked = asyncio.run(judge.rank(RANK_DESCRIPTIONS, step, candidates, keep))
+    checked = asyncio.run(judge.check(CHECK_SPECIFICATIONS, step, candidates))
+    assert all(cost(request, counter) <= budget for request in model.requests)
+    assert sorted(names(ranked.order)) == sorted(names(candidates))
+    assert checked.rejected <= set(names(candidates))
+    total = ranked.cost + checked.cost
+    assert total.prompts == len(model.requests)
+    assert total.prompt_tokens == sum(cost(request, counter) for request in model.requests)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 200), st.integers(1, 12))
+def test_a_tournament_finds_what_one_pass_would(random, count, keep):
+    """A judge that always prefers the same of two tools gives the same best, however split."""
+    preference = random.sample(range(count), count)
+    candidates = tools(count, words=12)
+    judge = ModelJudge(by_preference(preference), token_budget=900)
+    ranked = asyncio.run(judge.rank(RANK_DESCRIPTIONS, "a step", candidates, keep))
+    assert names(ranked.order)[:keep] == [f"tool_{tool}" for tool in preference][:keep]
+    assert ranked.notes == ()
+
+
+async def test_a_tournament_that_can_not_be_exact_says_so():
+    """Where batches are hardly larger than what is to be kept, they are halved, with a note."""
+    judge = ModelJudge(by_preference(range(200)), token_budget=600)
+    ranked = await judge.rank(RANK_DESCRIPTIONS, "a step", tools(200, words=12), 32)
+    assert len(ranked.order) == 200
+    assert "hardly fit into one prompt" in ranked.notes[0]
+    assert "tool_0" in names(ranked.order)[:4]
+
+
+async def test_a_line_that_is_too_long_is_cut():
+    """A tool with an endless text is still judged."""
+    model = FunctionModel(lambda _: "[1]")
+    judge = ModelJudge(model, token_budget=330)
+    candidates = tools(3, words=3000, specification=Specification(text=("condition " * 500,)))
+    checked = await judge.check(CHECK_SPECIFICATIONS, "a step " * 500, candidates)
+    assert checked.cost.prompts == 3
+    assert all(cost(request, estimate_tokens) <= 330 for request in model.requests)
+
+
+@pytest.mark.parametrize("options", [{"token_budget": 100}, {"concurrency": 0}])
+def test_impossible_settings_are_refused(options):
+    """The message repeats the value."""
+    name, value = next(iter(options.items()))
+    with pytest.raises(UsageError, match=rf"{name}.*{value}"):
+        ModelJudge(FunctionModel(lambda _: ""), **options)
+
+
+async def test_prompts_run_together_up_to_the_limit():
+    """Batches of a round are asked at the same time, at most ``concurrency`` of them."""
+    running, most = 0, 0
+
+    async def slow(request):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return "[1]"
+
+    judge = ModelJudge(FunctionModel(slow), token_budget=600, concurrency=3)
+    await judge.rank(RANK_DESCRIPTIONS, "a step", tools(100, words=12), 1)
+    assert most == 3
+
+
+# --- judges that fail -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("Bananas are yellow.", "no candidate in the judge's answer 'Bananas are yellow.'"),
+        ('["invented_tool", 77]', "no candidate"),
+        ("x" * 3_000_000, "no candidate"),
+        ("", "answered nothing"),
+        (ModelTimeoutError("too slow"), "ModelTimeoutError: too slow"),
+    ],
+)
+async def test_a_useless_judge_changes_nothing_and_is_noted(answer, reason):
+    """The order before is kept, nobody is rejected, the note gives the reason."""
+    candidates = tools(4, specification=Specification(pre=("x > 0",)))
+    ranked = await ModelJudge(ScriptedModel([answer])).rank(
+        RANK_DESCRIPTIONS, "a step", candidates, 2
+    )
+    assert list(ranked.order) == candidates
+    assert reason in ranked.notes[0]
+    assert "the order before was kept" in ranked.notes[0]
+    checked = await ModelJudge(ScriptedModel([answer])).check(
+        CHECK_SPECIFICATIONS, "a step", candidates
+    )
+    assert (checked.rejected, checked.cost.usage.requests) == (frozenset(), 1)
+    assert "nobody was rejected" in checked.notes[0]
+
+
+async def test_who_is_not_judged_stays():
+    """A verdict about one candidate says nothing about the others."""
+    candidates = tools(3, specification=Specification(pre=("x > 0",)))
+    judge = ModelJudge(FunctionModel(lambda _: '{"2": false}'))
+    checked = await judge.check(CHECK_SPECIFICATIONS, "a step", candidates)
+    assert checked.rejected == {"tool_1"}
+    assert checked.notes == ("some candidates were not judged and stay",)
+
+
+async def test_without_evidence_nothing_is_asked():
+    """Tools without conditions or examples cost nothing and stay as they were."""
+    model = ScriptedModel([])
+    judge = ModelJudge(model)
+    assert (await judge.check(CHECK_SPECIFICATIONS, "a step", tools(5))).rejected == frozenset()
+    ranked = await judge.rank(RANK_EXAMPLES, "a step", tools(5), 1)
+    assert (names(ranked.order), model.requests) == (names(tools(5)), [])
+    one = await judge.rank(RANK_DESCRIPTIONS, "a step", tools(1), 1)
+    assert (names(one.order), model.requests) == (["tool_0"], [])
+
+
+def test_an_example_without_a_result_is_shown_without_one():
+    """What is not known about a worked call is not told to the judge."""
+    known = Example(arguments={"x": 1}, result=2, query="One more?")
+    unknown = Example(arguments={"x": 5}, is_whole=False)
+    line = example_line(replace(tools(1)[0], examples=(known, unknown)))
+    assert line == 'tool_0: One more?: {"x": 1} -> 2 | {"x": 5}'
+
+
+async def test_a_model_may_check_conditions_in_the_default_cascade(define):
+    """What the judge rejects drops out; the rest, and a judge that fails, change nothing."""
+    words = Specification(text=("Only for cars.",))
+    library = Library(
+        [
+            replace(define("car_rate", "Rate of a loan."), specification=words),
+            replace(define("house_rate", "Rate of a loan."), specification=words),
+            define("loan_rate", "Rate of a loan."),
+        ]
+    )
+    for answer, left in (('{"1": false}', 2), (ModelTimeoutError("too slow"), 3)):
+        judge = ConditionJudge(ModelJudge(ScriptedModel([answer])))
+        stages = [Lexical(), SpecificationStage(judge=judge)]
+        found = await CascadeRetriever(stages=stages).retrieve("rate of a loan", library)
+        assert len(found.hits) == left
+        assert found.usage.requests == 1
+        assert found.notes

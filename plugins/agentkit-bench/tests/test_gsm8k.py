@@ -1,0 +1,179 @@
+"""Solutions of word problems, done again with arithmetic tools."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentkit.episodes import Episode
+from agentkit.errors import DatasetError, ToolNotFoundError, UsageError
+from agentkit.testing import primitive_library, sample_library
+from agentkit_bench import gsm8k_episodes, load_gsm8k, replay_solution
+
+SAMPLE = Path(__file__).parent / "sample_gsm8k" / "sample.jsonl"
+LIBRARY = primitive_library()
+
+
+@pytest.fixture
+def sample():
+    """The sample, loaded."""
+    return load_gsm8k(SAMPLE)
+
+
+def calls_of(replay):
+    """Each call as text, with its result."""
+    return [
+        f"{call.name}({', '.join(map(str, call.arguments.values()))}) = {result.value}"
+        for call, result in zip(replay.calls, replay.results, strict=True)
+    ]
+
+
+def test_calculations_are_read_in_order(sample):
+    """A problem keeps its question, its calculations as written, and its answer."""
+    problem = sample[1]
+    assert problem.problem_id == "sample:2"
+    assert problem.question.startswith("A ferry")
+    assert [str(calculation) for calculation in problem.calculations] == [
+        "<<20*12.50=250.00>>",
+        "<<1100*2=2200>>",
+        "<<250+2200=2450>>",
+    ]
+    assert problem.answer == "2,450"
+
+
+def test_each_operator_is_one_call(sample):
+    """Brackets nest calls, operands of equal rank go from left to right, and results flow on."""
+    replay = replay_solution(sample[2], LIBRARY)
+    assert calls_of(replay) == [
+        "div(20, 100) = 0.2",
+        "add(2, 2) = 4",
+        "mul(4, 3) = 12",
+        "add(3, 12) = 15",
+        "add(1, 0.2) = 1.2",
+        "mul(15, 1.2) = 18.0",
+    ]
+
+
+def test_a_stated_number_is_the_result_of_its_calculation(sample):
+    """A later operand that was stated before counts as a link; several candidates are ambiguous."""
+    assert (
+        replay_solution(sample[0], LIBRARY).links,
+        replay_solution(sample[0], LIBRARY).ambiguous,
+    ) == (3, 0)
+    replay = replay_solution(sample[3], LIBRARY)
+    assert calls_of(replay)[-2:] == ["add(8, 8) = 16", "mul(16, 2) = 32"]
+    assert (replay.links, replay.ambiguous) == (3, 2)
+
+
+def test_each_way_to_fail_has_its_outcome(sample):
+    """What tools alone can not reproduce is told apart, with the place and the reason."""
+    replays = [replay_solution(problem, LIBRARY) for problem in sample]
+    assert [(replay.outcome, replay.detail) for replay in replays[4:8]] == [
+        ("no_calculation", "the solution is in words alone"),
+        ("incomplete", "the last result is 320, the answer 300"),
+        ("disagrees", "<<7*8=54>>: the tools give 56"),
+        (
+            "tool_failed",
+            "<<5/0=0>>: 5 can not be divided by zero; give another b, or leave the step out",
+        ),
+    ]
+    unreadable = [replay.detail for replay in replays[8:] if replay.outcome == "unreadable"]
+    assert [detail.split(": ")[0] for detail in unreadable] == [
+        "<<3**2=9>>",
+        "<<5 bags*2=10>>",
+        "<<3/2=one and a half>>",
+    ]
+    assert "no tool stands for" in unreadable[0]
+
+
+def test_reproduced_solutions_become_episodes(sample):
+    """An episode has one call a turn, then the answer; it passed, and it survives JSON."""
+    episodes = list(gsm8k_episodes(sample, LIBRARY))
+    assert [episode.episode_id for episode in episodes] == [
+        f"gsm8k:sample:{number}" for number in (1, 2, 3, 4)
+    ]
+    first = episodes[0]
+    assert [len(turn.message.tool_calls) for turn in first.turns] == [1, 1, 1, 0]
+    assert [result.value for result in first.results] == [90, 30.0, 60.0]
+    assert first.output == first.turns[-1].message.text == "60"
+    assert first.verdict.passed is True
+    assert first.library_digest == LIBRARY.digest
+    assert Episode.from_json(json.loads(json.dumps(first.to_json()))) == first
+
+
+def test_the_flow_of_data_is_known_exactly(sample):
+    """A trajectory says which call each operand came from, inside a calculation and between two."""
+    replay = replay_solution(sample[2], LIBRARY)
+    assert replay.origins == ({}, {}, {"a": 1}, {"b": 2}, {"b": 0}, {"a": 3, "b": 4})
+    trajectory = replay.trajectory
+    assert trajectory.trajectory_id == "gsm8k:sample:3"
+    assert trajectory.answered == {5}
+    for step, call in zip(trajectory.steps, replay.calls, strict=True):
+        given = {name: trajectory.value(source) for name, source in step.sources.items()}
+        assert given == call.arguments
+
+
+def test_a_library_without_arithmetic_is_refused(sample):
+    """The message names the tool that is missing."""
+    with pytest.raises(ToolNotFoundError, match="'add'"):
+        replay_solution(sample[0], sample_library())
+
+
+def test_tools_that_can_not_stand_for_operators_are_refused(sample):
+    """An operator needs a tool of two numbers that runs at once."""
+    unbound = LIBRARY.with_tools([LIBRARY["mul"].definition])
+    with pytest.raises(UsageError, match="'mul' stands for an operator"):
+        replay_solution(sample[0], unbound)
+
+
+@pytest.mark.parametrize(
+    ("line", "symptom"),
+    [
+        ('{"question": "Why?"}', "line 2: .*answer"),
+        ('{"question": "Why?", "answer": "Because."}', "line 2: .*####"),
+        ('{"question": "Why?", "answer": "So.\\n#### many"}', "line 2: .*many"),
+        ("not JSON", "line 2: .*JSON"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path, line, symptom):
+    """The message names the file, the line and what is wrong there."""
+    path = tmp_path / "other.jsonl"
+    path.write_text(f"{SAMPLE.read_text().splitlines()[0]}\n{line}\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match=symptom) as caught:
+        load_gsm8k(path)
+    assert "other.jsonl" in str(caught.value)
+
+
+@pytest.fixture
+def corpus(project_root, tmp_path):
+    """The test split as upstream has it, made from the curated copy beside the checkout."""
+    root = Path(os.environ.get("AGENTKIT_CORPORA", project_root.parent / "shared" / "data"))
+    curated = root / "gsm8k" / "problems.jsonl.gz"
+    if not curated.is_file():
+        pytest.skip(f"no gsm8k/problems.jsonl.gz in {root}; name the folder in AGENTKIT_CORPORA")
+    path = tmp_path / "test.jsonl"
+    with gzip.open(curated, "rt", encoding="utf-8") as rows, path.open("w") as upstream:
+        for row in map(json.loads, rows):
+            if row["category"] == "test":
+                record = {"question": row["query"], "answer": row["solution"]}
+                upstream.write(json.dumps(record) + "\n")
+    return path
+
+
+@pytest.mark.corpora
+def test_most_of_the_corpus_is_reproduced(corpus):
+    """Every calculation of the test split holds; only steps done in words are out of reach."""
+    replays = [replay_solution(problem, LIBRARY) for problem in load_gsm8k(corpus)]
+    assert Counter(replay.outcome for replay in replays) == {
+        "reproduced": 1202,
+        "incomplete": 86,
+        "no_calculation": 31,
+    }
+    assert sum(len(replay.calls) for replay in replays) == 4856
+    assert sum(replay.links for replay in replays) == 3248
+    assert sum(replay.ambiguous for replay in replays) == 120

@@ -1,0 +1,213 @@
+"""NESTFUL: questions with gold calls that use earlier results."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentkit.errors import DatasetError, FetchError
+from agentkit.evolution.mining import Flow, Given, apply, mine, replay
+from agentkit_bench.nestful import WHEEL_SHA256, fetch_nestful, load_nestful
+
+SAMPLE = Path(__file__).parent / "sample_nestful"
+
+
+@pytest.fixture
+def sample():
+    """Eight questions written by us, in the form of two of the sources."""
+    return load_nestful(SAMPLE)
+
+
+def by_id(nestful, question_id):
+    """One question."""
+    return next(q for q in nestful.questions if q.trajectory.trajectory_id == question_id)
+
+
+def test_references_become_flows(sample):
+    """A reference names the call and the place; into a list it means the first item."""
+    boats = by_id(sample, "nestful:complexfuncbench:0").trajectory
+    assert boats.request == "Which boats go from Aker to Moss on 2026-05-01?"
+    assert boats.steps[2].sources == {
+        "from_id": Flow(step=0, path=(0, "id")),
+        "to_id": Flow(step=1, path=(0, "id")),
+        "day": Given(value="2026-05-01"),
+    }
+    assert boats.arguments(2) == {"from_id": "AK01", "to_id": "MO02", "day": "2026-05-01"}
+
+
+def test_tools_have_schemas(sample):
+    """Upstream's table of parameters becomes a schema; GET requests only read."""
+    tools = {definition.name: definition for definition in sample.definitions}
+    boats = tools["Find_Boats(Day)"]
+    assert boats.signature.required == ("from_id", "to_id", "day")
+    assert boats.signature.properties["class"] == {
+        "type": "string",
+        "enum": ["deck", "cabin"],
+        "default": "deck",
+    }
+    assert boats.description.parameters["day"] == "The day."
+    assert boats.signature.effects.is_read_only
+    assert not tools["send_note"].signature.effects.is_read_only
+
+
+def test_what_was_not_recorded_is_made_up(sample):
+    """A source without responses gets one text for each place that a later call refers to."""
+    question = by_id(sample, "nestful:glaive:0")
+    assert not question.is_recorded
+    assert question.trajectory.steps[0].result == {"note_id": "var1.note_id"}
+    assert question.trajectory.arguments(1) == {"note_id": "var1.note_id", "to": "Ada"}
+    assert not question.trajectory.steps[0].is_whole
+
+
+def test_the_answer_tells_which_results_it_needs(sample):
+    """The closing record is no call; what it names is needed outside."""
+    question = by_id(sample, "nestful:glaive:0")
+    assert [step.tool for step in question.trajectory.steps] == ["make_note", "send_note"]
+    assert question.trajectory.answered == {0, 1}
+
+
+def test_texts_made_of_results_stay_texts(sample):
+    """A reference inside a longer text, or inside a list, orders the calls and is no flow."""
+    steps = by_id(sample, "nestful:glaive:1").trajectory.steps
+    assert steps[1].sources["text"] == Given(value="after $var1.note_ids[1].id$: milk", uses=(0,))
+    assert steps[2].sources["to"] == Given(value=["$var2.note_id$", "$var9.x$"], uses=(1,))
+    assert steps[2].sources["note_id"] == Flow(step=0, path=("note_ids", 0))
+
+
+async def test_mined_composites_replay(sample):
+    """Composites of four questions save calls on the other two, on their own records."""
+    tools = {definition.name: definition for definition in sample.definitions}
+    recorded = [q.trajectory for q in sample.questions if q.is_recorded]
+    found = mine(recorded[:4], tools).composites
+    known = tools | {one.name: one.definition for one in found}
+    for trajectory in recorded[4:]:
+        short = apply(trajectory, found, tools)
+        done = await replay(trajectory, short, known)
+        assert done.is_equal
+        assert (len(trajectory.steps), done.calls) == (3, 1)
+
+
+def packed(folder, target, *, clipped=False):
+    """The sample as one question a line, as a corpus beside the checkout has it."""
+    rows = json.loads((folder / "complexfuncbench/complexfuncbench-data.json").read_text())
+    tools = json.loads((folder / "complexfuncbench/complexfuncbench-spec.json").read_text())
+    if clipped:
+        for row in rows:
+            first = row["output"][0]
+            text = json.dumps(first["response"])
+            first["response"] = {"_clipped_chars": len(text) - 5, "_head": text[:5]}
+    with gzip.open(target / "queries.jsonl.gz", "wt") as lines:
+        for number, row in enumerate(rows):
+            record = {
+                "id": f"nestful:complexfuncbench:{number}",
+                "query": row["input"],
+                "category": "complexfuncbench",
+                "gold": row["output"],
+            }
+            lines.write(json.dumps(record) + "\n")
+    with gzip.open(target / "tools.jsonl.gz", "wt") as lines:
+        for tool in tools:
+            properties = {n: {"type": "string"} for n in tool["query_parameters"]}
+            record = {
+                "id": f"nestful:complexfuncbench/{tool['name']}:0",
+                "name": tool["name"],
+                "description": tool["description"],
+                "parameters": {"type": "object", "properties": properties},
+            }
+            lines.write(json.dumps(record) + "\n")
+
+
+def test_the_packed_form_is_the_same(sample, tmp_path):
+    """The records one a line give the same trajectories."""
+    packed(SAMPLE, tmp_path)
+    again = load_nestful(tmp_path).questions
+    assert again == tuple(q for q in sample.questions if q.category == "complexfuncbench")
+
+
+def test_clipped_responses_are_not_guessed(tmp_path):
+    """What was cut off can not be read: the reference stays text, and the call is not whole."""
+    packed(SAMPLE, tmp_path, clipped=True)
+    trajectory = load_nestful(tmp_path).questions[0].trajectory
+    assert not trajectory.steps[0].is_whole
+    assert trajectory.steps[2].sources["from_id"] == Given(value="$var1.id$", uses=(0,))
+    assert trajectory.steps[2].sources["to_id"] == Flow(step=1, path=(0, "id"))
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("complexfuncbench-data.json", "[{", "not JSON"),
+        ("complexfuncbench-data.json", "{}", "no list"),
+        ("complexfuncbench-data.json", '[{"input": "x"}]', "KeyError: 'output'"),
+        ("complexfuncbench-data.json", '[{"input": "x", "output": [{}]}]', "not NESTFUL's"),
+        ("complexfuncbench-data.json", '[{"input": "x", "output": [7]}]', "not NESTFUL's"),
+        ("complexfuncbench-spec.json", '[{"name": "x"}]', "KeyError: 'description'"),
+    ],
+)
+def test_broken_files_are_refused(tmp_path, file, text, told):
+    """A file of another form is refused with its name and what is wrong."""
+    shutil.copytree(SAMPLE, tmp_path / "data")
+    (tmp_path / "data" / "complexfuncbench" / file).write_text(text)
+    with pytest.raises(DatasetError, match=told):
+        load_nestful(tmp_path / "data")
+
+
+def test_a_cut_archive_is_refused(tmp_path):
+    """A packed file that ends early is no benchmark."""
+    packed(SAMPLE, tmp_path)
+    whole = (tmp_path / "queries.jsonl.gz").read_bytes()
+    (tmp_path / "queries.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DatasetError, match=r"queries\.jsonl\.gz"):
+        load_nestful(tmp_path)
+
+
+def test_a_broken_line_is_named(tmp_path):
+    """A line of the packed form that is no JSON is named by file and number."""
+    for name, text in (("tools.jsonl.gz", "\n"), ("queries.jsonl.gz", "\n{broken\n")):
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(DatasetError, match=r"queries\.jsonl\.gz, line 2: not JSON"):
+        load_nestful(tmp_path)
+
+
+def test_an_empty_folder_is_told(tmp_path):
+    """Without any questions the message says what to give."""
+    with pytest.raises(DatasetError, match="fetch_nestful"):
+        load_nestful(tmp_path)
+
+
+def test_files_that_are_there_are_not_fetched_again(tmp_path, monkeypatch):
+    """With the files in the cache no download is tried; a digest pins the release."""
+    folder = tmp_path / "nestful-0.1.7"
+    shutil.copytree(SAMPLE, folder)
+    for stem in ("executable/executable", "non-executable/non-executable-sgd"):
+        for part in ("data", "spec"):
+            path = folder / f"{stem}-{part}.json"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("[]")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    assert fetch_nestful(tmp_path) == folder
+    assert len(WHEEL_SHA256) == 64
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    with pytest.raises(FetchError):
+        fetch_nestful(tmp_path / "elsewhere")
+
+
+@pytest.mark.corpora
+def test_the_real_corpus(project_root):
+    """All 1,300 questions load; the ones with a flow of data are those that upstream counts."""
+    root = Path(os.environ.get("AGENTKIT_CORPORA", project_root.parent / "shared" / "data"))
+    folder = root / "nestful"
+    if not (folder / "queries.jsonl.gz").is_file():
+        pytest.skip(f"no corpus 'nestful' in {root}; name the folder in AGENTKIT_CORPORA")
+    nestful = load_nestful(folder)
+    assert (len(nestful.questions), len(nestful.definitions)) == (1300, 173)
+    assert sum(len(question.trajectory.steps) for question in nestful.questions) == 5867
+    tools = {definition.name for definition in nestful.definitions}
+    assert all(step.tool in tools for q in nestful.questions for step in q.trajectory.steps)
+    recorded = [question for question in nestful.questions if question.is_recorded]
+    assert {question.category for question in recorded} == {"complexfuncbench"}
