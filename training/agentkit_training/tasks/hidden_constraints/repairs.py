@@ -11,10 +11,7 @@ from agentkit.messages import JsonObject
 from agentkit.tools.definition import Specification, ToolDefinition
 from agentkit.tools.rules import Between, Form, OneOf, Rule, rule_sentence
 from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
-from agentkit_training.tasks.hidden_constraints.hidden_tool import (
-    HiddenTool,
-    World,
-)
+from agentkit_training.tasks.hidden_constraints.hidden_tool import HiddenTool, World
 from agentkit_training.tasks.hidden_constraints.lookups import LOOKUPS
 
 Repair: TypeAlias = Literal["fixed", "words", "rules", "text", "shuffled_words", "shuffled_rules"]

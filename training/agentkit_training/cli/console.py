@@ -1,20 +1,108 @@
-"""What a command shows while a run goes on, and at its end."""
+"""``PAGE``: where a command writes a page, looked at before anything is done."""
 
 from __future__ import annotations
 
 import inspect
+import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from agentkit.cli.output import Column, print_table, say
 from agentkit_training.coevolution.records import NOTHING_LEARNED
+from agentkit_training.plan.layout import KEPT_FREE, fitting, usable
+from agentkit_training.plan.memory import GIB, Setup, Workload, plan_memory
+from agentkit_training.plan.shape import ModelShape
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
 
 if TYPE_CHECKING:
     from agentkit_training.export.handover import Handover
+
+
+class _Page(click.Path):
+    """A file that can be written at the end, as its folder is there."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The file.
+
+        Raises:
+            click.BadParameter: It is a folder, or its own folder is absent or can not be written.
+        """
+        page = Path(os.fsdecode(super().convert(value, param, ctx)))
+        folder = page.parent
+        if not folder.is_dir():
+            self.fail(
+                f"the folder {folder} is not there; make it, or give a file in another", param, ctx
+            )
+        if not os.access(folder, os.W_OK):
+            self.fail(f"the folder {folder} can not be written; give a file in another", param, ctx)
+        return page
+
+
+PAGE = _Page()
+"""Type of an option that names the file of a page."""
+
+
+def what_is_lacking(shape: ModelShape, workload: Workload, setup: Setup) -> str:
+    """How much memory is needed of each device, and how much there is."""
+    device_gib = setup.device_gib
+    assert device_gib is not None  # or nothing could be lacking
+    needed = plan_memory(shape, workload, setup).peak / GIB
+    return (
+        f"it does not fit into {device_gib:g} GiB: it needs {needed:,.2f} GiB, and "
+        f"{usable(device_gib):,.2f} are usable, as {KEPT_FREE:.0%} stay free for kernels and "
+        "fragments"
+    )
+
+
+def advised_keys(shape: ModelShape, workload: Workload, setup: Setup) -> str:
+    """Which keys of the configuration would make it fit, without those that are set so already."""
+    less = fitting(shape, workload, setup)
+    if less == workload:
+        return " or ".join([*_other_keys(workload, setup), "smaller weights"])
+    ways = [] if less.rows_at_once == workload.rows_at_once else [_fewer_rows(less, setup)]
+    if less.checkpointing and not workload.checkpointing:
+        section = "sft" if less.is_read else "engine"
+        ways.append(f"{section}.gradient_checkpointing: true")
+    if less.most_written != workload.most_written:
+        ways.append(f"policy.batch_size: {less.most_written}")
+    return " and ".join(ways)
+
+
+def _other_keys(workload: Workload, setup: Setup) -> Iterator[str]:
+    """What needs less of each device where no smaller pieces do."""
+    if not setup.lora_rank:
+        yield "policy.lora"
+    if setup.writer_gib:
+        yield "a smaller engine.vllm.memory_share"
+    if workload.is_read:
+        return
+    if setup.sharding != "none":
+        yield "more devices"
+    elif workload.packed:  # the lean engine
+        yield "engine.name: trl with engine.sharding: fsdp and more devices"
+    else:
+        yield "engine.sharding: fsdp" + (" with more devices" if setup.devices == 1 else "")
+
+
+def _fewer_rows(less: Workload, setup: Setup) -> str:
+    """The key with which a process reads as few rows at once as a smaller workload has."""
+    tokens = less.read_by(less.rows_at_once)
+    if less.is_read:
+        return f"sft.input_tokens: {tokens}"
+    if less.packed:
+        return f"engine.max_tokens: {tokens}"
+    share = -(-less.tasks // setup.devices) * less.group_size
+    return f"engine.parts: {-(-share // less.rows_at_once)}"
+
 
 _SHOWN = ("loss", "reward", "passed", "accuracy", "weight", "library/version", "library/tools")
 _MOST_LABELS = 3
@@ -55,7 +143,7 @@ def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], 
 def show_result(run: RunDirectory) -> None:
     """First and last measurement of each held-out part, and where everything lies."""
     from agentkit_training.jobs.ending import HANDOVER
-    from agentkit_training.jobs.trained import handover_of
+    from agentkit_training.jobs.runtime import handover_of
 
     rows = []
     records = list(run.records())

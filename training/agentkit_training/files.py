@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from agentkit_training.errors import CheckpointError
 
@@ -95,3 +96,40 @@ def _not_written(folder: Path, error: Exception) -> CheckpointError:
         f"{folder} could not be written: {error}{room_beside(folder)}. What was there before is as "
         "it was; free space on the disk, or give another folder"
     )
+
+
+class Difference(NamedTuple):
+    """A setting that two records do not share.
+
+    Attributes:
+        place: Its name, after those of its sections: ``engine.objective.temperature``.
+        kept: What the first record has; None where it has nothing of that name.
+        given: What the second one has.
+    """
+
+    place: str
+    kept: Any
+    given: Any
+
+
+def differing(
+    kept: Mapping[str, Any], given: Mapping[str, Any], *, inside: str = ""
+) -> Iterator[Difference]:
+    """Every setting in which two records differ, in the order of the first one.
+
+    Args:
+        kept: A record; sections are mappings.
+        given: The other one.
+        inside: What the places begin with.
+
+    Example:
+        >>> for one in differing({"lora": {"rank": 8}}, {"lora": {"rank": 16}}):
+        ...     print(f"{one.place}: {one.kept}, then {one.given}")
+        lora.rank: 8, then 16
+    """
+    for name in dict.fromkeys([*kept, *given]):
+        mine, other = kept.get(name), given.get(name)
+        if isinstance(mine, Mapping) and isinstance(other, Mapping):
+            yield from differing(mine, other, inside=f"{inside}{name}.")
+        elif mine != other:
+            yield Difference(f"{inside}{name}", mine, other)
