@@ -15,8 +15,8 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig, GateReport
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
-from agentkit.evolution.validation.validate import validate
 from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.events import Author
