@@ -62,6 +62,12 @@ def test_yaml_is_read_as_json_would_be(tmp_path):
     ]
 
 
+def test_keys_of_yaml_stay_as_they_are_written():
+    """A key that looks like a number or nothing is that text, so that 1.10 is not 1.1."""
+    read = read_document("openapi: 3.0.0\nx: {1.10: a, 012: b, null: c, 200: d, Yes: e}").root
+    assert list(read["x"]) == ["1.10", "012", "null", "200", "Yes"]
+
+
 def test_every_way_to_give_a_document_is_the_same(make, tmp_path):
     """A path, its text, bytes with a byte order mark and decoded data come to the same tools."""
     given = make.operation(summary="é")
