@@ -132,7 +132,6 @@ async def test_structure_as_deep_as_the_protocol_takes_is_a_value(answered):
 
 RAW = Path(__file__).parent / "servers" / "raw.py"
 COUNTED = {"type": "object", "properties": {"times": {"type": "integer"}}}
-NUMBER_bad = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
 
 
 async def kept(server, *names, **first):
@@ -146,30 +145,6 @@ async def kept(server, *names, **first):
     result = await Agent(ScriptedModel(script), tools=server.tools, store=store).run("Go.")
     assert result.output == "done"
     return store.get(result.episode.episode_id).results
-
-
-async def test_a_server_that_dies_fails_one_call(entry):
-    """The call under way says that the server hung up; the next one finds it again."""
-    listed = json.dumps([entry("die"), entry("process")])
-    raw = McpServer.stdio(
-        sys.executable, ["-I", str(RAW), listed], protocol="legacy", new_tools="screen"
-    )
-    async with raw as server:
-        died, answered = await kept(server, "die", "process")
-    assert died.failure.cause == "McpConnectionError"
-    assert answered.status == "ok"
-
-
-async def test_a_flood_fails_one_call(fake, entry):
-    """An answer beyond the limit is not in the episode either."""
-    fakes = fake(entry("flood"), entry("calm"))
-    fakes.answers["flood"] = {"content": [{"type": "text", "text": "x" * 50_000}]}
-    limits = McpLimits(max_result_chars=1_000)
-    async with McpServer.in_process(fakes.server, limits=limits, new_tools="screen") as server:
-        flooded, calm = await kept(server, "flood", "calm")
-    assert flooded.failure.kind == "tool_failed"
-    assert len(flooded.text) < 1_000
-    assert calm.status == "ok"
 
 
 async def test_a_flood_of_changes_is_not_followed(fake, entry, eventually):
@@ -201,19 +176,6 @@ async def test_a_tool_that_is_renamed_in_a_run_fails_one_call(fake, entry):
     assert calm.status == "ok"
 
 
-async def test_a_lie_about_a_schema_fails_one_call(fake, entry):
-    """A value that is not what the server declared is in no result."""
-    fakes = fake(entry("lie", outputSchema=NUMBER_bad), entry("calm"))
-    fakes.answers["lie"] = {"content": [], "structuredContent": {"total": "twelve"}}
-    async with McpServer.in_process(fakes.server, new_tools="screen") as server:
-        lied, calm = await kept(server, "lie", "calm")
-    assert lied.failure.kind == "tool_failed"
-    assert "broke its word" in lied.text
-    assert lied.value is None
-    assert calm.status == "ok"
-
-
-RAW_floods = Path(__file__).parent / "servers" / "raw.py"
 SMALL = McpLimits(max_message_bytes=1_000_000, backoff_seconds=0.01)
 OBJECT = {"type": "object", "properties": {}}
 DISCOVERED = {
@@ -226,7 +188,7 @@ DISCOVERED = {
 def raw(entry, *names, limits=SMALL):
     """The server of ``servers/raw.py`` that lists tools of these names."""
     listed = json.dumps([entry(name) for name in names])
-    args = ["-I", str(RAW_floods), listed]
+    args = ["-I", str(RAW), listed]
     return McpServer.stdio(
         sys.executable, args, protocol="legacy", new_tools="screen", limits=limits
     )
@@ -357,7 +319,7 @@ async def test_a_listing_of_very_many_tools_is_cut_before_it_is_checked(entry):
     """Entries beyond the limit are not even validated, and the listing says that it was cut."""
     listed = json.dumps([entry(f"t{at}", "") for at in range(1_000)])
     limits = McpLimits(max_tools=10)
-    args = ["-I", str(RAW_floods), listed]
+    args = ["-I", str(RAW), listed]
     async with McpServer.stdio(
         sys.executable, args, protocol="legacy", new_tools="screen", limits=limits
     ) as server:

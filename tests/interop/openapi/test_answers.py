@@ -218,13 +218,6 @@ async def test_cookies_are_not_kept(live, make, answers, bound):
     assert "cookie" not in live.seen[1][2]
 
 
-def test_each_event_loop_has_a_client_of_its_own(live, make):
-    """One set of tools serves run_sync after run_sync, and leaves no connection open."""
-    (tool,) = openapi_tools(make.operation(), server=live.url)
-    for _ in range(2):
-        assert asyncio.run(tool())["path"] == "/x"
-
-
 async def test_many_calls_at_once(live, make, bound):
     """Calls side by side share the client and do not mix."""
     given = make.operation(parameters=[make.parameter("q", "query")])
