@@ -15,7 +15,7 @@ from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import EvidenceConfig, ToolManager
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.validation import ValidationPolicy
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation.checks import validate
 from agentkit.interop.export import Artifact, artifact_of, restore_artifact
 from agentkit.library import Library
 from agentkit.library.capabilities import Retention

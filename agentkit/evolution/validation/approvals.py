@@ -1,19 +1,21 @@
-"""Who must agree to a change beyond the checks."""
+"""Who must agree to a change beyond the checks, and which failed checks a person may overrule."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from agentkit.evolution.proposers.observed import described_rules, rule_key
 from agentkit.evolution.validation.novelty import says_new
 from agentkit.evolution.validation.origins import TRUSTED, fresh_texts
-from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.rule_support import newly_demanded, unsupported_rules
-from agentkit.evolution.validation.semantic.comparing import compares
-from agentkit.evolution.validation.texts import sentences_of
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.texts import rules_of, sentences_of
+from agentkit.evolution.validation.tool_names import compares
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import CallBefore, Rule
 from agentkit.tools.rules.checking import ToolsByName, demanded
 
 Needed = Literal["judge", "person"]
@@ -159,3 +161,129 @@ def is_about_money(definition: ToolDefinition) -> bool:
     name = re.sub(r"[_\W]+|(?<=[a-z])(?=[A-Z])", " ", definition.name)
     words = sentences_of(definition, ("summary", "tag", "usage_rule"))
     return _MONEY.search(f"{name}\n{words}") is not None
+
+
+OVERRULABLE: frozenset[str] = frozenset(
+    {
+        # a sentence was read, and held against what the tool says of itself
+        "purpose_changed",
+        "effect_contradicted",
+        "warning_removed",
+        "near_copy",
+        # a sentence was read, and held against the schema, which stays as it is whatever it says
+        "value_contradicted",
+        "presence_contradicted",
+        "type_contradicted",
+        "unit_contradicted",
+        "bounds_contradicted",
+        # a phrase was found that often says too much
+        "unsupported_rule",
+        "invented_parameter",
+        "false_claim",
+        "self_promotion",
+        # a word was taken for the name of a tool
+        "other_tool",
+    }
+)
+"""Codes of checks that judge wording, and may be wrong about an honest sentence.
+
+No other code may be overruled. What is structural is a fact about the contract. Hidden and
+confusable characters, markup, encoded text, secrets, private data, addresses, lengths and copied
+text can always be left out or said otherwise at no loss. A directive is what an attack is made of,
+and no honest description needs one. An example that does not fit the schema would teach wrong
+calls.
+"""
+
+OVERRULABLE_OF_ARRIVALS: frozenset[str] = frozenset(
+    {
+        "invisible_characters",
+        "mixed_scripts",
+        "confusable_characters",
+        "secret",
+        "secret_request",
+        "chat_markers",
+        "encoded_text",
+        "directive",
+    }
+)
+"""Codes that a person may overrule of a tool that is imported whole: those of ``IMPORT_CHECKS``.
+
+Nobody here can ask its author for other words. Whoever overrules them could as well register the
+tool unexamined; this way the history says what spoke against it, and who read it.
+"""
+
+
+def is_overruled(failed: FailedCheck, overruled: Iterable[FailedCheck]) -> bool:
+    """Whether a failed check is one that a person has overruled: the same code on the same words.
+
+    A person overrules what was shown, and no more: the same code on other words stands.
+
+    Args:
+        failed: What a check says now.
+        overruled: What a person overruled.
+
+    Example:
+        >>> said = FailedCheck(
+        ...     code="false_claim", layer="semantic", message="", advice="", excerpt="is free"
+        ... )
+        >>> is_overruled(said, [said])
+        True
+        >>> from dataclasses import replace
+        >>> is_overruled(replace(said, excerpt="is safe"), [said])
+        False
+    """
+    return any((failed.code, failed.excerpt) == (one.code, one.excerpt) for one in overruled)
+
+
+def new_rules(change: ProposedChange) -> tuple[Rule, ...]:
+    """The rules of the candidate that the base does not have."""
+    had = rules_of(change.base)
+    return tuple(rule for rule in rules_of(change.candidate) if rule not in had)
+
+
+def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
+    """New rules that neither recorded calls nor the tool's own texts bear out.
+
+    A rule refuses calls, so a wrong one can lock a tool. What persons and code say is taken at
+    their word; what the evidence proposer reads off refusals and accepted calls was held against
+    both. A rule of anybody else counts when the text of its parameter states just that.
+    For orders of calls see ``newly_demanded``.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> from agentkit.tools.rules import Between
+        >>> locked = rewrite("weather_forecast", rules=(Between(parameter="days", maximum=0),))
+        >>> [rule.kind for rule in unsupported_rules(locked)]
+        ['between']
+    """
+    if change.written_by in TRUSTED or change.from_evidence:
+        return ()
+    return tuple(
+        rule
+        for rule in new_rules(change)
+        if not isinstance(rule, CallBefore) and not _is_stated(rule, change.base)
+    )
+
+
+def newly_demanded(change: ProposedChange) -> tuple[ToolDefinition | None, ...]:
+    """The tools that new orders of calls make models call; None for one that is not there.
+
+    Orders that persons and code state, or that recorded calls show, are left out.
+    """
+    orders = (isinstance(rule, CallBefore) for rule in new_rules(change))
+    if change.written_by in TRUSTED or change.from_evidence or not any(orders):
+        return ()
+    before = demanded(change.base, change.library)
+    after = demanded(change.candidate, change.library)
+    return tuple(tool for name, tool in after.items() if name not in before)
+
+
+def _is_stated(rule: Rule, base: ToolDefinition) -> bool:
+    parameter = getattr(rule, "parameter", "")
+    if not isinstance(parameter, str):
+        return False
+    stated = described_rules(base, parameter.partition(".")[0].removesuffix("[]"))
+    try:
+        return any(rule_key(one) == rule_key(rule) for one in stated)
+    except ValueError:  # a bound that is no number; the checks say so
+        return False

@@ -1,19 +1,21 @@
-"""Other tools, called by name."""
+"""Other tools: called by name, preferred to, or nearly copied."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from agentkit.evolution.validation.reasons import reason
-from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange, reason
 from agentkit.evolution.validation.texts import (
     Edit,
     leaves,
     mapping,
     rules_of,
+    sentences,
     sequence,
     text_or_empty,
 )
@@ -282,3 +284,170 @@ def _allowed(change: ProposedChange) -> set[str]:
 
 def _values(examples: Any) -> list[Any]:
     return [[example.arguments, example.result] for example in sequence(examples)]
+
+
+_FORMS = re.compile(
+    r"call it only when the value of \S{1,80} is known from the user or from an earlier result;"
+    r" otherwise ask for it\.|call it only when the request asks for what it does;"
+    r" otherwise answer without it\.|(?:do not use it for this, which another tool does"
+    r"|prefer it to a tool that does this, when both seem to fit): (.+)$"
+)
+"""The sentences with which the evidence proposer tells tools apart, and nothing else."""
+
+_PREFERRED = re.compile(r"prefer it to a tool that does this, when both seem to fit: (.+)$")
+
+
+def preferred_to(change: ProposedChange, sentence: str) -> str:
+    """The tool to which a sentence prefers this one in the allowed form; empty for none.
+
+    Two tools that calls confuse are told apart by saying what the other one is for (the evidence
+    proposer does). The form is closed: a fixed sentence, and behind it the first sentence of the
+    other tool's summary, word for word. It still moves calls from that tool to this one, which is
+    why ``ValidationPolicy`` asks a judge and a person.
+
+    Args:
+        change: The change.
+        sentence: A folded sentence of it.
+    """
+    match = _PREFERRED.match(sentence)
+    if match is None:
+        return ""
+    return _whose_purpose(change, match.group(1))
+
+
+def without_closed_forms(change: ProposedChange, text: str) -> str:
+    """A folded text without the sentences that tell tools apart in closed forms.
+
+    What such a form quotes must be what another tool says of itself.
+    """
+    found = _FORMS.search(text)
+    if found is None or (found[1] and not _whose_purpose(change, found[1])):
+        return text
+    return f"{text[: found.start()]} {text[found.end() :]}"
+
+
+def _whose_purpose(change: ProposedChange, said: str) -> str:
+    """The other tool whose first sentence this is; empty for none."""
+    for tool in change.library.definitions:
+        purpose = next(sentences(text_or_empty(tool.description.summary)), "")
+        if tool.name != change.base.name and purpose.rstrip(".") == said.rstrip("."):
+            return tool.name
+    return ""
+
+
+def compares(change: ProposedChange) -> bool:
+    """Whether a change sets its tool against another one in an allowed form."""
+    return any(preferred_to(change, sentence) for _, sentence, _ in change.statements) or any(
+        True for _ in alternatives(change)
+    )
+
+
+_ALIKE = 0.7
+_LEAST_TERMS = 3
+_FREQUENT = 200
+"""A term of more tools than this tells none apart, and is skipped when looking for candidates."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SummaryTerms:
+    """The terms of each tool's summary, and the tools of each term."""
+
+    of_tool: Mapping[str, frozenset[str]]
+    tools: Mapping[str, tuple[str, ...]]
+
+
+class _Summaries:
+    """Works the terms out once a library; see ``agentkit.library.derived``."""
+
+    def build(self, library: Snapshot) -> SummaryTerms:
+        return _indexed({name: _terms(tool) for name, tool in library.tools.items()})
+
+    def update(
+        self,
+        value: SummaryTerms,
+        library: Snapshot,
+        added: Sequence[Tool],
+        removed: Collection[str],
+    ) -> SummaryTerms:
+        changed = {tool.name: _terms(tool) for tool in added}
+        gone = set(removed).union(changed)
+        touched = set(chain(*changed.values(), *(value.of_tool.get(name, ()) for name in gone)))
+        kept = {
+            name: words
+            for name, words in value.of_tool.items()
+            if name not in gone or name in changed
+        }
+        of_tool = kept | changed
+        fresh = {
+            term: tuple(n for n in value.tools.get(term, ()) if n not in gone) for term in touched
+        }
+        for name, words in changed.items():
+            for term in words:
+                fresh[term] = (*fresh[term], name)
+        return SummaryTerms(of_tool=of_tool, tools={**value.tools, **fresh})
+
+
+SUMMARIES = _Summaries()
+"""The kind of derived value that ``Library.derived`` keeps the terms under."""
+
+
+def _terms(tool: Tool) -> frozenset[str]:
+    return frozenset(terms(tool.definition.description.summary))
+
+
+def _indexed(of_tool: Mapping[str, frozenset[str]]) -> SummaryTerms:
+    tools: dict[str, list[str]] = {}
+    for name, words in of_tool.items():
+        for term in words:
+            tools.setdefault(term, []).append(name)
+    return SummaryTerms(
+        of_tool=of_tool, tools={term: tuple(names) for term, names in tools.items()}
+    )
+
+
+def no_near_copy(change: ProposedChange) -> Iterator[FailedCheck]:
+    """A summary that comes close to another tool's and so takes calls that belong there.
+
+    Alike are summaries that share seven tenths of their terms (Jaccard). Two that were as close
+    before may stay so: duplicates are the Tool Manager's business. Whether bystanders lose calls is
+    measured by a gate; this sees the plain case before anything is run.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(no_near_copy(rewrite("weather_now", {"sentence": "One city at a time."})))
+        []
+        >>> near = {"summary": "Expected temperature in Celsius for each of the coming days."}
+        >>> [found.message for found in no_near_copy(rewrite("weather_now", near))]
+        ['it says nearly the same as the summary of weather_forecast']
+    """
+    before, after = change.summaries
+    if before == after:
+        return
+    said, had = frozenset(terms(after)), frozenset(terms(before))
+    for name, words in _closest(change, said):
+        likeness = _jaccard(said, words)
+        if likeness >= _ALIKE and likeness > _jaccard(had, words):
+            yield FailedCheck(
+                code="near_copy",
+                layer="semantic",
+                field="summary",
+                message=f"it says nearly the same as the summary of {name}",
+                advice="say what sets the tool apart",
+                excerpt=after[:120],
+            )
+            return
+
+
+def _closest(change: ProposedChange, said: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    if len(said) < _LEAST_TERMS:
+        return
+    summaries = change.library.derived(SUMMARIES)
+    rare = [names for term in said if len(names := summaries.tools.get(term, ())) <= _FREQUENT]
+    shared = Counter(chain.from_iterable(rare))
+    for name, _ in shared.most_common(8):
+        if name != change.base.name:
+            yield name, summaries.of_tool[name]
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one and other else 0.0
