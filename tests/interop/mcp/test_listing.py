@@ -1,15 +1,21 @@
-"""What a server lists becomes a tool, or is held with a reason. Nothing is lost, nothing raises."""
+"""What a server lists becomes tools, or is held with the reason."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import sys
+import time
+from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 
 from agentkit import Agent
+from agentkit.errors import McpConnectionError
 from agentkit.interop.mcp import McpLimits, McpServer
-from agentkit.interop.mcp.listing import RawListing
+from agentkit.interop.mcp.listing import RawListing, prefixed
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel, sample_library
@@ -260,3 +266,221 @@ async def test_a_flood_of_tools_is_cut_and_told(fake, entry):
     async with McpServer.in_process(server.server, limits=limits, new_tools="screen") as flood:
         assert 0 < len(flood.tools) < 25
         assert "characters; the others are left" in flood.listing.notes[0]
+
+
+RAW = Path(__file__).parent / "servers" / "raw.py"
+
+
+async def test_a_malformed_entry_takes_no_other_with_it(entry):
+    """Each is held with what is wrong with it and as it came; the good one works."""
+    broken = [
+        {"name": 7, "inputSchema": {"type": "object"}},
+        {"name": "no_schema"},
+        {"name": "listed", "inputSchema": {"type": "object"}, "description": ["a", "list"]},
+        "no object",
+        None,
+    ]
+    listed = json.dumps([broken[0], entry("good"), *broken[1:]])
+    raw = McpServer.stdio(
+        sys.executable, ["-I", str(RAW), listed], name="raw", protocol="legacy", new_tools="screen"
+    )
+    async with raw as server:
+        assert [tool.name for tool in server.tools] == ["good"]
+        assert (await server.library["good"]()).isdigit()
+        assert [held.code for held in server.held] == ["bad_entry"] * 5
+        assert [held.name for held in server.held] == ["", "no_schema", "listed", "", ""]
+        whole = [
+            held.record if held.record in broken else held.record["entry"] for held in server.held
+        ]
+        assert whole == broken
+        assert "inputSchema: Field required" in server.held[1].reasons[0]
+        assert not any(held.is_approvable for held in server.held)
+
+
+@pytest.mark.parametrize("protocol", ["legacy", "auto"])
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "banana"}, {"$ref": "https://example.com/schema.json"}, {"type": ["object"]}],
+    ids=["type", "reference", "list"],
+)
+async def test_a_schema_that_the_protocol_forbids_takes_no_other_tool_with_it(
+    entry, protocol, schema
+):
+    """Arguments are an object in every version of the protocol, and what is not is held alone."""
+    listed = json.dumps([entry("odd", inputSchema=schema), entry("good")])
+    place = ["-I", str(RAW), listed]
+    async with McpServer.stdio(
+        sys.executable, place, name="raw", protocol=protocol, new_tools="screen"
+    ) as server:
+        assert [tool.name for tool in server.tools] == ["good"]
+        assert [(held.name, held.code) for held in server.held] == [("odd", "bad_entry")]
+
+
+@pytest.mark.parametrize(("protocol", "names"), [("legacy", []), ("auto", ["lists"])])
+async def test_what_a_result_may_be_depends_on_the_version(entry, protocol, names):
+    """A result that is a list is held where the agreed version forbids it, and taken elsewhere."""
+    listed = json.dumps([entry("lists", outputSchema={"type": "array"})])
+    place = ["-I", str(RAW), listed]
+    async with McpServer.stdio(
+        sys.executable, place, name="raw", protocol=protocol, new_tools="screen"
+    ) as server:
+        assert [tool.name for tool in server.tools] == names
+
+
+def _deep(levels):
+    schema: dict[str, object] = {"type": "object"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize("place", ["inputSchema", "outputSchema", "_meta"])
+async def test_an_entry_nested_deeply_takes_no_other_tool_with_it(entry, place):
+    """Levels that the official client still reads break none of our walks over an entry."""
+    listed = json.dumps([entry("deep", **{place: _deep(90)}), entry("good")])
+    raw = McpServer.stdio(
+        sys.executable, ["-I", str(RAW), listed], protocol="legacy", new_tools="screen"
+    )
+    async with raw as server:
+        assert "good" in {tool.name for tool in server.tools}
+        assert [held.name for held in server.held] in ([], ["deep"])
+
+
+async def test_a_listing_that_nobody_can_read_is_an_error_in_time(entry):
+    """A message too deep for the official client is none, and the wait for it has its end."""
+    listed = json.dumps([entry("deep", inputSchema=_deep(200))])
+    limits = McpLimits(list_seconds=0.5)
+    place = ["-I", str(RAW), listed]
+    with pytest.raises(McpConnectionError, match="can not be reached"):
+        async with McpServer.stdio(sys.executable, place, protocol="legacy", limits=limits):
+            pass
+
+
+WORD = st.text(alphabet="aZ9", min_size=1, max_size=5)
+SERVERS = st.lists(WORD, min_size=1, max_size=3).map("_".join)
+TOOLS = st.text(min_size=1) | st.text(alphabet="_a.", min_size=1)
+
+
+@given(SERVERS, TOOLS)
+def test_a_prefixed_name_tells_its_parts(server, name):
+    """The server and the tool can be read off the name, so no two pairs give one name."""
+    assert prefixed(server, name).partition("__")[::2] == (server, name)
+
+
+def doubling(levels):
+    """A schema whose references double at every level."""
+    parts = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(levels)}
+    return {**parts, f"d{levels}": {"type": "string"}}
+
+
+class Heart:
+    """Measures the longest time for which the event loop did nothing else."""
+
+    longest = 0.0
+
+    async def __aenter__(self):
+        self._task = asyncio.create_task(self._beat())
+        return self
+
+    async def __aexit__(self, *error):
+        self._task.cancel()
+
+    async def _beat(self):
+        last = time.monotonic()
+        while True:
+            await asyncio.sleep(0.01)
+            self.longest, last = max(self.longest, time.monotonic() - last), time.monotonic()
+
+
+async def called(fakes, arguments, protocol="auto"):
+    """The result of one call of ``ask``, and the longest pause of the loop meanwhile."""
+    async with (
+        McpServer.in_process(fakes.server, protocol=protocol, new_tools="screen") as server,
+        Heart() as heart,
+    ):
+        script = [[ToolCall(call_id="1", name="ask", arguments=arguments)], "done"]
+        run = await Agent(ScriptedModel(script), tools=server.tools).run("Go.")
+    return run.episode.results[0], heart.longest
+
+
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+@pytest.mark.parametrize("pattern", ["^(a|a)*$", r"^(\w+\s?)*$", "^(a|aa)+$"])
+async def test_an_answer_against_an_exploding_pattern_fails_at_once(fake, entry, pattern, protocol):
+    """The server's own answer is held against its own pattern in linear time, and refused."""
+    schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}}
+    fakes = fake(entry("ask", outputSchema=schema))
+    fakes.answers["ask"] = {"content": [], "structuredContent": {"x": "a" * 5_000 + "!"}}
+    result, pause = await called(fakes, {}, protocol)
+    assert result.failure.kind == "tool_failed"
+    assert "broke its word" in result.text
+    assert pause < 5
+
+
+async def test_arguments_against_an_exploding_pattern_are_refused_at_once(fake, entry):
+    """What a model writes is held against a server's pattern in linear time."""
+    pattern = {"type": "string", "pattern": r"^(\w+\s?)*$"}
+    schema = {"type": "object", "properties": {"x": pattern}}
+    result, pause = await called(fake(entry("ask", inputSchema=schema)), {"x": "a" * 5_000 + "!"})
+    assert "must match the pattern" in result.text
+    assert pause < 5
+
+
+@pytest.mark.parametrize("where", ["inputSchema", "outputSchema"])
+async def test_a_tool_whose_references_multiply_is_held(fake, entry, where):
+    """It is not offered, and the listing says why; the server's other tools are."""
+    schema = {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/d0"}},
+        "$defs": doubling(26),
+    }
+    async with McpServer.in_process(
+        fake(entry("bad", **{where: schema}), entry("calm")).server, new_tools="screen"
+    ) as s:
+        assert [tool.name for tool in s.tools] == ["calm"]
+        (held,) = s.listing.held
+    assert held.code == "bad_schema"
+    assert "against more than 10,000 schemas" in held.reasons[0]
+
+
+async def test_an_answer_that_multiplies_with_its_depth_fails_with_a_reason(fake, entry):
+    """A small recursive schema and a nested answer end after a bounded number of steps."""
+    part = {"items": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}}
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": part}}
+    deep = 1
+    for _ in range(40):
+        deep = [deep]
+    fakes = fake(entry("ask", outputSchema=schema))
+    fakes.answers["ask"] = {"content": [], "structuredContent": {"x": deep}}
+    result, pause = await called(fakes, {})
+    assert result.failure.kind == "tool_failed"
+    assert "too expensive to validate: more than" in result.text
+    assert pause < 5
+
+
+@pytest.mark.parametrize("where", ["inputSchema", "outputSchema"])
+async def test_a_tool_whose_reference_leads_to_no_schema_is_held(fake, entry, where):
+    """A reference to a list is no contract: the tool is held, and the listing says why."""
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/required"}}, "required": ["x"]}
+    async with McpServer.in_process(
+        fake(entry("bad", **{where: schema}), entry("calm")).server, new_tools="screen"
+    ) as s:
+        assert [tool.name for tool in s.tools] == ["calm"]
+        (held,) = s.listing.held
+    assert held.code == "bad_schema"
+    assert """'#/required' leads to the list ["x"], which is no schema""" in held.reasons[0]
+
+
+async def test_an_answer_against_a_schema_that_breaks_the_validator_fails_with_a_reason(
+    fake, entry
+):
+    """What the library that checks answers does not expect is the failure of one call."""
+    schema = {
+        "type": "object",
+        "properties": {"x": {"$dynamicRef": "#/required"}},
+        "required": ["x"],
+    }
+    fakes = fake(entry("ask", outputSchema=schema))
+    fakes.answers["ask"] = {"content": [], "structuredContent": {"x": 1}}
+    result, _ = await called(fakes, {})
+    assert result.failure.kind == "tool_failed"
+    assert "broke its word" in result.text
