@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import click
 
@@ -37,7 +38,6 @@ from agentkit.cli.options import binding_options, model_option, store_option, to
 from agentkit.cli.output import plural, say
 from agentkit.cli.project import current_project
 from agentkit.cli.sources import read_source
-from agentkit.cli.tracers import TraceKind, trace_option, tracer_of
 from agentkit.episodes import RefineMode
 from agentkit.errors import LibraryWarning, UsageError
 from agentkit.library import Store
@@ -46,6 +46,53 @@ from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
 from agentkit.tools.invocation import run_in_daemon_thread
 from agentkit.tools.tool import Tool
+from agentkit.tracing.tracing import LOGGER, Tracing
+
+TraceKind = Literal["log", "otel"]
+
+trace_option = click.option(
+    "--trace",
+    type=click.Choice(["log", "otel"]),
+    help="Tell what runs do: log writes a line on stderr for each step, otel makes OpenTelemetry "
+    "spans (start the command with opentelemetry-instrument, which says where they go).",
+)
+
+
+def tracer_of(kind: TraceKind | None) -> Tracing | None:
+    """What tells of runs in that way; None for nobody.
+
+    Raises:
+        MissingExtraError: ``opentelemetry-api`` is not installed.
+    """
+    if kind is None:
+        return None
+    if kind == "log":
+        return _on_stderr()
+    tracing = Tracing()
+    if not _has_sdk():
+        say(
+            "Nobody takes the spans: no OpenTelemetry SDK is set up in this process. Install "
+            "opentelemetry-distro and an exporter, and start with opentelemetry-instrument."
+        )
+    return tracing
+
+
+def _has_sdk() -> bool:
+    """Whether somebody set up where spans go; the API alone drops them."""
+    from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+
+    return not isinstance(get_tracer_provider(), ProxyTracerProvider)
+
+
+def _on_stderr() -> Tracing:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger(LOGGER)
+    logger.handlers = [handler]
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    return Tracing(log=logger)
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

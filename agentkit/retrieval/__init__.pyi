@@ -28,7 +28,6 @@ from .index.lexical import (
 from .index.signatures import SignatureChannel as SignatureChannel
 from .index.tool_index import ToolIndex as ToolIndex
 from .index.vectors import VectorChannel as VectorChannel
-from .mentions import NameIndex as NameIndex
 from .planner import (
     ModelPlanner as ModelPlanner,
     Plan as Plan,
@@ -47,7 +46,7 @@ from .retriever import (
 from .stages.abstraction import Abstraction as Abstraction
 from .stages.coverage import Coverage as Coverage
 from .stages.description import Description as Description
-from .stages.exact_name import ExactName as ExactName
+from .stages.exact_name import ExactName as ExactName, NameIndex as NameIndex
 from .stages.examples import Examples as Examples
 from .stages.lexical import Lexical as Lexical
 from .stages.near_duplicates import NearDuplicates as NearDuplicates

@@ -5,21 +5,29 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
+from itertools import zip_longest
+from operator import add, or_
 from time import perf_counter, thread_time
+from typing import Any
 
 from agentkit.episodes import GoalTrace, StageReport
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
+from agentkit.messages import Usage
 from agentkit.retrieval.budget import Packed, PriceList, pack
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.card_tokens import CardTokens
+from agentkit.retrieval.index.channel import Channel
 from agentkit.retrieval.index.config import IndexConfig
-from agentkit.retrieval.merging import merged
+from agentkit.retrieval.index.examples import ExampleChannel
+from agentkit.retrieval.index.lexical import LexicalChannel
+from agentkit.retrieval.index.tool_index import ToolIndex
 from agentkit.retrieval.planner import Plan, Planner, identity_plan, planned
 from agentkit.retrieval.rankers import Ranker
-from agentkit.retrieval.retriever import Retrieval
+from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.retrieval.stages.abstraction import Abstraction
 from agentkit.retrieval.stages.description import Description
 from agentkit.retrieval.stages.exact_name import ExactName
@@ -30,7 +38,65 @@ from agentkit.retrieval.stages.signature import Signature
 from agentkit.retrieval.stages.specification import Specification
 from agentkit.retrieval.survivors import Stage, Survivors
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
-from agentkit.retrieval.unmatched import unmatched_terms
+
+
+def merged(found: Sequence[Survivors]) -> Survivors:
+    """The survivors of all sub-goals; their hits take turns, the best of each first.
+
+    A tool found for two steps stands where it is best. Scores stay what they were in their own
+    ranking, so they do not fall from hit to hit.
+
+    Args:
+        found: At least one, of one library.
+    """
+    first = found[0]
+    if len(found) == 1:
+        return first
+    masks = [survivors.mask for survivors in found if survivors.mask is not None]
+    return replace(
+        first,
+        mask=reduce(or_, masks) if len(masks) == len(found) else None,
+        factors=None,
+        hits=tuple(_in_turn([survivors.hits for survivors in found])),
+        usage=reduce(add, (survivors.usage for survivors in found), Usage()),
+        notes=tuple(dict.fromkeys(note for survivors in found for note in survivors.notes)),
+    )
+
+
+def _in_turn(rankings: Sequence[Sequence[Hit]]) -> Iterator[Hit]:
+    taken: set[str] = set()
+    for rank in zip_longest(*rankings):
+        for hit in rank:
+            if hit is not None and hit.definition.name not in taken:
+                taken.add(hit.definition.name)
+                yield hit
+
+
+_MOST = 64
+"""An episode keeps them; of a hundred pages that somebody pasted in a few tell enough."""
+
+
+def unmatched_terms(
+    query: str, index: ToolIndex, channels: Sequence[Channel[Any]]
+) -> tuple[str, ...]:
+    """The first 64 terms of ``query`` that stand in no text of any tool, examples included.
+
+    What users ask for and no tool speaks of is the first sign of a missing tool, or of a
+    description in other words than theirs.
+
+    Args:
+        query: A request.
+        index: The index of the library.
+        channels: The channels of that index. Without one for words nothing is known, and no term
+            is called unmatched.
+    """
+    words = [one for one in channels if isinstance(one, LexicalChannel)][:1]
+    unknown = [term for one in words for term in one.unknown(index, one.query(query))]
+    for channel in channels:
+        if isinstance(channel, ExampleChannel):
+            unknown = channel.unknown(index, unknown)
+    return tuple(unknown[:_MOST])
+
 
 logger = logging.getLogger(__name__)
 

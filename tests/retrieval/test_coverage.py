@@ -10,8 +10,8 @@ from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.retrieval import Coverage, SubGoal, Survivors
 from agentkit.retrieval.index.config import IndexConfig
-from agentkit.retrieval.index.coverage import CoverageChannel
 from agentkit.retrieval.index.lexical import LexicalChannel
+from agentkit.retrieval.stages.coverage import CoverageChannel
 
 WORDS = LexicalChannel()
 COVERAGE = CoverageChannel()

@@ -12,12 +12,11 @@ from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.messages import Usage
 from agentkit.retrieval import word_vectors
-from agentkit.retrieval.clauses import both_ends, clauses
 from agentkit.retrieval.embedders import FunctionEmbedder
 from agentkit.retrieval.fusion import Evidence, fused, together
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.rankers import Ranking
-from agentkit.retrieval.stages.description import Description
+from agentkit.retrieval.stages.description import Description, both_ends, clauses
 from agentkit.retrieval.survivors import Survivors
 
 TOPICS = (

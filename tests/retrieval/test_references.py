@@ -9,10 +9,9 @@ from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.config import IndexConfig
-from agentkit.retrieval.index.name_words import NameWordsChannel
 from agentkit.retrieval.stages.description import Description
 from agentkit.retrieval.stages.exact_name import ExactName
-from agentkit.retrieval.stages.references import References
+from agentkit.retrieval.stages.references import NameWordsChannel, References
 from agentkit.retrieval.survivors import Survivors
 
 CHANNEL = NameWordsChannel()

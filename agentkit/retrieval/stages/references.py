@@ -2,12 +2,211 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
 from agentkit.errors import UsageError
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.index.name_words import NameWordsChannel
+from agentkit.retrieval.index.channel import Mask
+from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
+from agentkit.retrieval.index.postings import key_of
+from agentkit.retrieval.index.tool_index import ToolIndex
 from agentkit.retrieval.retriever import Hit
 from agentkit.retrieval.survivors import Survivors
 from agentkit.tools.definition import ToolDefinition
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+_VERSION = 1
+"""Raise it when ``name_words`` changes."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SMALL_WORDS = frozenset(["a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to"])
+_SPACE = re.compile(r"\s")
+_FEWEST_WORDS = 2
+_MOST_WORDS = 8
+_LONGEST_TEXT = 4_000
+_MOST_SHARING = 3
+"""Names of the same words beyond which a mention does not say which tool is meant."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NameKeys:
+    """The words of names as numbers.
+
+    Attributes:
+        keys: uint64[tools], ascending; 0 for a name of a single word.
+        rows: uint16[tools], the row of each key.
+    """
+
+    keys: NDArray[np.uint64]
+    rows: NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, keys: NDArray[np.uint64]) -> NameKeys:
+        """From the key of each row."""
+        import numpy as np
+
+        order = np.argsort(keys, kind="stable")
+        return cls(keys=keys[order], rows=order.astype(np.uint16))
+
+    def by_row(self) -> NDArray[np.uint64]:
+        """The key of each row."""
+        import numpy as np
+
+        keys = np.empty_like(self.keys)
+        keys[self.rows] = self.keys
+        return keys
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NameWordsChannel:
+    """Finds tools that a text calls by name in other writing: ``Search Hotels``, ``searchHotels``.
+
+    Texts of parameters do so where they say which tool gives their value. A mention is at least two
+    words long and written as a name: as an identifier, or with every word capitalised. Otherwise a
+    text about a stock price would mention a tool ``stock_price``.
+
+    Example:
+        >>> from agentkit import Library
+        >>> from agentkit.retrieval.index.config import IndexConfig
+        >>> search = ToolDefinition.from_schema("search_hotels", "Find hotels.", {})
+        >>> channel = NameWordsChannel()
+        >>> index = Library([search]).derived(IndexConfig(channels=(channel,)))
+        >>> channel.mentioned(index, "Comes from **(Search Hotels)**.")
+        ['search_hotels']
+        >>> channel.mentioned(index, "The place to search hotels in.")
+        []
+    """
+
+    @property
+    def fingerprint(self) -> str:
+        """There are no settings."""
+        return f"name-words/{_VERSION}"
+
+    def mentioned(self, index: ToolIndex, text: str) -> list[str]:
+        """Names of the tools that ``text`` mentions, in the order in which it does."""
+        spans = _spans(text[:_LONGEST_TEXT])
+        if not spans.keys:
+            return []
+        names = self._names(index, spans)
+        found: list[str] = []
+        read_to = 0
+        for at in sorted(names):
+            if spans.starts[at] >= read_to and len(names[at]) <= _MOST_SHARING:
+                found += sorted(names[at])
+                read_to = spans.ends[at]
+        return list(dict.fromkeys(found))
+
+    def _names(self, index: ToolIndex, spans: _Spans) -> dict[int, list[str]]:
+        """The tools whose words stand at a span, by the number of the span."""
+        import numpy as np
+
+        wanted = np.array(spans.keys, np.uint64)
+        names: dict[int, list[str]] = {}
+        for part, data in index.data(self):
+            first = np.searchsorted(data.keys, wanted)
+            end = np.searchsorted(data.keys, wanted, "right")
+            for at in np.flatnonzero(end > first).tolist():
+                for row in data.rows[first[at] : end[at]].tolist():
+                    if part.alive is None or part.alive[row]:
+                        names.setdefault(at, []).append(index.name(part.offset + row))
+        return names
+
+    # --- keeping ----------------------------------------------------------------------------------
+
+    def build(self, definitions: Sequence[ToolDefinition]) -> NameKeys:
+        """The keys of the names of some definitions."""
+        import numpy as np
+
+        keys = (_key_of_name(one.name) for one in definitions)
+        return NameKeys.of(np.fromiter(keys, np.uint64, len(definitions)))
+
+    def merge(
+        self, parts: Sequence[tuple[NameKeys, Mask | None]], sizes: Sequence[int]
+    ) -> NameKeys:
+        """The keys of several segments."""
+        import numpy as np
+
+        kept = [part.by_row() if mask is None else part.by_row()[mask] for part, mask in parts]
+        return NameKeys.of(np.concatenate(kept) if kept else np.zeros(0, np.uint64))
+
+    def to_bytes(self, data: NameKeys) -> bytes:
+        """Both arrays."""
+        return pack_arrays({"keys": data.keys, "rows": data.rows})
+
+    def from_bytes(self, blob: bytes) -> NameKeys:
+        """The inverse of ``to_bytes``."""
+        return NameKeys(**unpack_arrays(blob))
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of a name, in small letters.
+
+    Example:
+        >>> name_words("Get_Hotel_Reviews(Tips)"), name_words("getHTTPHeaders2")
+        (('get', 'hotel', 'reviews', 'tips'), ('get', 'http', 'headers', '2'))
+    """
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
+def _key_of_name(name: str) -> int:
+    words = name_words(name)
+    return key_of(" ".join(words)) if len(words) >= _FEWEST_WORDS else 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Spans:
+    """All that is written as a name in a text: in order, at each start the longest first."""
+
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    keys: tuple[int, ...]
+
+
+@lru_cache(maxsize=8_192)
+def _spans(text: str) -> _Spans:
+    words = list(_WORD.finditer(text))
+    spans = [
+        (start, end)
+        for start, last in enumerate(_reaches(text, words))
+        for end in range(min(last, start + _MOST_WORDS), start + _FEWEST_WORDS - 1, -1)
+    ]
+    small = [word.group().lower() for word in words]
+    return _Spans(
+        starts=tuple(start for start, _ in spans),
+        ends=tuple(end for _, end in spans),
+        keys=tuple(key_of(" ".join(small[start:end])) for start, end in spans),
+    )
+
+
+def _reaches(text: str, words: Sequence[re.Match[str]]) -> list[int]:
+    """For each word where a name that starts there ends at the latest: before which word.
+
+    A name goes on while no space comes, or while every word is capitalised.
+    """
+    reaches = [0] * len(words)
+    unspaced = capitalised = next_start = len(words)
+    for at in range(len(words) - 1, -1, -1):
+        word = words[at]
+        if at + 1 < len(words) and _SPACE.search(text, word.end(), next_start):
+            unspaced = at + 1
+        if not _is_capitalised(word.group()):
+            capitalised = at
+        reaches[at] = max(unspaced, capitalised)
+        next_start = word.start()
+    return reaches
+
+
+def _is_capitalised(word: str) -> bool:
+    return not word[0].islower() or word in _SMALL_WORDS
+
 
 _SHARE = 0.95
 """What a tool gets of the score of the tool that needs it: a place right behind it."""
