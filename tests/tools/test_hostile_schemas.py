@@ -18,12 +18,17 @@ from agentkit.interop.export.renderers import FORMATS, render
 from agentkit.messages import ToolCall
 from agentkit.models.grammar import call_schema
 from agentkit.testing import ScriptedModel
-from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
-from agentkit.tools.coercion import coerce
-from agentkit.tools.definition import Signature, ToolDefinition
-from agentkit.tools.sources import definition_from_json, definitions_from_json
-from agentkit.tools.types.declared import declared_type
-from agentkit.tools.validation import ArgumentValidator
+from agentkit.tools import (
+    ArgumentValidator,
+    Signature,
+    ToolDefinition,
+    UncheckableError,
+    coerce,
+    declared_type,
+    definition_from_json,
+    definitions_from_json,
+)
+from agentkit.tools.bounded import BoundedValidator, schema_fault
 
 
 def _chain(levels: int, link: Any, end: Any) -> dict[str, Any]:
