@@ -259,6 +259,12 @@ def test_the_anchored_pattern_says_the_same_to_a_search(pattern, text) -> None:
     assert (re.search(anchored(pattern), text) is not None) == whole
 
 
+def test_an_escaped_dollar_is_no_anchor() -> None:
+    """A pattern may end in a dollar sign that it means."""
+    assert matches_whole(r"\d\$", "5$")
+    assert not matches_whole(r"\d\$", "5")
+
+
 @given(st.text("a+*?{},()|[]0129\\d^$-", max_size=14))
 @example("[0||]")  # Python warns of it as of an operation on sets
 def test_any_text_is_judged(pattern) -> None:

@@ -397,12 +397,6 @@ def test_a_rule_that_leaves_no_value_is_a_problem(rule):
         assert codes
 
 
-@given(RANGES)
-def test_it_survives_json(rule):
-    """What is written is read back."""
-    assert rule_from_json(rule_to_json(rule)) == rule
-
-
 def test_rules_without_open_bounds_are_written_as_before():
     """Their JSON, and so the digest of the definition, has no new part."""
     rule = Between(parameter="n", minimum=0, maximum=5)

@@ -23,7 +23,6 @@ from agentkit.tools import (
     Effects,
     OneOf,
     Requires,
-    Specification,
     Tool,
 )
 
@@ -355,11 +354,6 @@ def test_a_rule_on_a_composite_is_checked_like_any(call) -> None:
     )
     assert refused.failure.rule == "too little, got amount = 1 and periods = 36"
     assert "quote_many → quote_twice: too little" in inside.failure.rule
-
-
-def test_a_specification_without_rules_is_the_usual_case() -> None:
-    """Rules are empty unless something was learned."""
-    assert Specification().rules == ()
 
 
 def test_a_demanded_call_is_approved_like_any_other(call) -> None:
