@@ -11,7 +11,14 @@ from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
 from agentkit.errors import DefinitionError
-from agentkit.tools import ArgumentValidator, Signature, ToolDefinition, fits, validate_arguments
+from agentkit.tools import (
+    ArgumentProblem,
+    ArgumentValidator,
+    Signature,
+    ToolDefinition,
+    fits,
+    validate_arguments,
+)
 from agentkit.tools.canonical import same_json
 from agentkit.tools.formats import FORMATS
 
@@ -199,6 +206,15 @@ def test_problems_come_most_useful_first(validator: ArgumentValidator) -> None:
         "missing required argument `city`",
         "`days` must be an integer, got the string '3'",
     ]
+
+
+def test_a_clear_slip_is_corrected_only_when_the_call_is_right_then(
+    validator: ArgumentValidator,
+) -> None:
+    """Text for a number runs as a number; beside another fault the call is refused for that."""
+    assert validator.runnable({"city": "Rome", "days": "3"}) == {"city": "Rome", "days": 3}
+    refused = validator.runnable({"city": "Rome", "days": "3", "when": "tomorrow"})
+    assert isinstance(refused, ArgumentProblem)
 
 
 def test_excerpt_is_the_schema_that_was_broken(validator: ArgumentValidator) -> None:
