@@ -9,6 +9,7 @@ import sys
 import pytest
 from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
+from support.json_schemas import SCHEMAS, VALUES
 
 from agentkit.errors import DefinitionError
 from agentkit.tools import (
@@ -22,7 +23,7 @@ from agentkit.tools import (
 from agentkit.tools.canonical import same_json
 from agentkit.tools.formats import FORMATS
 
-# --- each broken rule is said in one plain sentence, with the schema that states it ---
+# --- sentences ------------------------------------------------------------------------------------
 
 ITEM = {
     "type": "object",
@@ -309,7 +310,7 @@ def test_no_problem_exactly_when_jsonschema_has_none(
         assert len(problem.rule) < 1000
 
 
-# --- broken schemas, remote references, deep values and hostile patterns do no harm ---
+# --- broken schemas, remote references, deep values -----------------------------------------------
 
 
 def validator_of(**properties) -> ArgumentValidator:
@@ -460,69 +461,7 @@ assert "jsonschema" in sys.modules
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, timeout=60)
 
 
-# --- the quick check is never wrong when it is sure; jsonschema is the judge ---
-
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-2, 4)
-    | st.sampled_from([1.0, 2.5, "", "a", "ab", "3"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
-
-
-def _with_parts(inner):
-    names = st.sampled_from(["a", "b"])
-    return st.fixed_dictionaries(
-        {},
-        optional={
-            "items": inner,
-            "prefixItems": st.lists(inner, min_size=1, max_size=2),
-            "properties": st.dictionaries(names, inner, max_size=2),
-            "additionalProperties": inner,
-            "anyOf": st.lists(inner, min_size=1, max_size=3),
-            "oneOf": st.lists(inner, min_size=1, max_size=3),
-            "allOf": st.lists(inner, min_size=1, max_size=2),
-            "not": inner,
-            "$ref": st.sampled_from(["#/$defs/A", "#/$defs/B"]),
-            "if": inner,
-            "then": inner,
-            "patternProperties": st.dictionaries(st.sampled_from(["^a", "b$"]), inner, max_size=1),
-        },
-    )
-
-
-SCHEMAS = st.recursive(
-    st.booleans()
-    | st.fixed_dictionaries(
-        {},
-        optional={
-            "type": st.sampled_from(TYPES)
-            | st.lists(st.sampled_from(TYPES), min_size=1, max_size=3, unique=True),
-            "enum": st.lists(VALUES, max_size=3),
-            "const": VALUES,
-            "minimum": st.integers(-1, 3),
-            "exclusiveMaximum": st.integers(0, 4),
-            "minLength": st.integers(0, 2),
-            "maxItems": st.integers(0, 2),
-            "uniqueItems": st.booleans(),
-            "minProperties": st.integers(0, 2),
-            "required": st.lists(st.sampled_from(["a", "b"]), max_size=2, unique=True),
-            "pattern": st.sampled_from(["^a", "b$", "^[0-9]+$"]),
-            "format": st.sampled_from(["date", "email", "made-up"]),
-            "multipleOf": st.just(2),
-            "optional": st.booleans(),
-            "default": VALUES,
-        },
-    ),
-    _with_parts,
-    max_leaves=6,
-)
+# --- the quick check ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

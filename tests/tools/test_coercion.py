@@ -7,10 +7,11 @@ import sys
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.json_schemas import SCHEMAS, VALUES
 
 from agentkit.tools import UncheckableError, canonical_arguments, canonical_json, coerce, fits
 
-# --- what a model wrote becomes what the schema asks for when there is no doubt, and  ---
+# --- coercion -------------------------------------------------------------------------------------
 
 INTEGER, NUMBER, BOOLEAN = {"type": "integer"}, {"type": "number"}, {"type": "boolean"}
 UNITS = {"enum": ["celsius", "kelvin"]}
@@ -194,74 +195,11 @@ def test_no_foreign_package_is_needed() -> None:
     assert roots <= {"agentkit", *sys.stdlib_module_names}
 
 
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 40)
-    | st.sampled_from(
-        [
-            1.0,
-            2.5,
-            -0.0,
-            "a",
-            " A",
-            "B",
-            "3",
-            "3.0",
-            "1e2",
-            "true",
-            "null",
-            "[1]",
-            '{"a": "1"}',
-            "[]",
-        ]
-    )
-)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
-    ),
-    max_leaves=8,
-)
-TYPES = ["array", "boolean", "integer", "null", "number", "object", "string", "objekt"]
-SCHEMAS = st.recursive(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "type": st.sampled_from(TYPES)
-            | st.lists(st.sampled_from(TYPES), min_size=1, max_size=3),
-            "enum": st.lists(SCALARS, min_size=1, max_size=3),
-            "const": SCALARS,
-            "default": VALUES,
-            "$ref": st.sampled_from(["#/$defs/A", "#", "#/nowhere"]),
-        },
-    ),
-    lambda inner: st.fixed_dictionaries(
-        {},
-        optional={
-            "type": st.sampled_from(TYPES),
-            "items": inner,
-            "prefixItems": st.lists(inner, max_size=2),
-            "properties": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
-            "required": st.just(["a"]),
-            "additionalProperties": inner,
-            "anyOf": st.lists(inner, min_size=1, max_size=3),
-            "oneOf": st.lists(inner, min_size=1, max_size=2),
-            "allOf": st.lists(inner, min_size=1, max_size=2),
-            "default": VALUES,
-        },
-    ),
-    max_leaves=6,
-)
-
-
 @settings(max_examples=150)
 @given(VALUES, SCHEMAS, SCHEMAS, st.sampled_from(["fitting", "all", "none"]))
 def test_coercion_is_idempotent(value, schema, definition, fill) -> None:
     """Coercing twice gives what coercing once gives, even under contradictory schemas."""
-    document = {**schema, "$defs": {"A": definition}}
+    document = {**schema, "$defs": {"A": definition, "B": INTEGER}}
     once = coerce(value, document, fill=fill)
     assert coerce(once, document, fill=fill) is once
 
@@ -281,7 +219,7 @@ def test_without_a_schema_nothing_changes(value) -> None:
     assert coerce(value, {}) is value
 
 
-# --- two ways to write the same arguments have one canonical form ---
+# --- canonical arguments --------------------------------------------------------------------------
 
 SCHEMA = {
     "type": "object",

@@ -29,7 +29,7 @@ from agentkit.tools import (
 from agentkit.tools.canonical import is_json
 from agentkit.tools.schema import attach_descriptions, detach_descriptions, excerpt
 
-# --- a definition is immutable data: it survives json, and its digest is its identity ---
+# --- definitions ----------------------------------------------------------------------------------
 
 FULL = ToolDefinition(
     name="solve",
@@ -269,7 +269,7 @@ def test_a_record_with_keys_that_are_no_text_is_refused(record):
         definition_from_json(record)
 
 
-# --- canonical json is rfc 8785, whichever encoder writes it ---
+# --- canonical JSON -------------------------------------------------------------------------------
 
 EXACT = st.integers(-(2**53) + 1, 2**53 - 1)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text(

@@ -12,7 +12,7 @@ from agentkit.tools import normalise_parameters, normalise_schema
 from agentkit.tools.fit import JSON_TYPES
 from agentkit.tools.sources.keywords import read_type_name
 
-# --- schemas from the wild become valid json schema 2020-12, and every repair is repo ---
+# --- dialects -------------------------------------------------------------------------------------
 
 
 def test_python_dialect() -> None:
@@ -277,7 +277,7 @@ def test_a_bound_beyond_any_float_is_kept() -> None:
     assert normalise_schema(raw).schema == raw
 
 
-# --- names of types in several languages are read as json schema ---
+# --- names of types -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", JSON_TYPES)

@@ -32,7 +32,7 @@ from agentkit.tools.decorator import tool
 from agentkit.tools.sources.annotations import plain_schema
 from agentkit.tools.sources.pydantic_schema import pydantic_schema
 
-# --- annotations become json schema 2020-12; the quick way gives what pydantic gives ---
+# --- schemas of functions -------------------------------------------------------------------------
 
 
 class Colour(enum.Enum):
@@ -447,7 +447,7 @@ def test_definition_survives_json() -> None:
     assert copy.digest == definition.digest
 
 
-# --- functions that a model can not call are refused with what to write instead ---
+# --- functions that a model can not call ----------------------------------------------------------
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -532,7 +532,7 @@ def test_refusal_names_the_cause_and_the_way_out(function, fragments) -> None:
         assert re.search(re.escape(fragment), str(caught.value)), str(caught.value)
 
 
-# --- ``@tool`` makes tools of functions and keeps them callable ---
+# --- the decorator --------------------------------------------------------------------------------
 
 
 def add(a: int, b: int = 1) -> int:

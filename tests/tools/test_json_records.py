@@ -19,7 +19,7 @@ from agentkit.tools import (
     normalise_parameters,
 )
 
-# --- tool records of every provider become the same definition ---
+# --- records of every provider --------------------------------------------------------------------
 
 SCHEMA = {
     "type": "object",
@@ -177,7 +177,7 @@ def test_what_is_no_definition_is_refused(record, message) -> None:
         definition_from_json(record)
 
 
-# --- files of definitions: every shape is read, bad entries are reported, nothing is  ---
+# --- files of definitions -------------------------------------------------------------------------
 
 ADD, SUB = {"name": "add"}, {"name": "sub", "parameters": {"type": "object", "properties": {}}}
 
@@ -276,7 +276,7 @@ def test_nothing_is_lost(entries) -> None:
     assert again.definitions == batch.definitions
 
 
-# --- public catalogues of tools are read without loss, and as their curators normalis ---
+# --- public corpora -------------------------------------------------------------------------------
 
 SAMPLE = [
     (

@@ -21,7 +21,7 @@ from agentkit.tools.patterns import (
 )
 from agentkit.tools.schema import inline_root, references, resolve_local
 
-# --- the small parts of validation: patterns, formats and references ---
+# --- patterns, formats, references ----------------------------------------------------------------
 
 GOOD = {
     "date": ["2024-02-29"],
@@ -203,7 +203,7 @@ def test_values_beyond_showing() -> None:
     assert value_text(deep) == "the list …"
 
 
-# --- patterns of rules: matched as a whole, portable, and quick on any text ---
+# --- patterns of rules ----------------------------------------------------------------------------
 
 SAFE = [
     "[A-Z]{2}",

@@ -14,7 +14,7 @@ from agentkit.errors import DefinitionError, ModelRetry
 from agentkit.tools import Effects, Tool, ToolDefinition, definition_from_model
 from agentkit.tools.decorator import tool
 
-# --- a pydantic model is the arguments of a tool ---
+# --- models as arguments --------------------------------------------------------------------------
 
 
 class Traveller(BaseModel):
@@ -137,7 +137,7 @@ def test_model_without_a_schema_is_refused() -> None:
         definition_from_model(Unwritable)
 
 
-# --- validated json arguments become the python values that the annotations promise ---
+# --- conversion of arguments ----------------------------------------------------------------------
 
 
 class Colour(enum.Enum):

@@ -35,7 +35,7 @@ from agentkit.tools import (
 )
 from agentkit.tools.rules.checking import holds
 
-# --- each rule is one plain sentence, which a hosted model reads after the usage rule ---
+# --- sentences ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_sentences_follow_the_usage_rules(loan_with) -> None:
     ]
 
 
-# --- a call that breaks a rule is refused with the rule, the value and what is allowe ---
+# --- refusals -------------------------------------------------------------------------------------
 
 PERIODS = OneOf(parameter="periods", values=(36, 48, 60))
 
@@ -318,7 +318,7 @@ def test_a_call_that_is_missing_is_named() -> None:
     assert (second.rule[:10], second.path) == ("call find ", "who")
 
 
-# --- ranges whose bounds are themselves not allowed: "must be more than 0" ---
+# --- bounds that are themselves not allowed -------------------------------------------------------
 
 BOUNDS = st.none() | st.sampled_from([-5, -1, -0.5, 0, 0.1, 1, 2, 2.5, 7])
 RANGES = st.builds(
@@ -462,7 +462,7 @@ def test_an_example_at_the_bound_speaks_against_the_rule():
     assert codes == [["example_breaks_rule"], []]
 
 
-# --- bounds on the length of a text and on the number of items: the whole way of such ---
+# --- lengths and counts ---------------------------------------------------------------------------
 
 TITLE = Between(parameter="title", measure="length", minimum=2, maximum=5)
 TAGS = Between(parameter="tags", measure="items", maximum=2)

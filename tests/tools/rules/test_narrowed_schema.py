@@ -25,7 +25,7 @@ from agentkit.tools import (
 )
 from agentkit.tools.formats import FORMATS
 
-# --- what a rule becomes in the schema that a model is shown ---
+# --- the narrowed schema --------------------------------------------------------------------------
 
 PERIODS = OneOf(parameter="periods", values=(36, 48, 60))
 
@@ -221,7 +221,7 @@ def test_what_a_schema_can_not_state(contract, rule, why) -> None:
     assert why_unstated({"properties": {"periods": {}}}, PERIODS) == ""
 
 
-# --- the narrowed schema accepts nothing that the contract refuses, and agrees with t ---
+# --- never wider than the contract ----------------------------------------------------------------
 
 EXAMPLES = 60
 VALUES = [-1, 0, 1, 2, 3, 6, 7, 2.5, "", "A", "AB", "ab", "ABC", "2024-02-30", None, True, False]

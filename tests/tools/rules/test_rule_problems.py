@@ -31,7 +31,7 @@ from agentkit.tools import (
 )
 from agentkit.tools.canonical import digest
 
-# --- what is wrong with a rule is said before anybody relies on it ---
+# --- rule_problems --------------------------------------------------------------------------------
 
 TOOL = ToolDefinition(
     name="book",
@@ -226,7 +226,7 @@ def test_no_contract_and_no_rule_is_too_strange(properties, parameter, values, n
         assert ruled.text
 
 
-# --- what stands in the place of a rule may be anything: a problem is told, and nothi ---
+# --- what stands in the place of a rule -----------------------------------------------------------
 
 HUGE = 10**400
 SCALARS = st.one_of(
@@ -343,7 +343,7 @@ def test_a_bound_that_no_float_holds_is_a_bound(tool):
     assert RuleChecker(ruled).refusal({"n": float("inf")}) is not None
 
 
-# --- rules are data: they survive json, and a definition without any is written as it ---
+# --- as JSON --------------------------------------------------------------------------------------
 
 TEXT = st.text(max_size=5)
 NUMBER = st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)

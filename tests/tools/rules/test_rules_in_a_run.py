@@ -26,7 +26,7 @@ from agentkit.tools import (
     Tool,
 )
 
-# --- learned rules around the calls of a model: refused early, explained, mended wher ---
+# --- refused, explained, corrected ----------------------------------------------------------------
 
 PERIODS = OneOf(parameter="periods", values=(36, 48, 60))
 
@@ -380,7 +380,7 @@ def test_a_demanded_call_is_approved_like_any_other(call) -> None:
     assert (deferred.status, ran) == ("deferred", [])
 
 
-# --- a call that a learned rule refused is an argument that does not fit, with its na ---
+# --- diagnosis ------------------------------------------------------------------------------------
 
 
 @tool

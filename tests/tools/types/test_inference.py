@@ -20,7 +20,7 @@ from agentkit.tools import (
     type_of_value,
 )
 
-# --- what json schemas declare, also those that contradict themselves or never end ---
+# --- declared types -------------------------------------------------------------------------------
 
 NODE = {
     "$defs": {
@@ -131,7 +131,7 @@ def test_no_schema_is_too_odd(schema):
     assert isinstance(declared_type(schema), TypeSet)
 
 
-# --- what names, texts, enums and values tell about a parameter ---
+# --- guessed meanings -----------------------------------------------------------------------------
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}

@@ -27,7 +27,7 @@ from agentkit.tools import (
 )
 from agentkit.tools.types.keys import TYPE_KEYS, serving, signature_keys
 
-# --- types form a distributive lattice; each law is tried on random types ---
+# --- the laws -------------------------------------------------------------------------------------
 
 LAWS = {
     "join commutes": lambda a, b: (a | b) == (b | a),
@@ -127,7 +127,7 @@ def test_an_unknown_json_type_is_refused():
         TypeSet.of("text")
 
 
-# --- whether a value serves where another type is asked for: scores, reasons, and the ---
+# --- flow, unification and keys -------------------------------------------------------------------
 
 STRING, INTEGER, NUMBER = (TypeSet.of(base) for base in ("string", "integer", "number"))
 BOOLEAN, NULL, LIST = (TypeSet.of(base) for base in ("boolean", "null", "array"))
