@@ -96,6 +96,8 @@ BAD: list[tuple[object, RuleProblemCode]] = [
     (Between(parameter="nights", minimum=29.2, maximum=29.8), "contradiction"),
     (Between(parameter="nights", multiple_of=31), "contradiction"),
     (Between(parameter="prices[]", minimum=1.01, maximum=1.09, multiple_of=0.1), "contradiction"),
+    (Between(parameter="prices[]", exclusive_minimum=3, maximum=3), "contradiction"),
+    (Between(parameter="prices[]", minimum=3, exclusive_maximum=3), "contradiction"),
     (Between(parameter="city", minimum=1), "wrong_type"),
     (Between(parameter="room", minimum=1), "wrong_type"),
     (Between(parameter="nights", minimum=3), "example_breaks_rule"),
