@@ -154,7 +154,11 @@ def test_sound_schema_is_left_alone(schema) -> None:
         ({"city": "string", "days": "int"}, ["city", "days"], ()),
         ({"title": {"type": "string"}}, ["title"], ()),
         ({"items": {"type": "array"}, "to": {"required": True}}, ["items", "to"], ("to",)),
-        ([{"name": "a", "optional": False}, {"name": "b"}, {"x": 1}, "c"], ["a", "b", "c"], ("a",)),
+        (
+            [{"name": "a", "optional": False}, {"name": "b", "optional": True}, {"x": 1}, "c"],
+            ["a", "b", "c"],
+            ("a",),
+        ),
         ({"type": "object", "properties": [{"name": "a", "required": "yes"}]}, ["a"], ("a",)),
         ({"properties": {"a": {"required": False}}, "required": ["a"]}, ["a"], ("a",)),
         ({"type": "string"}, [], ()),
