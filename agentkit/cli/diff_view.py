@@ -10,8 +10,7 @@ from agentkit.cli.signatures import signature_line
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evolution.differences import Difference, Part
 from agentkit.interop.export.artifact import GateEvidence
-from agentkit.interop.export.diff.comparing import LibraryDiff, ToolChange
-from agentkit.interop.export.diff.page import evidence_lines, headline, mark
+from agentkit.interop.export.diff import LibraryDiff, ToolChange, evidence_lines, headline, mark
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:

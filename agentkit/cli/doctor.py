@@ -20,9 +20,8 @@ from agentkit.cli.progress import LineProgress
 from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue
-from agentkit.evaluation.doctor.checks import KINDS
 from agentkit.evaluation.doctor.checkup import Checkup, examine
-from agentkit.evaluation.doctor.findings import Proposal
+from agentkit.evaluation.doctor.findings import KINDS, Proposal
 from agentkit.evaluation.doctor.fixes import change_of
 from agentkit.evaluation.doctor.provider_rules import DEFAULT_PROVIDERS, PROVIDERS
 from agentkit.tools.definition import ToolDefinition

@@ -13,8 +13,8 @@ from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.sources import read_source
 from agentkit.errors import UsageError
 from agentkit.interop import export as exporting
-from agentkit.interop.export.renderers import formats
-from agentkit.interop.export.renderers.rendering import Rendering
+from agentkit.interop.export import formats
+from agentkit.interop.export.rendering import Rendering
 from agentkit.library import signing
 
 _FORMATS = ("artifact", *formats.FORMATS)

@@ -10,7 +10,7 @@ import click
 
 from agentkit.cli.output import Column, print_table
 from agentkit.evaluation.results.texts import visible
-from agentkit.interop.export.renderers.saying import PHRASES, in_words, joined
+from agentkit.interop.export.rendering import PHRASES, in_words, joined
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence

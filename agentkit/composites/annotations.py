@@ -222,69 +222,55 @@ def _branches_of(branch: Any) -> tuple[Any, ...]:
 
 
 def _subscript(node: ast.Subscript, nesting: int) -> Any:
+    """A type in brackets; ``List[...]`` is ``list[...]``, and so on."""
     name = _name(node.value)
     items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-    read = _FORMS.get(name)
-    if read is None:
+    match name, items:
+        case "Literal", [_, *_]:
+            form: Any = Literal
+            return form[tuple(_literal(item) for item in items)]
+        case "Annotated", [first, _, *_]:
+            form = Annotated
+            return form[(_read(first, nesting + 1), *map(_metadata, items[1:]))]
+        case "Expr", [ast.Constant(value=str(text))]:
+            return Annotated[str, _expr(node, text)]
+        case "tuple" | "Tuple", [item, ast.Constant(value=value)] if value is ...:
+            return types.GenericAlias(tuple, (_read(item, nesting + 1), ...))
+    if name not in _ITEMS:
         raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
-    return read(node, items, nesting + 1)
-
-
-def _list(node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
-    if len(items) != 1:
-        raise _UnknownTypeError(node, "a list has one type of item")
-    made = collections.abc.Sequence if _name(node.value) == "Sequence" else list
-    return types.GenericAlias(made, (_read(items[0], nesting),))
-
-
-def _dict(node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
-    if len(items) != 2:
-        raise _UnknownTypeError(node, "a dict has a type of key and a type of value")
-    key, value = (_read(item, nesting) for item in items)
-    if key is not str:
+    count, complaint = _ITEMS[name]
+    if count is not None and len(items) != count:
+        raise _UnknownTypeError(node, complaint)
+    read = [_read(item, nesting + 1) for item in items]
+    if name in {"Optional", "Union"}:
+        return _union_of([*read, type(None)] if name == "Optional" else read)
+    if len(read) == 2 and _TYPES[name] in {dict, collections.abc.Mapping} and read[0] is not str:
         raise _UnknownTypeError(items[0], "the keys of a JSON object are text")
-    made = collections.abc.Mapping if _name(node.value) == "Mapping" else dict
-    return types.GenericAlias(made, (key, value))
+    return types.GenericAlias(_TYPES[name], tuple(read))
 
 
-def _tuple(_node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
-    if len(items) == 2 and isinstance(items[1], ast.Constant) and items[1].value is ...:
-        return types.GenericAlias(tuple, (_read(items[0], nesting), ...))
-    return types.GenericAlias(tuple, tuple(_read(item, nesting) for item in items))
+_ONE, _PAIR = "a list has one type of item", "a dict has a type of key and a type of value"
+_ITEMS: Mapping[str, tuple[int | None, str]] = {
+    **dict.fromkeys(("list", "List", "Sequence"), (1, _ONE)),
+    **dict.fromkeys(("dict", "Dict", "Mapping"), (2, _PAIR)),
+    **dict.fromkeys(("tuple", "Tuple", "Union"), (None, "")),
+    "Optional": (1, "Optional takes one type"),
+    "Literal": (-1, "a Literal holds at least one value"),
+    "Annotated": (-1, "Annotated takes a type and a text"),
+    "Expr": (-1, 'Expr takes one text, such as Expr["row -> bool"]'),
+}
+"""How many types stand in the brackets (-1 for another form), and what to say otherwise."""
 
 
-def _optional(node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
-    if len(items) != 1:
-        raise _UnknownTypeError(node, "Optional takes one type")
-    return _union_of([_read(items[0], nesting), type(None)])
-
-
-def _union_form(_node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
-    return _union_of([_read(item, nesting) for item in items])
-
-
-def _literal(node: ast.Subscript, items: list[ast.expr], _nesting: int) -> Any:
-    members: list[Any] = []
-    for item in items:
-        negative = isinstance(item, ast.UnaryOp) and isinstance(item.op, ast.USub)
-        inner = item.operand if isinstance(item, ast.UnaryOp) and negative else item
-        value = inner.value if isinstance(inner, ast.Constant) else ...
-        if not (value is None or type(value) in {str, bool, int}) or (
-            negative and type(value) is not int
+def _literal(item: ast.expr) -> Any:
+    match item:
+        case ast.Constant(value=value) if value is None or type(value) in {str, bool, int}:
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)) if (
+            type(value) is int
         ):
-            raise _UnknownTypeError(item, "a Literal holds text, integers, True, False or None")
-        members.append(-value if negative and isinstance(value, int) else value)
-    if not members:
-        raise _UnknownTypeError(node, "a Literal holds at least one value")
-    form: Any = Literal
-    return form[tuple(members)]
-
-
-def _annotated(node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
-    if len(items) < 2:
-        raise _UnknownTypeError(node, "Annotated takes a type and a text")
-    form: Any = Annotated
-    return form[(_read(items[0], nesting), *(_metadata(item) for item in items[1:]))]
+            return -value
+    raise _UnknownTypeError(item, "a Literal holds text, integers, True, False or None")
 
 
 def _metadata(item: ast.expr) -> object:
@@ -296,13 +282,6 @@ def _metadata(item: ast.expr) -> object:
         ):
             return _expr(item, form)
     raise _UnknownTypeError(item, f"{shown(item)} is neither a text nor an Expr")
-
-
-def _expr_form(node: ast.Subscript, items: list[ast.expr], _nesting: int) -> Any:
-    match items:
-        case [ast.Constant(value=str(form))]:
-            return Annotated[str, _expr(node, form)]
-    raise _UnknownTypeError(node, 'Expr takes one text, such as Expr["row -> bool"]')
 
 
 def _expr(node: ast.expr, form: str) -> Expr:
@@ -320,20 +299,3 @@ def _name(node: ast.expr) -> str:
         case ast.Attribute(value=module, attr=name) if shown(module) in _MODULES:
             return name
     return ""
-
-
-_FORMS: Mapping[str, Callable[[ast.Subscript, list[ast.expr], int], Any]] = {
-    "Annotated": _annotated,
-    "Dict": _dict,
-    "Expr": _expr_form,
-    "List": _list,
-    "Literal": _literal,
-    "Mapping": _dict,
-    "Optional": _optional,
-    "Sequence": _list,
-    "Tuple": _tuple,
-    "Union": _union_form,
-    "dict": _dict,
-    "list": _list,
-    "tuple": _tuple,
-}

@@ -107,7 +107,8 @@ class Composite:
         self._conditions = None if definition is None else Conditions(definition)
         self._children = _bound(program, children, name)
         self.needs_event_loop = any(child.needs_event_loop for child in self._children.values())
-        self._usual = Activation(path=(name,), checking=contracts == "always")
+        is_checked = contracts == "always"
+        self._usual = Activation(path=(name,), checking=is_checked, checks_itself=is_checked)
 
     @cached_property
     def _lowered(self) -> _Lowered:
@@ -164,7 +165,7 @@ class Composite:
         if self.needs_event_loop:
             self._refuse_to_block()
         activation = self._activation(dry_run=dry_run, trace=trace)
-        return self._run(arguments, Meter(self.limits), activation, (), own=activation.checking)
+        return self._run(arguments, Meter(self.limits), activation, ())
 
     async def run_async(
         self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
@@ -181,8 +182,7 @@ class Composite:
         timeout = asyncio.timeout(self.limits.deadline_seconds)
         try:
             async with timeout:
-                own = activation.checking
-                return await self._run_async(arguments, meter, activation, (), own=own)
+                return await self._run_async(arguments, meter, activation, ())
         except TimeoutError as error:
             if not timeout.expired():
                 raise
@@ -194,9 +194,7 @@ class Composite:
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
     ) -> Any:
         """Run inside the run of another composite, on its meter."""
-        activation = self._inner_activation(caller, meter)
-        own = activation.checking and not caller.checking  # else the caller has checked
-        return self._run(arguments, meter, activation, place, own=own)
+        return self._run(arguments, meter, self._inner_activation(caller, meter), place)
 
     async def enter_async(
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
@@ -205,51 +203,32 @@ class Composite:
         if not self.needs_event_loop:
             return self.enter(arguments, meter, caller, place)
         activation = self._inner_activation(caller, meter)
-        own = activation.checking and not caller.checking
-        return await self._run_async(arguments, meter, activation, place, own=own)
+        return await self._run_async(arguments, meter, activation, place)
 
     def _run(
-        self,
-        arguments: Mapping[str, Any],
-        meter: Meter,
-        activation: Activation,
-        place: Place,
-        *,
-        own: bool,
+        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
     ) -> Any:
-        frame = self._begin(arguments, meter, activation, place, own=own)
+        frame = self._begin(arguments, meter, activation, place)
         try:
             self._lowered.body(frame)
         except RecursionError as error:
             _refuse_depth(activation, error)
-        return self._end(frame, arguments, own=own)
+        return self._end(frame, arguments)
 
     async def _run_async(
-        self,
-        arguments: Mapping[str, Any],
-        meter: Meter,
-        activation: Activation,
-        place: Place,
-        *,
-        own: bool,
+        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
     ) -> Any:
-        frame = self._begin(arguments, meter, activation, place, own=own)
+        frame = self._begin(arguments, meter, activation, place)
         try:
             await self._lowered.body(frame)
         except RecursionError as error:
             _refuse_depth(activation, error)
-        return self._end(frame, arguments, own=own)
+        return self._end(frame, arguments)
 
     def _begin(
-        self,
-        arguments: Mapping[str, Any],
-        meter: Meter,
-        activation: Activation,
-        place: Place,
-        *,
-        own: bool,
+        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
     ) -> Frame:
-        """The frame of a run; ``own`` says whether its own preconditions are checked."""
+        """The frame of a run, its preconditions checked."""
         lowered = self._lowered
         frame = lowered.template.copy()
         frame[METER] = meter
@@ -265,14 +244,14 @@ class Composite:
             for name, slot in places.items():
                 if frame[slot] is _MISSING:
                     self._refuse_arguments(activation, f"missing required argument {name!r}")
-        if own and self._conditions is not None:
+        if activation.checks_itself and self._conditions is not None:
             _raise(self._conditions.before(arguments, path=activation.path))
         return frame
 
-    def _end(self, frame: Frame, arguments: Mapping[str, Any], *, own: bool) -> Any:
-        result = frame[RESULT]
-        if own and self._conditions is not None:
-            _raise(self._conditions.after(arguments, result, path=frame[ACTIVATION].path))
+    def _end(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
+        result, activation = frame[RESULT], frame[ACTIVATION]
+        if activation.checks_itself and self._conditions is not None:
+            _raise(self._conditions.after(arguments, result, path=activation.path))
         return result
 
     def _named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -305,7 +284,13 @@ class Composite:
         if not dry_run and trace is None:
             return self._usual
         checking = self._checks(dry_run=dry_run)
-        return Activation(path=(self.name,), dry_run=dry_run, checking=checking, trace=trace)
+        return Activation(
+            path=(self.name,),
+            dry_run=dry_run,
+            checking=checking,
+            checks_itself=checking,
+            trace=trace,
+        )
 
     def _inner_activation(self, caller: Activation, meter: Meter) -> Activation:
         path = (*caller.path, self.name)
@@ -313,7 +298,13 @@ class Composite:
             what = f"composites in composites, more than {meter.limits.nesting} levels deep"
             raise run_error(path, None, "nesting", what)
         checking = caller.checking or self._checks(dry_run=caller.dry_run)
-        return Activation(path=path, dry_run=caller.dry_run, checking=checking, trace=caller.trace)
+        return Activation(
+            path=path,
+            dry_run=caller.dry_run,
+            checking=checking,
+            checks_itself=checking and not caller.checking,
+            trace=caller.trace,
+        )
 
 
 def _raise(violation: ContractViolation | None) -> None:

@@ -122,12 +122,14 @@ class Activation:
         path: Names of the composites from the outermost one to this one.
         dry_run: Whether this is a validation run.
         checking: Whether the arguments and conditions of all children are checked.
+        checks_itself: Whether its own conditions are checked here; else the caller has done so.
         trace: Who wants to hear of each call.
     """
 
     path: tuple[str, ...] = ()
     dry_run: bool = False
     checking: bool = False
+    checks_itself: bool = False
     trace: Callable[[TracedCall], None] | None = None
 
     @property

@@ -187,7 +187,7 @@ def is_passed(episodes: Sequence[Episode]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempting:
+class AttemptRunner:
     """Makes attempts at the tasks of one benchmark.
 
     Attributes:
@@ -211,7 +211,7 @@ class Attempting:
     async def run(self, attempt: Attempt) -> AttemptResult:
         """Try the task once, in a world of its own."""
         try:
-            conversation = _Conversation(attempting=self, attempt=attempt)
+            conversation = _Conversation(runner=self, attempt=attempt)
             return await conversation.run()
         except (BrokenTaskError, ToolNotFoundError, DuplicateToolError) as error:
             return AttemptResult(episodes=(self._unasked(attempt, error),), is_finished=True)
@@ -254,13 +254,13 @@ class Attempting:
 class _Conversation:
     """The state of one attempt: its world, what was said, what is kept."""
 
-    def __init__(self, attempting: Attempting, attempt: Attempt) -> None:
-        self._with = attempting
+    def __init__(self, runner: AttemptRunner, attempt: Attempt) -> None:
+        self._with = runner
         self._attempt = attempt
         self._task = attempt.task
         self._session = new_episode_id()
-        self._world = make_world(attempting.benchmark, self._task)
-        self._reference = make_world(attempting.benchmark, self._task)
+        self._world = make_world(runner.benchmark, self._task)
+        self._reference = make_world(runner.benchmark, self._task)
         self._said: Sequence[Message] | RunResult = self._task.history
         self._kept: list[Episode] = []
         self._watcher: WatchedModel | None = None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.errors import ModelError, RunError, UsageError
-from agentkit.evaluation.attempt import Attempt, Attempting, AttemptResult
+from agentkit.evaluation.attempt import Attempt, AttemptResult, AttemptRunner
 from agentkit.evaluation.expectations import Rubric
 from agentkit.evaluation.recorded import RecordedAnswers, check_settings, earlier_start
 from agentkit.evaluation.settings import (
@@ -39,6 +40,7 @@ class RunOutcome:
         finished: Attempts that are finished, earlier starts included.
         resumed: How many of them earlier starts had finished.
         unfinished: Attempts that a passing model error cut short; another start tries them again.
+        left: Attempts that were not begun, since the time budget was spent.
         error: What the newest of these failed with; empty when there is none.
     """
 
@@ -47,6 +49,7 @@ class RunOutcome:
     finished: int
     resumed: int
     unfinished: int
+    left: int = 0
     error: str = ""
 
 
@@ -61,6 +64,7 @@ async def evaluate(
     judge: ChatModel | None = None,
     settings: EvaluationSettings = EvaluationSettings(),  # noqa: B008 - immutable
     concurrency: int = 4,
+    seconds: float | None = None,
     listen: Listener = ignore,
 ) -> RunOutcome:
     """Ask every task of a benchmark.
@@ -82,6 +86,8 @@ async def evaluate(
         judge: Judges by rubrics, where tasks have them.
         settings: How to ask.
         concurrency: Attempts under way at the same time.
+        seconds: Time budget: when it is spent no further attempt begins. Those under way are
+            finished; the rest is left for another start. None for no budget.
         listen: Told of progress.
 
     Raises:
@@ -102,7 +108,7 @@ async def evaluate(
     earlier = await asyncio.to_thread(earlier_start, store, run)
     check_settings(run, earlier, text)
     retrieves = settings.tools == "retrieved"
-    attempting = Attempting(
+    runner = AttemptRunner(
         benchmark=benchmark,
         staging=Staging.of(benchmark, library or Library(), retrieves=retrieves),
         model=model,
@@ -115,18 +121,21 @@ async def evaluate(
     todo = [one for one in planned if (one.task.task_id, one.number) not in earlier.finished]
     resumed = len(planned) - len(todo)
     running = _Running(
-        attempting=attempting,
+        runner=runner,
+        ends_at=None if seconds is None else time.monotonic() + seconds,
         store=store,
         listen=listen,
         progress=EvaluationProgress(done=resumed, total=len(planned), resumed=resumed),
     )
     await running.all(todo, concurrency)
+    open_attempts = len(planned) - running.progress.done
     return RunOutcome(
         run=run,
         planned=len(planned),
         finished=running.progress.done,
         resumed=resumed,
-        unfinished=len(planned) - running.progress.done,
+        unfinished=open_attempts - running.left,
+        left=running.left,
         error=running.error,
     )
 
@@ -163,10 +172,12 @@ def _check_judge(benchmark: Benchmark, judge: ChatModel | None) -> None:
 class _Running:
     """The state of one start of a run."""
 
-    attempting: Attempting
+    runner: AttemptRunner
     store: EpisodeStore
     listen: Listener
     progress: EvaluationProgress
+    ends_at: float | None = None
+    left: int = field(init=False, default=0)
     error: str = field(init=False, default="")
     _failures: int = field(init=False, default=0)
 
@@ -177,7 +188,10 @@ class _Running:
 
         async def work() -> None:
             for attempt in waiting:  # workers share one iterator: each attempt is taken once
-                await self._one(attempt)
+                if self.ends_at is not None and time.monotonic() >= self.ends_at:
+                    self.left += 1
+                else:
+                    await self._one(attempt)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -187,7 +201,7 @@ class _Running:
             raise errors.exceptions[0] from errors.exceptions[0].__cause__
 
     async def _one(self, attempt: Attempt) -> None:
-        result = await self.attempting.run(attempt)
+        result = await self.runner.run(attempt)
         await asyncio.to_thread(self._keep, result)
         self._tell(attempt.task, result)
         if result.error is None or result.is_finished:

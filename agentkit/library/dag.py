@@ -392,43 +392,6 @@ EXPANSION_LIMIT = 10_000
 """Longest trace that ``expand`` writes down unless it is told otherwise."""
 
 
-def children_of(library: HasDag, name: str) -> tuple[str, ...]:
-    """The tools that a tool calls: the edges that leave it.
-
-    Args:
-        library: The library.
-        name: A tool.
-
-    Returns:
-        Each child once, in the order in which the text names them; nothing for a primitive.
-
-    Raises:
-        ToolNotFoundError: The library has no such tool.
-
-    Cost: a look-up.
-    """
-    return library.dag.children[_known(library, name)]
-
-
-def parents_of(library: HasDag, name: str) -> tuple[str, ...]:
-    """The composites that call a tool: the edges that enter it.
-
-    Args:
-        library: The library.
-        name: A tool; also one that is missing from the library but is called.
-
-    Returns:
-        Names in alphabetical order.
-
-    Raises:
-        ToolNotFoundError: The library has no such tool, and nothing in it calls one.
-
-    Cost: a look-up.
-    """
-    found = library.dag.parents.get(name)
-    return library.dag.parents[_known(library, name)] if found is None else found
-
-
 def depth(library: HasDag, name: str) -> int:
     r"""How many layers of composites a tool is made of.
 
@@ -519,7 +482,7 @@ def ancestors(library: HasDag, name: str) -> tuple[str, ...]:
     Cost: the number of ancestors and their edges.
     """
     dag = library.dag
-    above = reachable(parents_of(library, name), dag.parents)
+    above = reachable(_parents(library, name), dag.parents)
     above.pop(name, None)
     return _ordered(above, dag)
 
@@ -540,31 +503,9 @@ def descendants(library: HasDag, name: str) -> tuple[str, ...]:
     Cost: the number of descendants and their edges.
     """
     dag = library.dag
-    below = reachable(children_of(library, name), dag.children)
+    below = reachable(dag.children[_known(library, name)], dag.children)
     below.pop(name, None)
     return _ordered(below, dag)
-
-
-def topological_order(library: HasDag) -> tuple[str, ...]:
-    """All tools of a library, children before parents.
-
-    Args:
-        library: The library.
-
-    Raises:
-        LibraryError: There is a cycle, so there is no such order; the message names it.
-
-    Cost: one pass over tools and edges.
-    """
-    dag = library.dag
-    order = tuple(in_order(dag.children, dag.children))
-    if len(order) < len(dag.children):
-        cycle = shown(find_cycle(library) or ())
-        raise LibraryError(
-            f"tools that call each other have no order: {cycle}; rewrite one of these composites "
-            "so that it does not call the next"
-        )
-    return order
 
 
 def find_cycle(library: HasDag) -> tuple[str, ...] | None:
@@ -655,6 +596,11 @@ def _leaves(dag: Dag, name: str) -> Iterator[PrimitiveCall]:
             waiting.extend((child, inside) for child in reversed(children))
         else:
             yield PrimitiveCall(name=here, path=path)
+
+
+def _parents(library: HasDag, name: str) -> tuple[str, ...]:
+    found = library.dag.parents.get(name)  # also of a tool that is missing and called
+    return library.dag.parents[_known(library, name)] if found is None else found
 
 
 def _known(library: HasDag, name: str) -> str:

@@ -33,7 +33,7 @@ Where upstream's verdict would be an accident, ours is another one:
 * Tuples count as lists, and nothing raises: an integer beyond any float is a wrong type where a
   number is declared.
 
-``docs/bfcl-checker.md`` tells how often that happens.
+``docs/agentkit-bench.md`` tells how often that happens.
 """
 
 from __future__ import annotations

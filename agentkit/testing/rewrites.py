@@ -76,9 +76,18 @@ class RewriteCase:
     evidence: tuple[str, ...] = ()
 
     def change(self, library: Library) -> ProposedChange:
-        """The change itself; its sources are what tools said of failed calls."""
+        """The change itself, with what tools said of failed calls and took in accepted ones."""
         said = tuple(text for text in self.evidence if text.startswith("failed"))
-        return rewrite(self.tool, {self.place: self.value}, library=library, sources=said)
+        change = rewrite(self.tool, {self.place: self.value}, library=library, sources=said)
+        taken = (text for text in self.evidence if text.startswith("accepted: "))
+        return replace(change, accepted=tuple(map(_arguments, taken)))
+
+
+def _arguments(said: str) -> dict[str, str]:
+    """The arguments of ``accepted: name=value, other=value returned ...``."""
+    given = said.removeprefix("accepted: ").split(" returned ")[0]
+    pairs = (part.partition("=") for part in given.split(", ") if "=" in part)
+    return {name: value for name, _, value in pairs}
 
 
 def read_rewrites(path: Path) -> tuple[RewriteCase, ...]:

@@ -85,7 +85,7 @@ def critic(request: ModelRequest) -> str:
     return (
         "The search term was too wide.\n<description>\n"
         '{"tool": "search_inventory", "parameters": {"query": "Search term, such as BMW X3. When '
-        'the customer names a model, give it exactly, with all that belongs to its name."}}\n'
+        'the customer names a model, the term must match it exactly."}}\n'
         "</description>"
     )
 

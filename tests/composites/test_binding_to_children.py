@@ -11,7 +11,6 @@ import pytest
 from agentkit import Agent, Library, ModelRetry, tool
 from agentkit.agent.types import Approval
 from agentkit.composites.composite import composite_tool
-from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, DefinitionError
 from agentkit.messages import ToolCall
@@ -67,26 +66,12 @@ def call(tool_name: str, **arguments: object) -> ToolCall:
     return ToolCall(call_id="1", name=tool_name, arguments=arguments)
 
 
-def test_a_stored_composite_runs() -> None:
-    """What was written as text, kept as JSON and bound again computes what the text says."""
-    mean = composite_tool(stored(MEAN), TOOLS)
-    assert mean(a=1, b=2) == 1.5
-    assert (mean.is_bound, mean.is_async, mean.needs_approval) == (True, False, False)
-
-
 def test_composites_are_children_of_composites() -> None:
     """A bound composite is a tool like any other, so another one may call it."""
     mean = composite_tool(stored(MEAN), TOOLS)
     tools = {**TOOLS, "mean": mean}
     outer = compose("def twice_mean(a: float):\n    return mean(mean(a, 3), 5)\n", tools)
     assert composite_tool(outer, tools)(a=1) == 3.5
-
-
-async def test_an_async_child_makes_an_async_composite() -> None:
-    """The tool says that it has to be awaited."""
-    price = composite_tool(stored("def f(name: str):\n    return add(look_up(name), 1)\n"), TOOLS)
-    assert price.is_async
-    assert await price(name="abc") == 4.0
 
 
 def test_a_missing_child_is_named() -> None:
@@ -112,13 +97,6 @@ def test_a_changed_child_is_named_with_both_digests() -> None:
     assert add.definition.digest[:12] in problem.message
     assert other.definition.digest[:12] in problem.message
     assert "again" in problem.advice
-
-
-def test_all_unfit_children_are_told_at_once() -> None:
-    """One error names every pin that does not hold."""
-    with pytest.raises(CompositeError) as caught:
-        composite_tool(stored(MEAN), {})
-    assert len(caught.value.problems) == 2
 
 
 def test_an_unbound_child_makes_an_unbound_composite() -> None:
@@ -151,16 +129,6 @@ def test_a_broken_body_is_refused() -> None:
     with pytest.raises(CompositeError) as caught:
         composite_tool(replace(stored(MEAN), body={"format": 1, "kind": "Evil"}), TOOLS)
     assert caught.value.problems[0].code == "malformed_program"
-
-
-def test_limits_hold_for_each_run() -> None:
-    """Caps that are given at binding bound the run."""
-    sum_up = stored("def f(xs: list):\n    return [add(x, 1) for x in xs]\n")
-    bound = composite_tool(sum_up, TOOLS, limits=CompositeLimits(child_calls=2))
-    assert bound(xs=[1, 2]) == [2, 3]
-    with pytest.raises(CompositeRunError) as caught:
-        bound(xs=[1, 2, 3])
-    assert caught.value.code == "child_calls"
 
 
 def test_contracts_are_checked_when_asked_for() -> None:

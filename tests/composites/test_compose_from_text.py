@@ -18,8 +18,7 @@ from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError
 from agentkit.testing.primitives import primitive_library
-from agentkit.tools.definition import Effects, Example
-from agentkit.tools.fit import fits
+from agentkit.tools.definition import Effects
 from agentkit.tools.sources import definition_from_function
 from agentkit.tools.tool import Tool
 
@@ -119,13 +118,6 @@ def test_the_record_of_the_paper() -> None:
     assert definition.examples[0].query == "2x²-1 at 3"
     assert (definition.origin.kind, definition.origin.reference) == ("composite", "quadratic.py")
     assert ToolDefinition.from_json(definition.to_json()) == definition
-
-
-def test_the_examples_of_the_paper_hold() -> None:
-    """The bound composite gives what its worked calls say."""
-    definition = compose(QUADRATIC, TOOLS)
-    bound = composite_tool(definition, {tool.name: tool for tool in TOOLS.values()})
-    assert [bound(**e.arguments) for e in definition.examples] == [17.0, 0.0, 5.0]
 
 
 def test_pins_stand_in_the_order_of_first_call() -> None:
@@ -365,12 +357,6 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     assert {"decorator", "annotation", "unknown_construct", "unknown_tool"} <= set(codes)
 
 
-def test_columns_count_characters() -> None:
-    """Letters of several bytes before a problem do not move its column."""
-    text = "def f(größe: float, maß: bytes):\n    return add(größe, 1)\n"
-    assert problems_of(text) == [("annotation", 1, 26)]
-
-
 def test_limits_hold_for_the_text() -> None:
     """A text beyond the limit is refused before it is read."""
     with pytest.raises(CompositeError) as caught:
@@ -404,12 +390,6 @@ HOSTILE = {
 def test_hostile_texts_are_refused(text: str) -> None:
     """Depth, length and half characters end as problems, whatever part of the text holds them."""
     assert problems_of(text)
-
-
-def test_a_docstring_may_hold_backslashes() -> None:
-    """What Python warns of is no problem of a text."""
-    text = "import typing\ndef f(a):\n    'Matches \\d.'\n    return add(a, 1)\n"
-    assert compose(text, TOOLS).text == r"Matches \d."
 
 
 VALUES = st.sampled_from(["None", "True", "3", "-1", "2.5", "'a'", "''"])
@@ -453,11 +433,3 @@ def test_any_text_gives_a_definition_or_problems(text: str) -> None:
             assert error.problems  # noqa: PT017 - either outcome is right
         else:
             assert definition.is_composite
-
-
-def test_worked_calls_fit_the_schema() -> None:
-    """An example that the composite kept satisfies its own L1."""
-    definition = compose(QUADRATIC, TOOLS)
-    for example in definition.examples:
-        assert isinstance(example, Example)
-        assert fits(dict(example.arguments), definition.signature.parameters) is True

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from agentkit import Tool, tool
+from agentkit import tool
 from agentkit.composites.annotations import Expr
 from agentkit.composites.decorator import composite
 from agentkit.composites.problems import CompositeLimits
@@ -60,13 +60,6 @@ def twice(x: float, y: float = 1.0) -> float:
     4
     """
     return plus(multiply(x, 2), y)
-
-
-def test_the_tool_runs_the_program() -> None:
-    """Calling it gives what the text says."""
-    assert isinstance(twice, Tool)
-    assert twice(x=2) == 5
-    assert twice.definition.is_composite
 
 
 def test_children_are_found_under_the_names_of_the_file() -> None:
@@ -163,17 +156,6 @@ def test_contracts_and_limits_are_those_of_the_decorator() -> None:
     assert ratio(a=1, b=2) == 0.5
     with pytest.raises(ContractViolation, match="b != 0"):
         ratio(a=1, b=0)
-
-
-def test_options_of_the_tool_are_kept() -> None:
-    """Timeout, retries and approval are those of any tool."""
-
-    @composite(timeout_seconds=2.5, max_retries=0, requires_approval=True)
-    def more(a: float) -> float:
-        """One more."""
-        return add(a, 1)
-
-    assert (more.timeout_seconds, more.max_retries, more.needs_approval) == (2.5, 0, True)
 
 
 async def test_an_async_def_is_a_composite_too() -> None:
@@ -354,19 +336,6 @@ def test_an_example_has_arguments() -> None:
     """A worked call without arguments is a mistake of the author."""
     with pytest.raises(UsageError, match="an example has arguments"):
         composite(examples=[{"result": 3}])
-
-
-def test_a_failure_says_where() -> None:
-    """The error of a run carries the path from the composite to the child."""
-
-    @composite
-    def ratio(a: float, b: float) -> float:
-        """A ratio."""
-        return divide(a, b)
-
-    with pytest.raises(CompositeRunError) as caught:
-        ratio(a=1, b=0)
-    assert caught.value.path == ("ratio", "divide")
 
 
 def test_expressions_are_typed_in_files() -> None:

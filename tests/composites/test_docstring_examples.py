@@ -143,11 +143,6 @@ def test_an_example_of_the_decorator_is_checked(example: str, why: str) -> None:
     assert why in problem.message
 
 
-def test_an_example_may_leave_the_result_open() -> None:
-    """Without a value below the prompt the result is not known, which is no misfit."""
-    assert composed("Add.\n\n>>> f(1)\n").examples[0].result is None
-
-
 @pytest.mark.parametrize(
     "docstring",
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from hypothesis import given, strategies as st
 
@@ -54,19 +52,6 @@ def test_only_idempotent_children_make_an_idempotent_composite(
 ) -> None:
     """False wins, True needs all: the reverse of the other effects."""
     assert join_effects(Effects(idempotent=value) for value in idempotent).idempotent is joined
-
-
-@given(st.lists(EFFECTS, max_size=4))
-def test_the_order_of_children_does_not_matter(effects: list[Effects]) -> None:
-    """Any order of the same children gives the same effects."""
-    joined = {join_effects(order) for order in itertools.permutations(effects)}
-    assert len(joined) == 1
-
-
-@given(st.lists(EFFECTS, min_size=1, max_size=4), EFFECTS)
-def test_joining_in_steps_is_joining_at_once(effects: list[Effects], last: Effects) -> None:
-    """A composite of composites does what all the primitives in it do."""
-    assert join_effects([join_effects(effects), last]) == join_effects([*effects, last])
 
 
 @given(st.lists(EFFECTS, max_size=4))

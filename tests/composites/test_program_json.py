@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings, strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis import HealthCheck
 
-from agentkit.composites import language as ir
-from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_digest, program_from_json, program_to_json
 from agentkit.composites.parser import parse
 from agentkit.composites.problems import CompositeLimits
@@ -47,18 +44,6 @@ def refused(record: Any, **options: Any) -> tuple[str, str]:
     return problem.code, problem.message
 
 
-@given(data=st.data())
-@settings(max_examples=40, suppress_health_check=SLOW)
-def test_programs_survive_json(data: st.DataObject, programs: SearchStrategy[ir.Program]) -> None:
-    """A program read back from its JSON is the same, with the same digest."""
-    program = data.draw(programs)
-    assume(not check_program(program, limits=WIDE))
-    record = json.loads(json.dumps(program_to_json(program)))
-    again = program_from_json(record, limits=WIDE)
-    assert again == program
-    assert program_digest(again) == program_digest(program)
-
-
 def test_one_and_one_point_nought_and_true_stay_apart() -> None:
     """Values that compare equal in Python are different programs."""
     digests = set()
@@ -68,24 +53,6 @@ def test_one_and_one_point_nought_and_true_stay_apart() -> None:
         assert program_digest(again) == program_digest(program)
         digests.add(program_digest(program))
     assert len(digests) == 9
-
-
-def test_each_node_says_what_it_is(tools: Mapping[str, Tool]) -> None:
-    """Every object has the kind of its node, comprehensions too."""
-    text = SOURCE.replace("total[i:], ", "")
-    record = program_to_json(parse(text, tools).program)
-    kinds = set()
-    waiting: list[Any] = [record]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            kinds.add(value["kind"])
-        if isinstance(value, dict | list):
-            waiting.extend(value.values() if isinstance(value, dict) else value)
-    assert "Comprehension" in kinds
-    assert kinds <= {kind.__name__ for kind in (*ir.EXPRESSIONS, *ir.STATEMENTS)} | {
-        "Program", "Parameter", "Argument",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -210,14 +177,6 @@ def test_deep_data(depth: int) -> None:
         assert refused(nested(depth), limits=wide)[0] == "too_large"
 
 
-@pytest.mark.parametrize(("digits", "code"), [(1_300, "literal"), (9_000, "too_large")])
-def test_too_large_integers_in_data(digits: int, code: str) -> None:
-    """An integer beyond the limit is refused before it is worked out."""
-    record = record_of(f"y = {2**60}")
-    record["body"][0]["value"]["integer"] = "9" * digits
-    assert refused(record)[0] == code
-
-
 def test_large_integers_survive() -> None:
     """An integer beyond all floats is an integer like others; its sign stands before it."""
     program = parse(f"def f(n=-{10**400}): return -{10**400}", {}).program
@@ -237,3 +196,12 @@ def test_long_data() -> None:
     assert refused(long)[0] == "too_large"
     long["body"][0]["targets"][0] = "a" * 10_000
     assert refused(long)[0] == "too_large"
+
+
+def test_data_that_holds_itself_is_refused() -> None:
+    """A cycle is refused like other malformed data."""
+    block: list[Any] = []
+    loop = {"kind": "Name", "name": "x"}
+    block.append({"kind": "For", "targets": ["x"], "source": loop, "body": block})
+    record = {"format": 1, "kind": "Program", "parameters": [], "body": block}
+    assert refused(record)[0] == "too_large"

@@ -6,12 +6,9 @@ import ast
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis import HealthCheck
 
 from agentkit.composites import language as ir
-from agentkit.composites.checks import check_program
-from agentkit.composites.codec import program_digest
 from agentkit.composites.parser import parse, parse_expression
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.rendering import places_of, render, render_expression
@@ -19,20 +16,6 @@ from agentkit.tools.tool import Tool
 
 WIDE = CompositeLimits(nodes=5_000, nesting=60, source_bytes=100_000)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-
-
-@given(data=st.data())
-@settings(max_examples=40, suppress_health_check=SLOW)
-def test_the_text_of_a_program_parses_back_to_it(
-    data: st.DataObject, programs: SearchStrategy[ir.Program], tools: Mapping[str, Tool]
-) -> None:
-    """Any program has a text, and the text has that program, with the same digest."""
-    program = data.draw(programs)
-    assert not check_program(program, tools, limits=WIDE)
-    text = render(program, "f")
-    again = parse(text, tools, limits=WIDE).program
-    if not any(isinstance(node, ir.Format) for node in ir.walk(program)):
-        assert program_digest(again) == program_digest(program), text
 
 
 def test_the_text_is_what_a_person_would_write(tools: Mapping[str, Tool]) -> None:

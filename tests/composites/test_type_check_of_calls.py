@@ -8,13 +8,14 @@ from typing import Any, Literal, TypedDict
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.random_children import ChildrenInUse
+from support.random_programs import random_program
 
 from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
 from agentkit.composites.source import compose
 from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, CompositeRunError
-from agentkit.testing.random_programs import ChildrenInUse, random_program
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.fit import fits

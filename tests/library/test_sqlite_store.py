@@ -14,6 +14,7 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.library import EpisodeFilter, LibraryChange
 from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.sqlite.connection import CHECKPOINT, LOG_BYTES
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description, Signature
 
@@ -182,3 +183,124 @@ def test_a_file_that_is_up_to_date_opens_without_sqlite_utils(path):
         check=True,
     )
     assert ran.stdout == "13 []\n"
+
+
+def log_bytes(path) -> int:
+    """Size of the log beside a file."""
+    return path.with_name(f"{path.name}-wal").stat().st_size
+
+
+def write(store: SQLiteStore, start: int, megabytes: int, *, each: int = 50_000) -> None:
+    """Keep episodes of so many bytes each."""
+    for number in range(megabytes * 1_000_000 // each):
+        store.append(Episode(episode_id=f"{start}-{number}", request="x" * each))
+
+
+def test_a_log_is_brought_over_again_and_again(tmp_path):
+    """However much is written, by two programs in turn, the log stays near its bound."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as one, closing(SQLiteStore(path)) as other:
+        for turn in range(4):
+            write(one, 2 * turn, 4)
+            write(other, 2 * turn + 1, 4)
+        assert log_bytes(path) < 2 * LOG_BYTES
+        assert path.stat().st_size > 20_000_000
+        assert one.volume().count == 8 * 80
+
+
+def test_big_writes_are_brought_over_each_time(tmp_path):
+    """A few long transactions do not make the log longer than two of them."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store:
+        for turn in range(10):
+            store.append_many(
+                [Episode(episode_id=f"{turn}-{i}", request="x" * 50_000) for i in range(100)]
+            )
+        assert log_bytes(path) < 25_000_000
+
+
+def test_the_log_is_brought_over_only_while_nobody_else_can_write(tmp_path):
+    """SQLite does nothing behind a commit; each checkpoint runs inside a transaction that writes."""
+    path, seen = tmp_path / "store.db", []
+
+    def trace(sql: str, _: object) -> None:
+        seen.append(sql)
+        if sql == CHECKPOINT:
+            stranger = sqlite3.connect(path, timeout=0, isolation_level=None)
+            with closing(stranger), pytest.raises(sqlite3.OperationalError, match="locked"):
+                stranger.execute("BEGIN IMMEDIATE")
+
+    with closing(SQLiteStore(path, tracer=trace)) as store:
+        write(store, 0, 6)
+        assert CHECKPOINT in seen
+        assert store._connection.execute("PRAGMA wal_autocheckpoint") == [(0,)]
+
+
+def test_a_reader_that_holds_the_log_back_holds_back_no_writer(tmp_path):
+    """While somebody reads an old state the log grows; writers go on, and later it is taken up."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store, closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM episodes").fetchall()
+        write(store, 0, 10)
+        assert path.stat().st_size < LOG_BYTES
+        assert reader.execute("SELECT count(*) FROM episodes").fetchall() == [(0,)]
+        reader.rollback()
+        write(store, 1, 6)
+        assert path.stat().st_size > 10_000_000
+
+
+def test_a_commit_that_finds_a_long_log_keeps_what_it_commits(tmp_path):
+    """A definition is committed in the transaction that brought the log over; all is read again."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store:
+        write(store, 0, 6, each=1_000_000)
+        change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
+        assert store.commit(change, expected_version=0) == 1
+    with closing(SQLiteStore(path)) as store:
+        assert list(store.load().tools) == ["ping"]
+        assert not list(store.check())
+
+
+PROGRAM = """
+import sys
+from agentkit import ToolDefinition, open_store
+from agentkit.library import LibraryChange
+store = open_store(sys.argv[1])
+print("open", flush=True)
+sys.stdin.readline()
+print(*store.load().tools)
+change = LibraryChange(proposal_id="third", upserts=(ToolDefinition(name="third"),))
+print(store.commit(change, expected_version=2))
+store.close()
+"""
+
+
+def change(name: str) -> LibraryChange:
+    """A change that adds a tool."""
+    return LibraryChange(proposal_id=name, upserts=(ToolDefinition(name=name),))
+
+
+def test_whoever_makes_the_tables_keeps_its_lock_on_the_file(tmp_path):
+    """A file that another program has just begun is opened without giving up SQLite's locks.
+
+    A program without them is not seen: the next one to close would clear away the log that this
+    one still writes to.
+    """
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as beginner:
+        beginner.execute("PRAGMA journal_mode = WAL")  # it has come so far, and has made no table
+        command = [sys.executable, "-c", PROGRAM, str(path)]
+        program = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert program.stdout.readline() == "open\n"
+    with closing(open_store(path)) as store:
+        assert store.commit(change("first"), expected_version=0) == 1
+    with closing(open_store(path)) as store:
+        assert store.commit(change("second"), expected_version=1) == 2
+        told, _ = program.communicate("go\n")
+        assert (told.split(), program.returncode) == (["first", "second", "3"], 0)
+        assert list(store.load().tools) == ["first", "second", "third"]
+    with closing(open_store(path)) as store:
+        assert list(store.load().tools) == ["first", "second", "third"]

@@ -14,7 +14,7 @@ from support.hostile_schemas import hostile_schemas, hostile_values
 
 from agentkit import Agent, Tool
 from agentkit.errors import DefinitionError
-from agentkit.interop.export.renderers import FORMATS, render
+from agentkit.interop.export.formats import FORMATS, render
 from agentkit.messages import ToolCall
 from agentkit.models.grammar import call_schema
 from agentkit.testing import ScriptedModel

@@ -27,8 +27,7 @@ from agentkit.evaluation.task import Benchmark, import_catalogue
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.evolver_lock import evolving
 from agentkit.fetch import cache_directory
-from agentkit.interop.export import artifact_of
-from agentkit.interop.export.renderers import formats
+from agentkit.interop.export import artifact_of, formats
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.opening import file_of, open_store
 from agentkit.models.resolve import resolve_model

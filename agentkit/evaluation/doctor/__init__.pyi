@@ -1,7 +1,8 @@
 from .catalogue import Catalogue as Catalogue
-from .checks import CHECKS as CHECKS, KINDS as KINDS, Check as Check
+from .checks import CHECKS as CHECKS, Check as Check
 from .checkup import Checkup as Checkup, examine as examine
 from .findings import (
+    KINDS as KINDS,
     Finding as Finding,
     Kind as Kind,
     Level as Level,

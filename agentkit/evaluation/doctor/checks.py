@@ -1,4 +1,7 @@
-"""What the doctor looks for: the table ``CHECKS``, each check with the kinds that it can find."""
+"""What the doctor looks for: the table ``CHECKS``, each check with the kinds that it can find.
+
+The kinds themselves, with why each matters and what to do, are in ``kinds.toml``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from dataclasses import dataclass
 from agentkit._waiting import wait_for
 from agentkit.composites.language import RESERVED
 from agentkit.evaluation.doctor.catalogue import Catalogue, given_name
-from agentkit.evaluation.doctor.findings import Finding, Kind, Severity, listed, quoted
+from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed, quoted
 from agentkit.evaluation.doctor.fixes import propose
 from agentkit.evaluation.doctor.provider_rules import REFUSALS, refused
 from agentkit.evaluation.doctor.schemas import Part, ghosts, is_empty_title, parts, type_names
@@ -22,11 +25,6 @@ from agentkit.retrieval.words import STOP_WORDS, terms
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invisible import invisible
 from agentkit.tools.schema import references, resolve_local
-
-
-def _kind(code: str, severity: Severity, title: str, why: str, advice: str) -> Kind:
-    return Kind(code=code, severity=severity, title=title, why=why, advice=advice)
-
 
 # --- types ----------------------------------------------------------------------------------------
 
@@ -41,55 +39,6 @@ properties patternProperties additionalProperties propertyNames $ref anyOf oneOf
 _SHAPING = frozenset(_SHAPING_TEXT.split())
 
 # Gemini's refusal: https://github.com/Kilo-Org/kilocode/pull/11955
-_GHOST = _kind(
-    "ghost_required",
-    "error",
-    "required names that are no properties",
-    "The model is told to give what is nowhere described; Gemini refuses the whole request.",
-    "Add the property, or drop the name.",
-)
-_DANGLING = _kind(
-    "dangling_reference",
-    "error",
-    "references that lead nowhere",
-    "Calls can not be validated, and providers refuse the schema.",
-    "Add the definition that is missing; inline what stands in another document.",
-)
-_UNTYPED = _kind(
-    "untyped_parameter",
-    "warning",
-    "parameters without a type",
-    "Anything is valid, so wrong calls are not caught, and types can not help the retriever.",
-    "Declare the type; null too, where it may be left out that way.",
-)
-_UNTYPED_ITEMS = _kind(
-    "untyped_items",
-    "warning",
-    "arrays without the type of their items",
-    "The model has to guess what goes into the list; some providers refuse such a schema.",
-    "Declare items.",
-)
-_OPEN_OBJECT = _kind(
-    "open_object",
-    "warning",
-    "objects without properties",
-    "The model has to invent the keys; strict modes refuse such a schema.",
-    "List the properties, or say what the values are with additionalProperties.",
-)
-_GENERATED = _kind(
-    "generated_titles",
-    "note",
-    "titles that only repeat the name",
-    "Schema generators write them; they are sent with every request and say nothing.",
-    "Drop them.",
-)
-_UNTYPED_RESULT = _kind(
-    "untyped_result",
-    "note",
-    "no declared result",
-    "Tools can not be chosen by what they give, and composites can not be type-checked.",
-    "Declare the result's schema (MCP: outputSchema).",
-)
 
 
 def _types(catalogue: Catalogue) -> Iterator[Finding]:
@@ -104,10 +53,15 @@ def _types(catalogue: Catalogue) -> Iterator[Finding]:
         lost = [one for one in dict.fromkeys(references(root)) if _leads_nowhere(root, one)]
         if lost:
             what = f"nothing is found at {listed(lost)}"
-            yield Finding(kind=_DANGLING, tools=(definition.name,), what=what, where=tuple(lost))
+            yield Finding(
+                kind=KINDS["dangling_reference"],
+                tools=(definition.name,),
+                what=what,
+                where=tuple(lost),
+            )
         if definition.signature.result is None:
             yield Finding(
-                kind=_UNTYPED_RESULT,
+                kind=KINDS["untyped_result"],
                 tools=(definition.name,),
                 what="the result is not declared",
                 where=("result",),
@@ -162,11 +116,11 @@ def _generated(part: Part) -> str:
 
 
 _PART_SEARCHES: tuple[tuple[Kind, Callable[[Part], str], tuple[str, ...]], ...] = (
-    (_UNTYPED, _untyped, ()),
-    (_OPEN_OBJECT, _open_object, ()),
-    (_UNTYPED_ITEMS, _untyped_items, ()),
-    (_GHOST, _ghost, ("drop_ghosts",)),
-    (_GENERATED, _generated, ("drop_titles",)),
+    (KINDS["untyped_parameter"], _untyped, ()),
+    (KINDS["open_object"], _open_object, ()),
+    (KINDS["untyped_items"], _untyped_items, ()),
+    (KINDS["ghost_required"], _ghost, ("drop_ghosts",)),
+    (KINDS["generated_titles"], _generated, ("drop_titles",)),
 )
 
 
@@ -214,78 +168,6 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_NO_SUMMARY = _kind(
-    "no_description",
-    "error",
-    "no description",
-    "Neither the retriever nor the model can tell what it is for, except from its name.",
-    "Say in a sentence what it does, and in another when to use it.",
-)
-_NO_PARAMETER_TEXT = _kind(
-    "no_parameter_text",
-    "warning",
-    "parameters without a description",
-    "The model has to guess units, formats and meaning from the name.",
-    "Describe each: what it means, its unit or format, an example value.",
-)
-_PLACEHOLDERS = _kind(
-    "placeholder",
-    "warning",
-    "placeholders in place of a text",
-    "The text was never written; the retriever matches it all the same.",
-    "Write the text, or leave it out.",
-)
-_SAYS_BROKEN = _kind(
-    "says_broken",
-    "warning",
-    "tools whose own description says not to use them",
-    "They are searched, offered and paid for like the others.",
-    "Take them out of the catalogue.",
-)
-_ECHO = _kind(
-    "echo_description",
-    "warning",
-    "descriptions that only repeat the name",
-    "The model pays for words that it has read already, and learns nothing from them.",
-    "Say what the tool does that its name does not: on what, with what result, when.",
-)
-_LONG = _kind(
-    "long_description",
-    "warning",
-    f"descriptions over {LONGEST_DESCRIPTION:,} characters",
-    "Some providers refuse them, all charge for them, and the first sentence drowns.",
-    "Keep what it does and when to use it; move the rest to the parameters it is about.",
-)
-_INVISIBLE = _kind(
-    "invisible",
-    "error",
-    "invisible characters",
-    "A person who reviews the text does not see what the model reads; instructions are hidden "
-    "this way.",
-    "Take them out, and ask the server's owner how they came there.",
-)
-_MARKUP = _kind(
-    "markup",
-    "warning",
-    "HTML in texts",
-    "Tags cost tokens, and become search words.",
-    "Keep the words.",
-)
-_REPEATS = _kind(
-    "repeated_sentence",
-    "warning",
-    "sentences that stand in a text twice",
-    "The second costs the same as the first, and says nothing.",
-    "Keep the first.",
-)
-_SHARED_OPENING = _kind(
-    "shared_opening",
-    "warning",
-    "descriptions that begin with the same sentence",
-    "One-line cards show that sentence alone, and retrieval finds all of them for it.",
-    "Begin with what only this tool does; say the common part once, in the system prompt.",
-)
-
 
 def _missing_texts(catalogue: Catalogue) -> Iterator[Finding]:
     """Tools without a description, and parameters whose values do not speak for themselves."""
@@ -293,12 +175,12 @@ def _missing_texts(catalogue: Catalogue) -> Iterator[Finding]:
         tools = (definition.name,)
         if not definition.text.strip():
             what = "there is no description"
-            yield Finding(kind=_NO_SUMMARY, tools=tools, what=what, where=("summary",))
+            yield Finding(kind=KINDS["no_description"], tools=tools, what=what, where=("summary",))
         silent = tuple(filter(None, map(_silent, parts(definition.parameters_schema))))
         if silent:
             what = f"nothing is said of {listed(silent)}"
             where = tuple(f"parameters.{path}" for path in silent)
-            yield Finding(kind=_NO_PARAMETER_TEXT, tools=tools, what=what, where=where)
+            yield Finding(kind=KINDS["no_parameter_text"], tools=tools, what=what, where=where)
 
 
 def _silent(part: Part) -> str:
@@ -318,7 +200,9 @@ def _poor_texts(catalogue: Catalogue) -> Iterator[Finding]:
         if text and _BROKEN.search(opening):
             whole = catalogue.tokens[definition.name]
             what = f"it says {quoted(opening)}"
-            yield Finding(kind=_SAYS_BROKEN, tools=tools, what=what, where=where, tokens=whole)
+            yield Finding(
+                kind=KINDS["says_broken"], tools=tools, what=what, where=where, tokens=whole
+            )
         if text and (verdict := _verdict(text, definition.name)):
             kind, what = verdict
             cost = catalogue.count_tokens(text)
@@ -327,7 +211,7 @@ def _poor_texts(catalogue: Catalogue) -> Iterator[Finding]:
         empty = [path for path, one in texts.items() if _PLACEHOLDER.fullmatch(one.strip() or "x")]
         if empty:
             yield Finding(
-                kind=_PLACEHOLDERS,
+                kind=KINDS["placeholder"],
                 tools=tools,
                 what=listed([f"{path} {quoted(texts[path], longest=40)}" for path in empty]),
                 where=tuple(f"parameters.{path}" for path in empty),
@@ -338,12 +222,12 @@ def _poor_texts(catalogue: Catalogue) -> Iterator[Finding]:
 def _verdict(text: str, name: str) -> tuple[Kind, str] | None:
     """What is wrong with a description, if anything."""
     if _PLACEHOLDER.fullmatch(text):
-        return _PLACEHOLDERS, f"the description is {quoted(text)}"
+        return KINDS["placeholder"], f"the description is {quoted(text)}"
     said = set(terms(text))
     if said and said <= set(terms(name)) | _FILLERS:
-        return _ECHO, f"{quoted(text)} says no more than the name"
+        return KINDS["echo_description"], f"{quoted(text)} says no more than the name"
     if len(text) > LONGEST_DESCRIPTION:
-        return _LONG, f"{len(text):,} characters: {quoted(text)}"
+        return KINDS["long_description"], f"{len(text):,} characters: {quoted(text)}"
     return None
 
 
@@ -372,9 +256,13 @@ def _texts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
 
 
 _TEXT_SEARCHES: tuple[tuple[Kind, Callable[[str], Iterable[str]], str], ...] = (
-    (_INVISIBLE, lambda text: [f"U+{ord(one):04X}" for one in invisible(text)], "drop_invisible"),
-    (_MARKUP, markup, "drop_markup"),
-    (_REPEATS, lambda text: map(quoted, repeats(text)), "drop_repeats"),
+    (
+        KINDS["invisible"],
+        lambda text: [f"U+{ord(one):04X}" for one in invisible(text)],
+        "drop_invisible",
+    ),
+    (KINDS["markup"], markup, "drop_markup"),
+    (KINDS["repeated_sentence"], lambda text: map(quoted, repeats(text)), "drop_repeats"),
 )
 
 
@@ -388,7 +276,7 @@ def _shared_openings(catalogue: Catalogue) -> Iterator[Finding]:
         summary = catalogue.library[tools[0]].definition.description.summary
         text = next(one for one in sentences(summary) if sentence_key(one) == key)
         yield Finding(
-            kind=_SHARED_OPENING,
+            kind=KINDS["shared_opening"],
             tools=tools,
             what=f"{len(tools):,} tools say {quoted(text)}",
             where=("summary",),
@@ -422,30 +310,6 @@ https://ai.google.dev/gemini-api/docs/tools."""
 
 _PIECES = re.compile(r"[\W_]+")
 
-_SAME_NAME = _kind(
-    "same_name",
-    "warning",
-    "one name for several tools",
-    "Only one of them can have it: the others were renamed when they came in, and the model sees "
-    "NAME__2.",
-    "Prefix each with its server, or drop the copies.",
-)
-_ALIKE_NAMES = _kind(
-    "alike_names",
-    "warning",
-    "names that differ in case, separators or a plural only",
-    "Models mix them up, and so do file systems and command lines.",
-    "Rename one, so that the difference is a word.",
-)
-_RESERVED_NAME = _kind(
-    "reserved_name",
-    "warning",
-    "names that are taken elsewhere",
-    "A composite can not call a tool by a word of its language, and a provider's own tool of that "
-    "name is in the way as soon as it is switched on.",
-    "Prefix the name with its server.",
-)
-
 
 def _names(catalogue: Catalogue) -> Iterator[Finding]:
     """Names that are equal, nearly equal, or reserved."""
@@ -454,16 +318,16 @@ def _names(catalogue: Catalogue) -> Iterator[Finding]:
     for name, tools in same:
         if reported.intersection(tools):
             what = f"{len(tools):,} tools came in as {name!r}: {listed(tools)}"
-            yield Finding(kind=_SAME_NAME, tools=tools, what=what, where=("name",))
+            yield Finding(kind=KINDS["same_name"], tools=tools, what=what, where=("name",))
     for _, tools in alike:
         names = list(dict.fromkeys(given_name(catalogue.library[one].definition) for one in tools))
         if len(names) > 1 and reported.intersection(tools):
             what = f"{listed(names)} are the same words"
-            yield Finding(kind=_ALIKE_NAMES, tools=tools, what=what, where=("name",))
+            yield Finding(kind=KINDS["alike_names"], tools=tools, what=what, where=("name",))
     for name in sorted(reported):
         if owner := _owner(name):
             what = f"{name!r} is {owner}"
-            yield Finding(kind=_RESERVED_NAME, tools=(name,), what=what, where=("name",))
+            yield Finding(kind=KINDS["reserved_name"], tools=(name,), what=what, where=("name",))
 
 
 def _grouped(
@@ -495,43 +359,7 @@ def _owner(name: str) -> str:
 
 # --- near duplicates and confusions ---------------------------------------------------------------
 
-_DUPLICATE = _kind(
-    "duplicate",
-    "warning",
-    "the same words and parameters under several names",
-    "The model can not know which to call, and each pushes another tool off the shortlist.",
-    "Keep one; where they differ, say in the first sentence in what.",
-)
-_NEAR_DUPLICATE = _kind(
-    "near_duplicate",
-    "warning",
-    "almost the same words and parameters",
-    "Retrieval ranks them side by side, and the model has to guess.",
-    "Keep one; where they differ, say in the first sentence in what.",
-)
-_SIBLINGS = _kind(
-    "siblings",
-    "note",
-    "tools made from one template, told apart by a word or two",
-    "They differ as their names say, but most of what a model reads of them is the same.",
-    "One tool with a parameter may do; else put the word that differs first.",
-)
 _LOOKED_AT = 10
-_NOT_FOUND = _kind(
-    "not_found",
-    "error",
-    f"not among the first {_LOOKED_AT} tools found for their own words",
-    "No request in its own words reaches it, so an agent with retrieval never calls it.",
-    "Give it words that others do not have: on what, from where, for whom.",
-)
-_CONFUSED = _kind(
-    "confused",
-    "warning",
-    "found behind another tool on their own words",
-    "A user who asks for what the tool says of itself is offered the other one first.",
-    "Put a word that only it has into the name or the first sentence; take the shared words out "
-    "of the other, where they are not its own.",
-)
 _MOST_REQUESTS = 8
 _FEWEST_WORDS, _MOST_WORDS = 3, 25
 _WORD = re.compile(r"[^\W_]+")
@@ -543,10 +371,10 @@ def _duplicates(catalogue: Catalogue) -> Iterator[Finding]:
     for group in catalogue.alike:
         if not reported.intersection(group.tools):
             continue
-        kind = _DUPLICATE if group.likeness == 1 else _NEAR_DUPLICATE
+        kind = KINDS["duplicate"] if group.likeness == 1 else KINDS["near_duplicate"]
         alike = "the same" if group.likeness == 1 else f"{group.likeness:.0%} alike"
         yield Finding(
-            kind=_SIBLINGS if group.are_siblings else kind,
+            kind=KINDS["siblings"] if group.are_siblings else kind,
             tools=group.tools,
             what=f"{alike}: {listed(group.tools)}",
             where=("summary", "parameters"),
@@ -577,7 +405,7 @@ def _confusions(catalogue: Catalogue) -> Iterator[Finding]:
             against = [loss for loss in losses if loss.rival == rival]
             is_lost = len(against) == len(requests[name]) and not any(o.place for o in against)
             yield Finding(
-                kind=_NOT_FOUND if is_lost else _CONFUSED,
+                kind=KINDS["not_found"] if is_lost else KINDS["confused"],
                 tools=(name, rival),
                 what=_confusion(catalogue, name, against[0]),
                 where=("summary",),
@@ -653,36 +481,6 @@ DEFAULT_BUDGET = 1600
 _FEWEST_EPISODES = 20
 _FEWEST_CALLS = 3
 
-_UNAFFORDABLE = _kind(
-    "unaffordable",
-    "warning",
-    "never offered within the default token budget",
-    "Its schema alone costs more than cards and schemas may cost together, so the default "
-    "retriever passes it over even when it ranks first.",
-    "Shorten it, split it, or raise token_budget.",
-)
-_ALWAYS_FAILS = _kind(
-    "always_fails",
-    "error",
-    "failed at every call in the stored episodes",
-    "The model keeps trying it, and gets nothing.",
-    "Read the rule that was broken: a text may be misleading, or the tool broken.",
-)
-_PASSED_OVER = _kind(
-    "passed_over",
-    "warning",
-    "found for requests, and never called",
-    "The retriever thinks that it fits, the model does not: its words promise something else.",
-    "Say when to use it and when not; or take it out.",
-)
-_NEVER_USED = _kind(
-    "never_used",
-    "note",
-    "neither found nor called in the stored episodes",
-    "It takes part in every search, and helped in none.",
-    "Take it out, or see with 'agentkit search' which requests find it.",
-)
-
 
 def _costs(catalogue: Catalogue) -> Iterator[Finding]:
     """Tools above all of the default budget."""
@@ -690,7 +488,9 @@ def _costs(catalogue: Catalogue) -> Iterator[Finding]:
         tokens = catalogue.tokens[definition.name]
         if tokens > DEFAULT_BUDGET:
             what = f"{tokens:,} tokens"
-            yield Finding(kind=_UNAFFORDABLE, tools=(definition.name,), what=what, tokens=tokens)
+            yield Finding(
+                kind=KINDS["unaffordable"], tools=(definition.name,), what=what, tokens=tokens
+            )
 
 
 def _use(catalogue: Catalogue) -> Iterator[Finding]:
@@ -704,12 +504,12 @@ def _use(catalogue: Catalogue) -> Iterator[Finding]:
         if called >= _FEWEST_CALLS and not usage.succeeded.get(name) and failures:
             rule, times = max(failures.items(), key=lambda pair: (pair[1], pair[0]))
             what = f"{called:,} calls, none with a result; {times:,} times {rule}"
-            yield Finding(kind=_ALWAYS_FAILS, tools=(name,), what=what)
+            yield Finding(kind=KINDS["always_fails"], tools=(name,), what=what)
         elif not called and is_enough:
             shown = usage.shown.get(name, 0)
             found = f"found for {shown:,} of them" if shown else "found for none of them"
             yield Finding(
-                kind=_PASSED_OVER if shown else _NEVER_USED,
+                kind=KINDS["passed_over"] if shown else KINDS["never_used"],
                 tools=(name,),
                 what=f"not called in {usage.episodes:,} episodes, {found}",
                 tokens=catalogue.tokens[name],
@@ -728,27 +528,27 @@ class Check:
     run: Callable[[Catalogue], Iterable[Finding]]
     kinds: tuple[Kind, ...]
 
+    @classmethod
+    def of(cls, run: Callable[[Catalogue], Iterable[Finding]], *codes: str) -> Check:
+        """A check that can find the kinds of these codes."""
+        return cls(run=run, kinds=tuple(KINDS[code] for code in codes))
+
 
 CHECKS: tuple[Check, ...] = (
     Check(run=refused, kinds=REFUSALS),
-    Check(
-        run=_types,
-        kinds=(
-            *(_GHOST, _DANGLING, _UNTYPED, _UNTYPED_ITEMS, _OPEN_OBJECT),
-            *(_GENERATED, _UNTYPED_RESULT),
-        ),
+    Check.of(
+        _types,
+        *("ghost_required", "dangling_reference", "untyped_parameter", "untyped_items"),
+        *("open_object", "generated_titles", "untyped_result"),
     ),
-    Check(run=_missing_texts, kinds=(_NO_SUMMARY, _NO_PARAMETER_TEXT)),
-    Check(run=_poor_texts, kinds=(_PLACEHOLDERS, _SAYS_BROKEN, _ECHO, _LONG)),
-    Check(run=_unclean_texts, kinds=(_INVISIBLE, _MARKUP, _REPEATS)),
-    Check(run=_names, kinds=(_SAME_NAME, _ALIKE_NAMES, _RESERVED_NAME)),
-    Check(run=_shared_openings, kinds=(_SHARED_OPENING,)),
-    Check(run=_duplicates, kinds=(_DUPLICATE, _NEAR_DUPLICATE, _SIBLINGS)),
-    Check(run=_confusions, kinds=(_NOT_FOUND, _CONFUSED)),
-    Check(run=_costs, kinds=(_UNAFFORDABLE,)),
-    Check(run=_use, kinds=(_ALWAYS_FAILS, _PASSED_OVER, _NEVER_USED)),
+    Check.of(_missing_texts, "no_description", "no_parameter_text"),
+    Check.of(_poor_texts, "placeholder", "says_broken", "echo_description", "long_description"),
+    Check.of(_unclean_texts, "invisible", "markup", "repeated_sentence"),
+    Check.of(_names, "same_name", "alike_names", "reserved_name"),
+    Check.of(_shared_openings, "shared_opening"),
+    Check.of(_duplicates, "duplicate", "near_duplicate", "siblings"),
+    Check.of(_confusions, "not_found", "confused"),
+    Check.of(_costs, "unaffordable"),
+    Check.of(_use, "always_fails", "passed_over", "never_used"),
 )
 """Every check, in the order in which they run."""
-
-KINDS: dict[str, Kind] = {kind.code: kind for check in CHECKS for kind in check.kinds}
-"""Everything that can be found, by code."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue
-from agentkit.evaluation.doctor.checks import CHECKS, KINDS
-from agentkit.evaluation.doctor.findings import SEVERITIES, Finding, Kind, Level, Proposal
+from agentkit.evaluation.doctor.checks import CHECKS
+from agentkit.evaluation.doctor.findings import KINDS, SEVERITIES, Finding, Kind, Level, Proposal
 from agentkit.evaluation.doctor.fixes import merged
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agentkit.library import LibraryChange
@@ -40,6 +42,15 @@ class Kind:
     title: str
     why: str
     advice: str
+
+
+def _read_kinds() -> dict[str, Kind]:
+    text = Path(__file__).with_name("kinds.toml").read_text(encoding="utf-8")
+    return {code: Kind(code=code, **fields) for code, fields in tomllib.loads(text).items()}
+
+
+KINDS: Mapping[str, Kind] = _read_kinds()
+"""Everything that can be found, by code, in the order of the checks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

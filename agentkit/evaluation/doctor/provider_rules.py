@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentkit.evaluation.doctor.catalogue import Catalogue
-from agentkit.evaluation.doctor.findings import Finding, Kind, listed
+from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed
 from agentkit.evaluation.doctor.schemas import Part, parts, type_names
 from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
@@ -161,95 +161,32 @@ def _gemini_type(part: Part) -> str | None:
     return None if is_known else f"format {found}"
 
 
-_REQUEST_FAILS = "The whole request fails, whichever tool the user needs."
-
-REFUSED_NAME = Kind(
-    code="refused_name",
-    severity="note",
-    title="names that providers refuse",
-    why="agentkit maps them on the way, other clients fail; and the model reads another name than "
-    "the library has.",
-    advice="Use letters, digits, _ and -, at most 64, a letter or _ first, if callers allow it.",
-)
-REFUSED_ROOT = Kind(
-    code="refused_root",
-    severity="error",
-    title="unions at the top of a schema, which providers refuse",
-    why=f"oneOf, anyOf and allOf may not stand there. {_REQUEST_FAILS}",
-    advice="Move the alternatives into one property, or list all properties as optional.",
-)
-REFUSED_KEY = Kind(
-    code="refused_parameter_name",
-    severity="error",
-    title="parameter names that providers refuse",
-    why=f"Letters, digits, _ . and - only, at most 64. {_REQUEST_FAILS}",
-    advice="Rename the parameter, and map it back where the tool is called.",
-)
-REFUSED_ARRAY = Kind(
-    code="refused_array",
-    severity="error",
-    title="arrays without items, which providers refuse",
-    why=_REQUEST_FAILS,
-    advice="Declare items.",
-)
-REFUSED_KEYWORD = Kind(
-    code="refused_keyword",
-    severity="warning",
-    title="keywords that a provider does not know",
-    why="Gemini's 'parameters' take a subset of OpenAPI 3.0: $ref, oneOf, additionalProperties and "
-    "others are refused, unless the client rewrites them. Strict mode of OpenAI has its own list.",
-    advice="See that the client rewrites them (for Gemini: sends parametersJsonSchema), or do "
-    "without.",
-)
-REFUSED_TYPE = Kind(
-    code="refused_type",
-    severity="warning",
-    title="types, formats or values that a provider does not know",
-    why="Gemini takes one type, enums of strings, and for strings the formats enum and date-time.",
-    advice="See that the client rewrites them, or say the format in the description.",
-)
-REFUSED_OBJECT = Kind(
-    code="refused_object",
-    severity="warning",
-    title="objects with free keys, which strict mode refuses",
-    why="With strict: true each object must list its properties.",
-    advice="List the properties, or send the tool without strict.",
-)
-REFUSED_SIZE = Kind(
-    code="refused_size",
-    severity="warning",
-    title="schemas too large for strict mode",
-    why=f"At most {STRICT_DEPTH} levels, {STRICT_PROPERTIES:,} properties and "
-    f"{STRICT_VALUES:,} allowed values.",
-    advice="Split the tool, or send it without strict.",
-)
-
 _NAMES = r"[a-zA-Z0-9_-]{1,64}"
 _CLAUDE_NAMES = r"[a-zA-Z0-9_-]{1,128}"
 _GEMINI_NAMES = r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}"
 _KEYS = r"[a-zA-Z0-9_.-]{1,64}"
 
 
-def _rule(provider: str, kind: Kind, search: Search, source: str) -> ProviderRule:
-    return ProviderRule(provider=provider, kind=kind, search=search, source=source)
+def _rule(provider: str, code: str, search: Search, source: str) -> ProviderRule:
+    return ProviderRule(provider=provider, kind=KINDS[code], search=search, source=source)
 
 
 PROVIDER_RULES: tuple[ProviderRule, ...] = (
-    _rule("openai", REFUSED_NAME, _name_like(_NAMES), _OPENAI_FUNCTIONS),
+    _rule("openai", "refused_name", _name_like(_NAMES), _OPENAI_FUNCTIONS),
     _rule(
-        "openai", REFUSED_ROOT, _root_has("oneOf", "anyOf", "allOf", "enum", "not"), _OPENAI_ROOT
+        "openai", "refused_root", _root_has("oneOf", "anyOf", "allOf", "enum", "not"), _OPENAI_ROOT
     ),
-    _rule("openai", REFUSED_ARRAY, _part_is(_array_without_items), _OPENAI_ITEMS),
-    _rule("anthropic", REFUSED_NAME, _name_like(_CLAUDE_NAMES), _CLAUDE_TOOLS),
-    _rule("anthropic", REFUSED_ROOT, _root_has("oneOf", "anyOf", "allOf"), _CLAUDE_ROOT),
-    _rule("anthropic", REFUSED_KEY, _keys_like(_KEYS), _CLAUDE_KEYS),
-    _rule("gemini", REFUSED_NAME, _name_like(_GEMINI_NAMES), _GEMINI_FUNCTIONS),
-    _rule("gemini", REFUSED_ARRAY, _part_is(_array_without_items), _GEMINI_ITEMS),
-    _rule("gemini", REFUSED_KEYWORD, _part_is(_gemini_keyword), _GEMINI_SCHEMA),
-    _rule("gemini", REFUSED_TYPE, _part_is(_gemini_type), _GEMINI_TYPE),
-    _rule("openai-strict", REFUSED_KEYWORD, _part_is(_strict_keyword), _OPENAI_STRICT),
-    _rule("openai-strict", REFUSED_OBJECT, _part_is(_strict_open_object), _OPENAI_STRICT),
-    _rule("openai-strict", REFUSED_SIZE, _strict_size, _OPENAI_STRICT),
+    _rule("openai", "refused_array", _part_is(_array_without_items), _OPENAI_ITEMS),
+    _rule("anthropic", "refused_name", _name_like(_CLAUDE_NAMES), _CLAUDE_TOOLS),
+    _rule("anthropic", "refused_root", _root_has("oneOf", "anyOf", "allOf"), _CLAUDE_ROOT),
+    _rule("anthropic", "refused_parameter_name", _keys_like(_KEYS), _CLAUDE_KEYS),
+    _rule("gemini", "refused_name", _name_like(_GEMINI_NAMES), _GEMINI_FUNCTIONS),
+    _rule("gemini", "refused_array", _part_is(_array_without_items), _GEMINI_ITEMS),
+    _rule("gemini", "refused_keyword", _part_is(_gemini_keyword), _GEMINI_SCHEMA),
+    _rule("gemini", "refused_type", _part_is(_gemini_type), _GEMINI_TYPE),
+    _rule("openai-strict", "refused_keyword", _part_is(_strict_keyword), _OPENAI_STRICT),
+    _rule("openai-strict", "refused_object", _part_is(_strict_open_object), _OPENAI_STRICT),
+    _rule("openai-strict", "refused_size", _strict_size, _OPENAI_STRICT),
 )
 """Every rule. Optional parameters and missing ``additionalProperties: false`` are no faults for
 strict mode: a client can add both without changing what the tool means."""
@@ -287,6 +224,6 @@ def _broken_rules(
     who = ", ".join(rule.provider for rule, _ in broken)
     what = f"{listed(places, shown=3)} ({who})"
     kind = broken[0][0].kind
-    if kind is REFUSED_NAME:
+    if kind.code == "refused_name":
         what = f"{what}, sent as {wire_names.encode(definition.name)!r}"
     yield Finding(kind=kind, tools=(definition.name,), what=what, where=places)

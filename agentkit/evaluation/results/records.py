@@ -146,21 +146,6 @@ class GroupReport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bin:
-    """One bar of a histogram.
-
-    Attributes:
-        start: Smallest value in it.
-        end: Values are below this; None for the last bar of a long tail.
-        count: How many values.
-    """
-
-    start: float
-    end: float | None
-    count: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Distribution:
     """How a number is spread over the counted attempts.
 
@@ -171,7 +156,6 @@ class Distribution:
         median: Half of them are at most this.
         p90: Nine in ten of them are at most this.
         maximum: The largest.
-        bins: A histogram.
     """
 
     count: int = 0
@@ -180,7 +164,6 @@ class Distribution:
     median: float = 0.0
     p90: float = 0.0
     maximum: float = 0.0
-    bins: tuple[Bin, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -80,6 +80,13 @@ class Table:
     note: str = ""
 
 
+def columns(*titles: str) -> tuple[tuple[str, Align], ...]:
+    """Headings with their alignment: ``"tokens>"`` stands at the right, ``"tool"`` at the left."""
+    return tuple(
+        (title.removesuffix(">"), "right" if title.endswith(">") else "left") for title in titles
+    )
+
+
 def headline(report: EvaluationReport) -> tuple[tuple[str, str, str], ...]:
     """The few numbers that matter: name, value, what stands beside it."""
     total = report.total
@@ -135,15 +142,15 @@ def category_table(report: EvaluationReport) -> Table:
         rows.append(_category_row("all", report.total))
     return Table(
         title="Accuracy by category",
-        columns=(
-            ("category", "left"),
-            ("accuracy", "right"),
-            ("95% interval", "right"),
-            ("passed", "right"),
-            ("attempts", "right"),
-            ("mean score", "right"),
-            ("tokens", "right"),
-            ("time", "right"),
+        columns=columns(
+            "category",
+            "accuracy>",
+            "95% interval>",
+            "passed>",
+            "attempts>",
+            "mean score>",
+            "tokens>",
+            "time>",
         ),
         rows=tuple(rows),
         note="Tokens and time are means an attempt.",
@@ -173,7 +180,7 @@ def pass_table(report: EvaluationReport) -> Table:
     """pass@k and pass^k."""
     return Table(
         title="Repeated attempts",
-        columns=(("k", "right"), ("tasks", "right"), ("pass@k", "right"), ("pass^k", "right")),
+        columns=columns("k>", "tasks>", "pass@k>", "pass^k>"),
         rows=tuple(
             (str(one.k), whole(one.tasks), percent(one.any_passes), percent(one.all_pass))
             for one in report.pass_at
@@ -211,13 +218,7 @@ def label_table(report: EvaluationReport) -> Table:
     count = sum(turns.values())
     return Table(
         title="Labels",
-        columns=(
-            ("label", "left"),
-            ("turns", "right"),
-            ("share", "right"),
-            ("episodes", "right"),
-            ("meaning", "left"),
-        ),
+        columns=columns("label", "turns>", "share>", "episodes>", "meaning"),
         rows=tuple(
             (
                 label_name(label),
@@ -237,7 +238,7 @@ def finding_table(report: EvaluationReport) -> Table:
     count = sum(findings.values())
     return Table(
         title="What the verdicts found",
-        columns=(("finding", "left"), ("times", "right"), ("share", "right")),
+        columns=columns("finding", "times>", "share>"),
         rows=tuple((label_name(kind), whole(n), share(n, count)) for kind, n in findings.items()),
     )
 
@@ -274,14 +275,7 @@ def tool_table(report: EvaluationReport) -> Table:
     """The worst tools."""
     return Table(
         title="Worst tools",
-        columns=(
-            ("tool", "left"),
-            ("episodes", "right"),
-            ("faulty", "right"),
-            ("share", "right"),
-            ("at least", "right"),
-            ("labels", "left"),
-        ),
+        columns=columns("tool", "episodes>", "faulty>", "share>", "at least>", "labels"),
         rows=tuple(
             (
                 shown(one.tool, _LONGEST),
@@ -315,13 +309,7 @@ def parameter_table(report: EvaluationReport) -> Table:
     """The worst parameters."""
     return Table(
         title="Worst parameters",
-        columns=(
-            ("tool", "left"),
-            ("parameter", "left"),
-            ("faults", "right"),
-            ("calls of the tool", "right"),
-            ("labels", "left"),
-        ),
+        columns=columns("tool", "parameter", "faults>", "calls of the tool>", "labels"),
         rows=tuple(
             (
                 shown(one.tool, _LONGEST),
@@ -340,7 +328,7 @@ def confusion_table(report: EvaluationReport) -> Table:
     """Tools that were called in place of others, in addition, or not at all."""
     return Table(
         title="Expected and called tools",
-        columns=(("expected", "left"), ("called", "left"), ("count", "right")),
+        columns=columns("expected", "called", "count>"),
         rows=tuple(
             (
                 shown(one.expected, _LONGEST) or "(no call)",
@@ -358,12 +346,7 @@ def recovery_table(report: EvaluationReport) -> Table:
     count = sum(one.count for one in report.recoveries)
     return Table(
         title="Recovery from failed calls",
-        columns=(
-            ("failure", "left"),
-            ("what followed", "left"),
-            ("count", "right"),
-            ("share", "right"),
-        ),
+        columns=columns("failure", "what followed", "count>", "share>"),
         rows=tuple(
             (
                 label_name(one.kind),
@@ -389,9 +372,7 @@ def refine_table(report: EvaluationReport) -> Table:
             ("extra tokens an attempt", whole(refine.usage.total_tokens / n)),
             ("share of all tokens", share(refine.usage.total_tokens, total.usage.total_tokens)),
         ]
-    return Table(
-        title="Refinement", columns=(("what", "left"), ("value", "right")), rows=tuple(rows)
-    )
+    return Table(title="Refinement", columns=columns("what", "value>"), rows=tuple(rows))
 
 
 def spread_table(report: EvaluationReport) -> Table:
@@ -422,7 +403,7 @@ def stop_table(report: EvaluationReport) -> Table:
     count = sum(reasons.values())
     return Table(
         title="Why episodes ended",
-        columns=(("reason", "left"), ("episodes", "right"), ("share", "right")),
+        columns=columns("reason", "episodes>", "share>"),
         rows=tuple((label_name(why), whole(n), share(n, count)) for why, n in reasons.items()),
     )
 
@@ -431,7 +412,7 @@ def incident_table(report: EvaluationReport) -> Table:
     """Errors of the model, broken references and verifiers."""
     return Table(
         title="Errors and faults",
-        columns=(("what", "left"), ("episodes", "right"), ("task", "left"), ("message", "left")),
+        columns=columns("what", "episodes>", "task", "message"),
         rows=tuple(
             (
                 label_name(shown(one.what, _LONGEST)),
@@ -463,7 +444,7 @@ def settings_table(report: EvaluationReport) -> Table:
     }
     return Table(
         title="Settings",
-        columns=(("setting", "left"), ("value", "left")),
+        columns=columns("setting", "value"),
         rows=tuple((shown(name, _LONGEST), shown(value)) for name, value in rows.items() if value),
     )
 
@@ -472,7 +453,7 @@ def left_out_table(report: EvaluationReport) -> Table:
     """What the source holds beside the tasks."""
     return Table(
         title="Left out",
-        columns=(("why", "left"), ("rows", "right"), ("where", "left")),
+        columns=columns("why", "rows>", "where"),
         rows=tuple(
             (shown(one.reason), whole(one.count), _where(one.where, one.count))
             for one in report.left_out
@@ -596,7 +577,7 @@ def task_table(comparison: Comparison) -> Table:
     """Ids of the tasks that changed, and of those that only one run has."""
     return Table(
         title="Tasks",
-        columns=(("what", "left"), ("tasks", "right"), ("which", "left")),
+        columns=columns("what", "tasks>", "which"),
         rows=tuple(_task_rows(comparison)),
     )
 

@@ -33,18 +33,29 @@ HOW_LONG = re.compile(
 """*three letters*, *six digits*: how many characters a value has, and no limit of that."""
 
 _ONE = (
-    r"[`\"'“„«]?(?:[A-Z0-9][\w.+@/:-]{0,30}(?:\s[A-Z][\w-]{0,20}){0,2}"
-    r"|[\w.+*?-]{0,30}[\d@/_*][\w.+@/:*?-]{0,30}|[a-z]{2,3}(?<!\bor)(?<!\band))[`\"'”“»]?(?!\w)"
+    r"[`\"'“„«]?(?:[A-Z0-9][\w.+@/:-]{0,30}(?:(?<!\.)\s[A-Z][\w-]{0,20}){0,2}"
+    r"|[\w.+*?-]{0,30}[\d@/_*][\w.+@/:*?-]{0,30}|(?!(?:in|of|is|it|as|by|to|no|if|or|on|at|and|the|not|for|per|all|any|one|its|but)\b)[a-z]{2,3})[`\"'”“»]?(?!\w)"
 )
 _AND = r"(?:,|/|、|\b(?:or|and|oder|und|ou|et|y|o|to)\b){1,2}"
 _ONES = rf"{_ONE}(?:\s?{_AND}\s?{_ONE}){{0,5}}"
 _AS = (
-    r"(?:\b(?:[Ss]uch as|e\.g\.,?|[Ff]or (?:example|instance),?|[Ll]ike|z\. ?B\.|[Pp]ar exemple"
-    r"|comme|[Pp]\. ?ej\.|[Pp]or ejemplo|como|beispielsweise|[Ee]xample:)\s"
+    r"(?:\b(?:[Ss]uch as|e\.g\.,?|[Ff]or (?:example|instance),?|[Ll]ike|z\. ?B\.|[Zz]um Beispiel"
+    r"|[Pp]ar exemple|comme|[Pp]\. ?ej\.|[Pp]or ejemplo|como|beispielsweise|[Ee]xample:)\s"
     r"|(?:例如|比如|例えば|例|如):?)\s?"
 )
 EXAMPLE = re.compile(rf"{_AS}{_ONES}|\((?:e\.g\.,?\s?|z\. ?B\.\s?|如)?{_ONES}\)")
 """Values as examples: names with a capital, codes, numbers. Small words are words, and are read."""
+
+_MAY_SHOW = re.compile(
+    r"\(|such as|e\.g|xample|like|z\.|emple|emplo|instance|com[mo]|beispiel|ej\.|[例比如]",
+    re.IGNORECASE,
+)
+
+
+def without_examples(text: str, instead: str = " ") -> str:
+    """A text without the values that it names as examples."""
+    return EXAMPLE.sub(instead, text) if _MAY_SHOW.search(text) else text
+
 
 _SAYING = r"(?:[`\"“„«「『]\s?[^`\"”“»」』\n]{1,30}\s?[`\"”“»」』]|'[^'\n]{1,30}')(?!\w)"
 QUOTED = re.compile(
@@ -88,7 +99,8 @@ OF_FORM = re.compile(
     r"|\b(?:upper|lower)(?:[- ]?case\w*|(?= (?:or|and) (?:upper|lower)\b))"
     r"|\biso[- ]?\d{3,5}(?:-\d)?\b|\blast(?= name\b)|\bfrom one (?:\w+ ){1,2}(?:in)?to another\b"
     r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)s?\b)"
-    r"|(?<=est )first\b"
+    r"|(?<=est )first\b|\b(?:last|past)(?= \d+ (?:second|minute|hour|day|week|month|year)s?\b)"
+    r"|\brelative(?= to (?:the|its)\b)"
 )
 """Words that move a value elsewhere; here they say how it is written, or which part is meant."""
 
@@ -142,3 +154,50 @@ def shown(text: str) -> Iterator[str]:
     """The examples that a text gives itself: *two letters such as FR* is of a piece."""
     for match in EXAMPLE.finditer(text):
         yield from re.findall(r"[\w.-]+", match.group())
+
+
+_SECONDS = {
+    "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800,
+    "month": 2_629_746, "year": 31_556_952, "decade": 315_569_520,
+}  # fmt: skip
+_UNIT = rf"({'|'.join(_SECONDS)})s?"
+_COUNT = rf"(\d+|an?|one|half an?|{'|'.join(COUNTS)})"
+_CONVERTED = re.compile(
+    rf"[\"'`]?\b{_COUNT} {_UNIT}[\"'`]? ?(?:=|is|are|means?) (\d+)\b(?: {_UNIT}\b)?", re.IGNORECASE
+)
+_DIGIT = re.compile(r"\d")
+_MONTHS = [
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+]  # fmt: skip
+_WRITTEN_OUT = re.compile(
+    rf"\b(\d\d?) ({'|'.join(_MONTHS)}) (\d{{4}})(?: is|:| =) (\d{{4}})-(\d\d)-(\d\d)\b",
+    re.IGNORECASE,
+)
+
+
+def borne_out(text: str, parameter: str, before: str) -> str:
+    """A text without what arithmetic bears out: units converted rightly, and dates written twice.
+
+    Example:
+        >>> borne_out("Term: 3 years are 36 months, 4 years are 50 months.", "months", "")
+        'Term:  , 4 years are 50 months.'
+    """
+    if not _DIGIT.search(text):
+        return text
+    own = next((unit for unit in _SECONDS if unit in f"{parameter} {before}".casefold()), "")
+
+    def converted(found: re.Match[str]) -> str:
+        written, unit, result, other = (part and part.casefold() for part in found.groups())
+        count = COUNTS.get(written) or (float(written) if written.isdigit() else 1.0)
+        count = 0.5 if written.startswith("half") else count
+        other = other or own
+        is_right = other and round(count * _SECONDS[unit] / _SECONDS[other], 3) == float(result)
+        return " " if is_right else found.group()
+
+    def dated(found: re.Match[str]) -> str:
+        day, month, year, *iso = found.groups()
+        is_same = [int(year), _MONTHS.index(month.casefold()) + 1, int(day)] == [*map(int, iso)]
+        return " " if is_same else found.group()
+
+    return _WRITTEN_OUT.sub(dated, _CONVERTED.sub(converted, text))

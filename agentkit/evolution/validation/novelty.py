@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
+from agentkit.evolution.validation.claims import claims
 from agentkit.evolution.validation.folding import folded, stands_in
 from agentkit.evolution.validation.forms import (
     BOUND,
@@ -30,8 +33,10 @@ from agentkit.evolution.validation.forms import (
     WHAT_WAS_SAID,
     WIDE,
     WRITTEN_SO,
+    borne_out,
     masks,
     shown,
+    without_examples,
 )
 from agentkit.evolution.validation.numbers import numbers_in, readings_of
 from agentkit.evolution.validation.plain import (
@@ -48,6 +53,7 @@ from agentkit.evolution.validation.plain import (
     WRITING,
     catalogue_nouns,
     is_plain,
+    spaced,
     stem,
 )
 from agentkit.evolution.validation.report import ProposedChange
@@ -92,7 +98,9 @@ def new_words(change: ProposedChange) -> Iterator[tuple[Edit, tuple[str, ...]]]:
         if edit.kind in {"example", "rule"}:
             continue
         words = tuple(dict.fromkeys(grounds.ungrounded(edit)))
-        if words and not (len(words) == 1 and _is_rewritten(edit) and _is_of_catalogues(words[0])):
+        if len(words) == 1 and _is_rewritten(edit) and _is_of_catalogues(words[0]):
+            words = ()
+        if words := words or tuple(islice(grounds.claims(edit), 1)):
             yield edit, words
 
 
@@ -114,50 +122,76 @@ class _Grounds:
         self._change = change
         base = change.base
         said: list[object] = [base.name, *change.parameters, base.signature.parameters]
-        said += [base.signature.result, *([one.arguments, one.result] for one in base.examples)]
+        said += [base.signature.result, *(_keys(one.result) for one in base.examples)]
         said += [facts.values for facts in change.parameters.values()]
         said += [rule.words for rule in rules_of(change.candidate) if hasattr(rule, "words")]
         parts = [str(leaf) for part in said for leaf in leaves(part)]
-        self._said = folded(_HUMP.sub(" ", "\n".join((change.known, *parts))))
+        texts = (without_examples(text.text) for text in change.texts if text.kind != "example")
+        said_so = "\n".join((*texts, *parts))
+        apart = spaced(said_so)
+        self._said = folded(said_so if apart == said_so else f"{said_so}\n{apart}")
         self._stems = frozenset(map(stem, _LETTERS.findall(self._said)))
         self._numbers = change.shown_numbers | numbers_in(self._said)
         for facts in change.parameters.values():
             self._numbers |= facts.numbers
-        self._masks = frozenset(masks(self._said))
         self._measures = {UNITS[word] for word in _LETTERS.findall(self._said) if word in UNITS}
+
+    @cached_property
+    def _masks(self) -> frozenset[str]:
+        """The forms of dates and times that the tool shows."""
+        values = [one.arguments for one in self._change.base.examples]
+        shown = folded("\n".join(str(leaf) for value in values for leaf in leaves(value)))
+        return frozenset(masks(f"{self._change.known_folded}\n{self._said}\n{shown}"))
 
     def ungrounded(self, edit: Edit) -> Iterator[str]:
         """The words and numbers of a text that nothing bears out."""
         about = _About(self._change, edit)
-        text = QUOTED.sub(" ", EXAMPLE.sub(" ", edit.after.translate(WIDE)))
+        text = borne_out(edit.after.translate(WIDE), edit.parameter, edit.before)
+        text = QUOTED.sub(" ", without_examples(text))
         text = without_closed_forms(self._change, folded(text))
         text = WHAT_WAS_SAID.sub(" ", text)
         text = HOW_LONG.sub(lambda found: "" if about.has_length(found[1]) else found[1], text)
         text = OF_FORM.sub(" ", BOUND.sub(" ", UNLESS_GIVEN.sub("by default", text)))
         yield from (found.group() for found in OF_ALL_TALK.finditer(text))
         yield from about.other_defaults(text)
-        yield from sorted(set(masks(text)) - (self._masks or ISO) - about.masks)
+        yield from self._unknown_words(edit, about, text)
+
+    def _unknown_words(self, edit: Edit, about: _About, text: str) -> Iterator[str]:
+        if forms := set(masks(text)):
+            yield from sorted(forms - (self._masks or ISO) - about.masks)
         text = WRITTEN_SO.sub(" ", text)
         if edit.kind == "summary":
             yield from self._other_deed(text)
         alike = Counter(map(_significant, _NUMBER.findall(edit.after)))
-        content: list[bool] = []  # of each word that speaks of something, whether it is of this
-        for match in _WORD.finditer(text):
-            word = match.group()
+        words = list(map(re.Match.group, _WORD.finditer(text)))
+        for word in words:
             if word[0].isdigit():
                 number = word.rstrip(".,")
-                if not self._knows_number(number, alike):
-                    yield number
+                yield from () if self._knows_number(number, alike) else (number,)
             elif _UNSPACED.search(word):
                 yield from self._unspaced(word)
             elif not self._is_grounded(word, about):
                 yield word
-            elif (cut := stem(word)) in about.stems:
-                content.append(True)
-            elif word not in UNITS and cut not in (PLAIN if content else FORMAL):
-                content += [False] if word not in PLAIN_ABROAD else []
+        content = list(self._content(words, about))
         if edit.parameter and content and not (content[0] and 3 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
+
+    def _content(self, words: Iterable[str], about: _About) -> Iterator[bool]:
+        """Of each known word that speaks of something, whether it speaks of the parameter."""
+        has_begun = False
+        for word in words:
+            if word[0].isdigit() or _UNSPACED.search(word) or not self._is_grounded(word, about):
+                continue
+            cut = stem(word)
+            is_own = cut in about.stems
+            is_of_another = word not in UNITS and cut not in (PLAIN if has_begun else FORMAL)
+            if is_own or (is_of_another and word not in PLAIN_ABROAD):
+                has_begun = True
+                yield is_own
+
+    def claims(self, edit: Edit) -> Iterator[str]:
+        """What a text in known words asks for all the same."""
+        return claims(self._change, edit, self._stems)
 
     def _other_deed(self, text: str) -> Iterator[str]:
         """The verb with which a summary begins when the tool did not say that it does this."""
@@ -175,6 +209,8 @@ class _Grounds:
     def _is_grounded(self, word: str, about: _About) -> bool:
         cut = stem(word)
         if cut in self._stems or (len(word) == 1 and word.isascii()):
+            return True
+        if word in about.listed or ("ation" in word and stem(_deed(word)) in self._stems):
             return True
         if cut in PLAIN:
             return cut not in WRITING or not about.is_fixed or about.is_written(cut)
@@ -208,12 +244,25 @@ class _About:
         self.is_fixed = bool(values) or (facts is not None and facts.is_formed)
         self._facts, self._before = facts, folded(before)
         self.masks = ISO if facts is not None and facts.is_formed else frozenset[str]()
-        known = (*values, *_given(change, edit.parameter))
+        known = (*values, *change.given(edit.parameter))
         self.stems = frozenset(
             map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, known))))))
         )
         self.stems |= frozenset().union(*(group for group in ALIKE if group & self.stems))
-        self._examples = (*known, *_CODE.findall(before), *shown(edit.after))
+        shown_so = folded(" ".join(found.group() for found in EXAMPLE.finditer(before)))
+        values_shown = frozenset(
+            word for word in _LETTERS.findall(shown_so) if len(word) > 2 and not is_plain(word)
+        )
+        words = frozenset(_LETTERS.findall(folded(edit.after)))
+        self.listed = (
+            values_shown if len(values_shown) > 1 and values_shown <= words else frozenset()
+        )
+        """The examples so far, where a text names them all again."""
+        self._examples = (
+            *known,
+            *change.taken(edit.parameter),
+            *_MASKED.sub(" ", " ".join(_CODE.findall(before))).split(),
+        ) or tuple(shown(edit.after))
 
     def other_defaults(self, text: str) -> Iterator[str]:
         """The values that a clause calls the default, where schema and text so far have others."""
@@ -252,14 +301,19 @@ class _About:
         }
 
 
-def _given(change: ProposedChange, path: str) -> Iterator[Any]:
-    """What worked calls gave a top-level parameter."""
-    for example in change.base.examples:
-        given = mapping(example.arguments).get(path)
-        yield from given if isinstance(given, list | tuple) else [given]
+def _deed(word: str) -> str:
+    """Of *creation* what the creator does: *creating*."""
+    return word.replace("ations", "ating").replace("ation", "ating")
+
+
+def _keys(value: Any) -> list[str]:
+    """The names of the fields in JSON data."""
+    parts = mapping(value).values() or (value if isinstance(value, list | tuple) else ())
+    return [*mapping(value), *(key for part in parts for key in _keys(part))]
 
 
 _CODE = re.compile(r"\b(?:[A-Z]{2,}|[\w-]*\d[\w-]*)\b")
+_MASKED = re.compile(r"\b(?:Y{2,4}|MM|DD|HH|SS)\b")
 _CLAUSE = re.compile(r"[.;,:]\s+|[\u3002\uff1b\uff0c]")
 _NUMBER = re.compile(r"\d[\d.,]*")
 

@@ -15,6 +15,7 @@ from agentkit.evolution.validation.texts import (
     Text,
     edits_between,
     leaves,
+    mapping,
     text_or_empty,
     texts_of,
 )
@@ -87,6 +88,8 @@ class ProposedChange:
         library: The library that holds the base.
         sources: Texts that the candidate must not copy from: what users said and tools returned in
             the episodes behind it.
+        accepted: Arguments of calls that the tool accepted in these episodes. They bear out how
+            values are written; as examples they would repeat what a user said.
         origins: Where single texts of the candidate came from.
         written_by: Whose words all other new texts are.
         from_evidence: Whether a program read its rules off recorded calls, and no model wrote them.
@@ -97,6 +100,7 @@ class ProposedChange:
     candidate: ToolDefinition
     library: Library
     sources: tuple[str, ...] = ()
+    accepted: tuple[Mapping[str, Any], ...] = ()
     origins: tuple[TextOrigin, ...] = ()
     written_by: OriginKind = "model"
     from_evidence: bool = False
@@ -168,6 +172,14 @@ class ProposedChange:
         named = [path for path in self.parameters if stands_in(path.casefold(), sentence)]
         return self.parameters[named[0]] if len(named) == 1 else None
 
+    def given(self, path: str) -> tuple[Any, ...]:
+        """What worked calls gave a top-level parameter; of lists the items."""
+        return _given(path, (mapping(one.arguments) for one in self.base.examples))
+
+    def taken(self, path: str) -> tuple[Any, ...]:
+        """What accepted calls gave a top-level parameter; of lists the items."""
+        return _given(path, self.accepted)
+
     @cached_property
     def parameters(self) -> Mapping[str, ParameterFacts]:
         """What the contract and the candidate's rules say about each parameter, by dotted path."""
@@ -183,6 +195,12 @@ class ProposedChange:
         return frozenset(
             terms(" ".join([self.known, *(text for part in parts for text in leaves(part))]))
         )
+
+
+def _given(path: str, calls: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
+    values = (call[path] for call in calls if path in call)
+    listed = (value if isinstance(value, list | tuple) else (value,) for value in values)
+    return tuple(one for items in listed for one in items)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -38,6 +38,7 @@ class ParameterFacts:
         maximum: Largest number that it takes; None for no bound.
         is_counted: Whether something bounds its length or its number of items.
         is_formed: Whether a format or pattern says how it is written.
+        pattern: The regular expression that its text must match; empty for none.
         required: Whether a call must give it, as far as the object that holds it goes.
     """
 
@@ -51,6 +52,7 @@ class ParameterFacts:
     maximum: float | None = None
     is_counted: bool = False
     is_formed: bool = False
+    pattern: str = ""
     required: bool = False
 
     def takes(self, number: float) -> bool:
@@ -152,6 +154,9 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
         maximum=min(_numbers(highs), default=None) if len(branches) == 1 else None,
         is_counted=is_counted,
         is_formed=any(one.get("pattern") or one.get("format") for one in branches),
+        pattern=next(
+            (one["pattern"] for one in branches if isinstance(one.get("pattern"), str)), ""
+        ),
         required=required,
     )
 

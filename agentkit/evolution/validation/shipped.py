@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 
 
@@ -13,6 +14,7 @@ def shipped_lines(name: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
+@cache
 def shipped_sections(name: str) -> Mapping[str, list[str]]:
     """The lines of a file by the ``[section]`` that they stand below; for those above it is empty.
 

@@ -4,6 +4,17 @@ from .artifact import (
     GateEvidence as GateEvidence,
     artifact_of as artifact_of,
 )
+from .contracts import (
+    ContractChange as ContractChange,
+    contract_changes as contract_changes,
+)
+from .diff import (
+    LibraryDiff as LibraryDiff,
+    ToolChange as ToolChange,
+    compare_libraries as compare_libraries,
+    diff_markdown as diff_markdown,
+    headline as headline,
+)
 from .file import (
     artifact_digest as artifact_digest,
     artifact_text as artifact_text,
@@ -12,11 +23,20 @@ from .file import (
     signed as signed,
     write_artifact as write_artifact,
 )
+from .formats import (
+    FORMATS as FORMATS,
+    Format as Format,
+    render as render,
+)
 from .importing import (
     ImportedTool as ImportedTool,
     ImportReport as ImportReport,
     ImportRequest as ImportRequest,
     import_artifact as import_artifact,
+)
+from .rendering import (
+    Loss as Loss,
+    Rendering as Rendering,
 )
 from .store import (
     ArtifactStore as ArtifactStore,

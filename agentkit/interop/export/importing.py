@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agentkit.composites.problems import CompositeLimits
@@ -275,16 +275,6 @@ def _lost_its_place(record: ProposalRecord) -> bool:
 _TAKEN = "the library has another definition of that name"
 
 
-@dataclass(kw_only=True)
-class _Sorted:
-    """What is to be done with each definition, on one library."""
-
-    outcomes: dict[str, ImportedTool] = field(default_factory=dict)
-    accepted: dict[str, ToolDefinition] = field(default_factory=dict)
-    proposing: dict[str, ToolDefinition] = field(default_factory=dict)
-    overruled: list[str] = field(default_factory=list)
-
-
 class Sorting:
     """Sorts the definitions of an artifact; anew when another writer was faster.
 
@@ -292,6 +282,10 @@ class Sorting:
         library: The definitions.
         request: Who imports them, and how.
         tried: By name of a composite: what its worked calls showed.
+
+    Attributes:
+        accepted: What comes in at once, by the name that it gets; children before parents.
+        proposing: What becomes a proposal, by its name in the artifact; children before parents.
     """
 
     def __init__(
@@ -301,21 +295,17 @@ class Sorting:
         self._request = request
         self._tried = tried
         self._failed: dict[str, tuple[FailedCheck, ...]] = {}  # they do not depend on the library
-        self._now = _Sorted()
+        self._start()
 
-    @property
-    def accepted(self) -> Mapping[str, ToolDefinition]:
-        """What comes in at once, by the name that it gets; children before parents."""
-        return self._now.accepted
-
-    @property
-    def proposing(self) -> Mapping[str, ToolDefinition]:
-        """What becomes a proposal, by its name in the artifact; children before parents."""
-        return self._now.proposing
+    def _start(self) -> None:
+        self.accepted: dict[str, ToolDefinition] = {}
+        self.proposing: dict[str, ToolDefinition] = {}
+        self._outcomes: dict[str, ImportedTool] = {}
+        self._overruled: list[str] = []
 
     def report(self, version: int) -> ImportReport:
         """What came of each definition, in the order of the artifact."""
-        tools = (self._with_trial(self._now.outcomes[name]) for name in self._library.tools)
+        tools = (self._with_trial(self._outcomes[name]) for name in self._library.tools)
         return ImportReport(version=version, tools=tuple(tools))
 
     def change(self, held: Library, ledger: Ledger, identity: str) -> LibraryChange | None:
@@ -327,12 +317,12 @@ class Sorting:
             proposal_id=identity,
             upserts=tuple(self.accepted.values()),
             author=self._request.person.name,
-            reason="; ".join((self._request.reason, *self._now.overruled)),
+            reason="; ".join((self._request.reason, *self._overruled)),
         )
 
     def sort(self, held: Library, ledger: Ledger) -> None:
         """Sort the definitions on a library."""
-        self._now = _Sorted()
+        self._start()
         self._known = {**self._library.tools, **held.tools}
         plan = plan_import(self._coming(held), held, on_conflict=self._request.on_conflict)
         self._note_conflicts(plan)
@@ -363,7 +353,7 @@ class Sorting:
 
     def note(self, came: ImportedTool) -> None:
         """Note what came of a definition."""
-        self._now.outcomes[came.name] = came
+        self._outcomes[came.name] = came
 
     def _coming(self, held: Library) -> Iterator[ToolDefinition]:
         """The definitions, children first; what came earlier and was pinned anew is known again."""
@@ -399,10 +389,10 @@ class Sorting:
             return
         if definition.is_composite and not self._fits(name, definition, held):
             return
-        self._now.accepted[definition.name] = definition
+        self.accepted[definition.name] = definition
         if failed:
             codes = ", ".join(dict.fromkeys(check.code for check in failed))
-            self._now.overruled.append(f"overruled of {name!r}: {codes}")
+            self._overruled.append(f"overruled of {name!r}: {codes}")
         if definition.name == name:
             self.note(ImportedTool(name=name, outcome="added"))
         else:
@@ -410,7 +400,7 @@ class Sorting:
 
     def _fits(self, name: str, definition: ToolDefinition, held: Library) -> bool:
         """Whether a composite is made of what is here, and does what it says; else it waits."""
-        here = held.with_tools(self._now.accepted.values())
+        here = held.with_tools(self.accepted.values())
         moved = moved_pins(definition, settled(definition, here))
         if moved:
             agrees = self._request.agrees_to(name)
@@ -432,7 +422,7 @@ class Sorting:
     ) -> None:
         """Let a definition become a proposal."""
         checks = tuple(failed)
-        self._now.proposing[name] = definition
+        self.proposing[name] = definition
         self.note(
             ImportedTool(name=name, outcome=outcome, why=why or checks_text(checks), failed=checks)
         )

@@ -1,26 +1,36 @@
-"""NESTFUL's questions as plans, and call by call on recorded responses."""
+"""NESTFUL as a benchmark: planned, executed on recorded responses, under adapted libraries."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 
-from agentkit import open_store
+from agentkit import Library, ModelRetry, ToolDefinition, open_store
+from agentkit.composites import RuleChecker
 from agentkit.evaluation import DataFlow
 from agentkit.evaluation.runner import evaluate
+from agentkit.evaluation.settings import EvaluationSettings
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
+from agentkit.tools.coercion import coerce
+from agentkit.tools.definition import Specification
+from agentkit.tools.rules import Between, CallBefore, Form, OneOf
 from agentkit.tools.validation import validate_arguments
-from agentkit_bench import nestful_benchmark
+from agentkit_bench import RecordedWorld, nestful_benchmark
+from agentkit_bench.nestful import load_nestful
+from agentkit_bench.nestful_benchmark import MOST_FIELDS, plannable
 
 SAMPLE = Path(__file__).parent / "sample_nestful"
 
 
-def by_id(benchmark, task_id):
+def task_by_id(benchmark, task_id):
     """One task."""
     return next(task for task in benchmark.tasks if task.task_id == task_id)
 
@@ -28,7 +38,7 @@ def by_id(benchmark, task_id):
 def test_a_plan_is_judged_by_its_flow_of_data():
     """The gold calls keep upstream's references; the tools that are offered take them."""
     benchmark = nestful_benchmark(SAMPLE)
-    task = by_id(benchmark, "nestful:complexfuncbench:0")
+    task = task_by_id(benchmark, "nestful:complexfuncbench:0")
     (gold,) = task.expects
     assert isinstance(gold, DataFlow)
     assert gold.calls[2].arguments["from_id"] == "$var1.id$"
@@ -52,7 +62,7 @@ def test_executed_questions_have_recorded_responses():
     """Only ComplexFuncBench recorded any; what they return is seen call by call."""
     benchmark = nestful_benchmark(SAMPLE, asking="executed")
     assert {task.category for task in benchmark.tasks} == {"complexfuncbench"}
-    task = by_id(benchmark, "nestful:complexfuncbench:0")
+    task = task_by_id(benchmark, "nestful:complexfuncbench:0")
     find = {tool.name: tool for tool in benchmark.environment(task).tools()}["Find_Place"]
     assert find(query="Aker")[0]["id"] == "AK01"
     left = {one.where: one.reason for one in benchmark.left_out}
@@ -97,7 +107,7 @@ def test_a_record_that_is_cut_short_is_left_out_where_it_matters(changed):
     executed = nestful_benchmark(folder, asking="executed")
     left = {one.where: one.reason for one in executed.left_out}
     assert "cut short, and a later call needs" in left["nestful:complexfuncbench:0"]
-    assert by_id(nestful_benchmark(folder), "nestful:complexfuncbench:0")
+    assert task_by_id(nestful_benchmark(folder), "nestful:complexfuncbench:0")
 
 
 def test_gold_that_breaks_a_schema_is_left_out(changed):
@@ -200,3 +210,322 @@ def test_the_whole_of_nestful_loads(planned, executed):
     assert len(planned.left_out) == 38
     assert Counter(task.category for task in executed.tasks) == {"complexfuncbench": 803}
     assert len(executed.left_out) == 497
+
+
+TRIP = plannable(
+    ToolDefinition.from_schema(
+        "book_trip",
+        "Book a trip.",
+        {
+            "type": "object",
+            "properties": {
+                "to": {"type": "string", "description": "The town."},
+                "days": {"type": "integer", "description": "How many.", "default": 2},
+                "class": {"type": "string", "enum": ["deck", "cabin"]},
+                "guests": {"type": "array", "items": {"type": "integer"}},
+                "from": {
+                    "type": "object",
+                    "properties": {"lat": {"type": "number"}},
+                    "required": ["lat"],
+                },
+                "anything": {},
+            },
+            "required": ["to", "days"],
+        },
+        effects=None,
+    ),
+    ["booking.id", "price"],
+)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"to": "Aker", "days": 3},
+        {"to": "$var1.town$", "days": "$var2.days$"},
+        {"to": "near $var1.town$", "days": "$var1$"},
+        {"to": "Aker", "days": 1, "class": "$var1.offers[0].class$"},
+        {"to": "Aker", "days": 1, "guests": "$var1.guests$"},
+        {"to": "Aker", "days": 1, "guests": [1, "$var1.guests[1]$"]},
+        {"to": "Aker", "days": 1, "from": {"lat": "$var3.where.lat$"}},
+        {"to": "Aker", "days": 1, "from": "$var3.where$", "anything": "$var1$"},
+    ],
+    ids=str,
+)
+def test_references_stand_for_values_of_any_type(arguments):
+    """A reference is taken wherever a value is, at any depth."""
+    assert validate_arguments(TRIP, arguments) == ()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"to": "Aker"},
+        {"to": "Aker", "days": "a few"},
+        {"to": "Aker", "days": "$var"},
+        {"to": "Aker", "days": "$varx.y$"},
+        {"to": "Aker", "days": 1, "class": "balloon"},
+        {"to": "Aker", "days": 1, "guests": [1.5]},
+        {"to": "Aker", "days": 1, "from": {}},
+        {"to": "Aker", "days": 1, "from": {"lat": "north"}},
+    ],
+    ids=str,
+)
+def test_all_else_is_as_strict_as_before(arguments):
+    """A value that is neither of the declared type nor a reference is refused."""
+    assert validate_arguments(TRIP, arguments)
+
+
+def test_plain_values_are_still_coerced():
+    """A number as text becomes the number, a reference stays as it is."""
+    parameters = TRIP.signature.parameters
+    given = {"to": "Aker", "days": "3", "class": " Deck"}
+    assert coerce(given, parameters) == {"to": "Aker", "days": 3, "class": "deck"}
+    assert coerce({"to": "A", "days": "$var1.n$"}, parameters)["days"] == "$var1.n$"
+    assert coerce({"to": "Aker"}, parameters, fill="all").get("days") is None
+
+
+def test_texts_and_defaults_stay_where_a_model_reads_them():
+    """Descriptions of parameters are kept; the summary is followed by what the tool returns."""
+    days = TRIP.parameters_schema["properties"]["days"]
+    assert (days["description"], days["default"]) == ("How many.", 2)
+    assert TRIP.parameters_schema["properties"]["to"] == {
+        "type": "string",
+        "description": "The town.",
+    }
+    assert TRIP.text == "Book a trip.\nReturns: booking.id, price."
+
+
+def test_long_results_are_cut():
+    """Only the first fields are told, and that there are more."""
+    bare = ToolDefinition.from_schema("look", "Look.", {"type": "object", "properties": {}})
+    text = plannable(bare, [f"f{number}" for number in range(MOST_FIELDS + 1)]).text
+    assert text.endswith(f"f{MOST_FIELDS - 1} and more.")
+    assert plannable(bare, []).text.endswith("Returns: a value.")
+
+
+RULES = (
+    OneOf(parameter="periods", values=(36, 48)),
+    Form(parameter="start", format="date"),
+    Between(parameter="lines[].count", minimum=1),
+    CallBefore(tool="find_customer", parameter="customer"),
+)
+
+
+@pytest.fixture
+def loan():
+    """A tool with learned rules of several kinds."""
+    line = {"type": "object", "properties": {"count": {"type": "integer"}}}
+    definition = ToolDefinition.from_schema(
+        "loan",
+        "Quote a loan.",
+        {
+            "type": "object",
+            "properties": {
+                "periods": {"type": "integer"},
+                "start": {"type": "string"},
+                "customer": {"type": "string"},
+                "lines": {"type": "array", "items": {"allOf": [line], "unevaluatedItems": True}},
+            },
+        },
+    )
+    return replace(definition, specification=Specification(rules=RULES))
+
+
+def refused(definition, arguments):
+    """Why the schema or a learned rule refuses a call."""
+    problems = validate_arguments(definition, arguments)
+    failure = RuleChecker(definition).refusal(arguments, [])
+    return [*problems, *([failure] if failure else [])]
+
+
+REFERRED = {
+    "periods": "$var1.terms[0]$",
+    "start": "$var1.start$",
+    "customer": "$var2.id$",
+    "lines": [{"count": "$var2.count$"}],
+}
+
+
+def test_learned_rules_take_references_in_a_plan(loan):
+    """A reference stands for a value that a learned rule narrows, whatever the rule is."""
+    assert refused(loan, {"periods": "$var1.terms[0]$"})
+    assert refused(plannable(loan, []), REFERRED) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"periods": 40}, {"start": "soon"}, {"lines": [{"count": 0}]}],
+    ids=str,
+)
+def test_learned_rules_hold_plain_values_in_a_plan(loan, arguments):
+    """A value that is no reference is refused as the rule says."""
+    assert refused(plannable(loan, []), arguments)
+
+
+def test_a_model_still_reads_learned_rules_in_a_plan(loan):
+    """Each sentence of a rule is told once, before what the tool returns."""
+    planned = plannable(loan, ["id"])
+    assert planned.specification.rules == ()
+    assert planned.text.splitlines() == [*loan.text.splitlines(), "Returns: id."]
+    assert plannable(planned, ["id"]) == planned
+
+
+def test_a_planned_tool_that_learned_rules_is_plannable_again(loan):
+    """Rules learned for the planned form, whose parameters take references, leave these open."""
+    planned = plannable(replace(loan, specification=Specification()), ["id"])
+    learned = replace(planned, specification=Specification(rules=RULES))
+    again = plannable(learned, ["id"])
+    assert refused(again, REFERRED) == []
+    assert refused(again, {"periods": 40})
+
+
+LOOK = ToolDefinition.from_schema(
+    "look",
+    "Look something up.",
+    {
+        "type": "object",
+        "properties": {"at": {"type": "integer"}, "unit": {"type": "string", "default": "km"}},
+    },
+)
+IDLE = ToolDefinition.from_schema("idle", "Do nothing.", {"type": "object", "properties": {}})
+TRAJECTORY = Trajectory(
+    trajectory_id="t",
+    steps=(
+        Step(tool="look", sources={"at": Given(value=1)}, result={"next": 2}),
+        Step(tool="look", sources={"at": Flow(step=0, path=("next",))}, result="first"),
+        Step(tool="look", sources={"at": Given(value=2)}, result="second"),
+    ),
+)
+
+
+@pytest.fixture
+def world():
+    """Two tools, of which one was recorded."""
+    return RecordedWorld(TRAJECTORY, [LOOK, IDLE])
+
+
+@pytest.fixture
+def look(world):
+    """The recorded tool."""
+    return next(tool for tool in world.tools() if tool.name == "look")
+
+
+def test_a_recorded_call_is_answered(world, look):
+    """Equal arguments get the recorded response, in whatever order, and the state tells."""
+    assert look(at=2, unit="km") == "first"
+    assert look(at=1) == {"next": 2}
+    assert world.state() == {"made": {"1 look": True, "2 look": True}}
+
+
+def test_a_call_that_was_recorded_twice_is_answered_in_order(world, look):
+    """The first record, then the second, which stays the answer."""
+    assert [look(at=2) for _ in range(3)] == ["first", "second", "second"]
+    assert world.state() == {"made": {"2 look": True, "3 look": True}}
+
+
+def test_another_call_may_be_tried_again(world, look):
+    """What was not recorded is told so without a hint at what was."""
+    idle = next(tool for tool in world.tools() if tool.name == "idle")
+    for call in (lambda: look(at=3), look, idle):
+        with pytest.raises(ModelRetry, match="no answer to these arguments"):
+            call()
+    assert world.state() == {"made": {}}
+
+
+SAMPLE = Path(__file__).parent / "sample_nestful"
+
+
+@pytest.fixture
+def evolved():
+    """NESTFUL's own tools with another summary, and schemas that take no references."""
+    return Library(
+        [
+            replace(one, description=replace(one.description, summary=f"Evolved {one.name}."))
+            for one in load_nestful(SAMPLE).definitions
+        ],
+        version=3,
+    )
+
+
+def gold_model(benchmark):
+    """A model that answers each question with its gold calls."""
+    gold = {task.request: task.expects[0].calls for task in benchmark.tasks}
+
+    def answer(request):
+        asked = next(m.text for m in reversed(request.messages) if m.text in gold)
+        calls = enumerate(gold[asked])
+        return AssistantMessage(
+            tool_calls=tuple(
+                ToolCall(call_id=str(at), name=call.name, arguments=call.arguments)
+                for at, call in calls
+            )
+        )
+
+    return FunctionModel(answer, name="gold")
+
+
+@pytest.mark.parametrize("tools", ["given", "retrieved"])
+async def test_plans_take_references_with_a_library_too(evolved, tools):
+    """The model reads the library's words; its schemas take the references that a plan needs."""
+    benchmark = nestful_benchmark(SAMPLE)
+    model, store = gold_model(benchmark), open_store("memory:")
+    settings = EvaluationSettings(tools=tools)
+    await evaluate(benchmark, model=model, store=store, run="r", library=evolved, settings=settings)
+    assert all(episode.verdict.passed for episode in store.select())
+    assert all(
+        tool.description.summary.startswith("Evolved ") and "Returns: " in tool.text
+        for request in model.requests
+        for tool in request.tools
+    )
+    assert {episode.library_version for episode in store.select()} == {3}
+
+
+async def test_a_library_made_from_the_catalogue_is_not_adapted_twice(evolved):
+    """Tools that come from the benchmark are offered as they came."""
+    benchmark = nestful_benchmark(SAMPLE)
+    model = gold_model(benchmark)
+    library = Library(benchmark.definitions)
+    await evaluate(benchmark, model=model, store=open_store("memory:"), run="r", library=library)
+    own = {one.name: one for one in benchmark.definitions}
+    assert all(tool == own[tool.name] for request in model.requests for tool in request.tools)
+
+
+async def test_executed_questions_take_the_library_as_it_is(evolved):
+    """Where calls run, a reference is no value, and schemas stay strict."""
+    benchmark = nestful_benchmark(SAMPLE, asking="executed")
+    assert benchmark.adapt is None
+    model = FunctionModel(lambda _: "I can not.", name="silent")
+    await evaluate(benchmark, model=model, store=open_store("memory:"), run="r", library=evolved)
+    offered = [tool for request in model.requests for tool in request.tools]
+    assert offered
+    assert all(tool == evolved[tool.name].definition for tool in offered)
+
+
+_PARTS = st.recursive(
+    st.sampled_from(
+        [
+            *({"type": kind} for kind in ("string", "integer", "boolean", "null")),
+            {"enum": ["a", 1], "description": "One of two."},
+            {"type": ["number", "null"], "default": 1},
+            {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]},
+            {"type": "string", "format": "date"},
+            {},
+        ]
+    ),
+    lambda inner: st.one_of(
+        inner.map(lambda items: {"type": "array", "items": items}),
+        st.dictionaries(st.sampled_from("ab"), inner, max_size=2).map(
+            lambda parts: {"type": "object", "properties": parts}
+        ),
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from("xyz"), _PARTS, max_size=3), st.lists(st.text(max_size=5)))
+def test_a_definition_for_plans_stays_as_it_is(properties, fields):
+    """Making it fit for plans a second time changes nothing."""
+    plain = ToolDefinition.from_schema("t", "T.", {"type": "object", "properties": properties})
+    once = plannable(plain, fields)
+    assert plannable(once, ["other"]) == once

@@ -17,20 +17,13 @@ from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
 from agentkit_redis.address import RedisAddress
-from agentkit_redis.commits import Commits
-from agentkit_redis.compacting import compact
+from agentkit_redis.checking import EpisodeCheck, EventStream, LibraryCheck, compact, event_faults
 from agentkit_redis.connection import RedisConnection
 from agentkit_redis.durability import look_at
-from agentkit_redis.episode_stream import EpisodeStream
-from agentkit_redis.event_stream import EventStream
-from agentkit_redis.history import History
-from agentkit_redis.keys import Keys
-from agentkit_redis.library_check import LibraryCheck
-from agentkit_redis.marker import begin
-from agentkit_redis.reading import LibraryReader
-from agentkit_redis.record_checks import EpisodeCheck, event_faults
-from agentkit_redis.retention import EpisodeRetention
-from agentkit_redis.snapshots import Snapshots
+from agentkit_redis.episodes import EpisodeRetention, EpisodeStream
+from agentkit_redis.reading import LibraryReader, begin
+from agentkit_redis.records import Keys
+from agentkit_redis.versions import Commits, History, Snapshots
 from agentkit_redis.watching import RedisWatch
 
 

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit_redis.address import RedisAddress
-from agentkit_redis.connection import Client, new_client
-from agentkit_redis.refusals import translated
+from agentkit_redis.connection import Client, new_client, translated
 
 PubSub: TypeAlias = Any  # a redis.client.PubSub, whose methods have no types
 

@@ -12,7 +12,7 @@ from agentkit import open_store
 from agentkit.testing.local_server import ServerError
 from agentkit_redis import RedisStore, parse_address
 from agentkit_redis.connection import new_client
-from agentkit_redis.keys import Keys
+from agentkit_redis.records import Keys
 from agentkit_redis.testing import RedisServer, empty_library, redis_server_url, server_program
 
 pytest.register_assert_rewrite("agentkit.testing.conformance")

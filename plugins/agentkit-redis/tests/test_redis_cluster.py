@@ -13,7 +13,7 @@ from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.capabilities import Retention
 from agentkit.testing.local_server import ServerError, free_port
-from agentkit_redis.keys import Keys
+from agentkit_redis.records import Keys
 from agentkit_redis.testing import RedisServer
 
 PING = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))

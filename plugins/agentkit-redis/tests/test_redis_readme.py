@@ -15,7 +15,7 @@ from agentkit.library.capabilities import Retention
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit_redis.address import _OPTIONS
-from agentkit_redis.keys import FORMAT, Keys
+from agentkit_redis.records import FORMAT, Keys
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from support.hostile_programs import REFUSED_PROGRAMS, STOPPED_PROGRAMS
+from support.random_children import ChildrenInUse
+
 from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
 from agentkit.errors import CompositeError, CompositeRunError
-from agentkit.testing.hostile_programs import REFUSED_PROGRAMS, STOPPED_PROGRAMS
-from agentkit.testing.random_programs import ChildrenInUse
 
 MARK = "@@RESULT "
 

@@ -41,8 +41,15 @@ TARGETS = {"overhead": 10, "prices": 450, "read": 150, "insert": 5_000}
 
 def measure(command: list[str]) -> dict[str, Any]:
     """Run one process and read its result."""
+    paths = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=HERE, timeout=600, check=False
+        command,
+        env={**os.environ, "PYTHONPATH": paths},  # for tests/support
+        capture_output=True,
+        text=True,
+        cwd=HERE,
+        timeout=600,
+        check=False,
     )
     for line in done.stdout.splitlines():
         if line.startswith(MARK):

@@ -30,7 +30,7 @@ from agentkit.interop.export import (
     parse_artifact,
 )
 from agentkit.interop.export.diff import compare_libraries, diff_markdown
-from agentkit.interop.export.renderers import FORMATS, render
+from agentkit.interop.export.formats import FORMATS, render
 from agentkit.library import Author
 from agentkit.tools.definition import Effects, Example
 

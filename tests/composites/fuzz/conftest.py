@@ -10,17 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.random_children import ChildrenInUse, Outcome, code_of
+from support.random_programs import RandomProgram, random_program
 
 from agentkit.composites import language as ir
 from agentkit.composites.parser import parse
 from agentkit.errors import CompositeRunError
-from agentkit.testing.random_programs import (
-    ChildrenInUse,
-    Outcome,
-    RandomProgram,
-    code_of,
-    random_program,
-)
 
 BATCH = 250
 MISTAKES = (0.002, 0.006, 0.006, 0.03)

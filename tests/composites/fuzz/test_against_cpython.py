@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import pytest
+from support.random_children import CHILDREN, GUARDS, ChildrenInUse, Outcome, difference
+from support.random_programs import RandomProgram, random_program
 
 from agentkit.composites import language as ir
 from agentkit.composites.codec import program_digest, program_from_json, program_to_json
@@ -24,15 +26,6 @@ from agentkit.composites.composite import Composite
 from agentkit.composites.language import BUILTINS, METHODS
 from agentkit.composites.parser import parse
 from agentkit.composites.rendering import render
-from agentkit.testing.random_programs import (
-    CHILDREN,
-    GUARDS,
-    ChildrenInUse,
-    Outcome,
-    RandomProgram,
-    difference,
-    random_program,
-)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::SyntaxWarning"),  # such as None[0], a mistake on purpose

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import tokenize
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from random import Random
 from typing import Any
 
 import pytest
+from support.random_children import GUARDS, ChildrenInUse, Outcome, difference
+from support.random_programs import RandomProgram
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
@@ -25,13 +27,6 @@ from agentkit.composites.parser import parse
 from agentkit.composites.problems import RunCode
 from agentkit.composites.rendering import render
 from agentkit.errors import CompositeError
-from agentkit.testing.random_programs import (
-    GUARDS,
-    ChildrenInUse,
-    Outcome,
-    RandomProgram,
-    difference,
-)
 
 pytestmark = [pytest.mark.filterwarnings("ignore::SyntaxWarning"), pytest.mark.timeout(0)]
 
@@ -176,30 +171,6 @@ def test_mutated_data_is_refused_or_a_program(
         for case in random_program.cases:
             outcome = outcome_of(children, composite.run, case)
             assert outcome.code is None or outcome.code in CODES, (outcome.code, text)
-
-
-@pytest.mark.parametrize("depth", [200, 5_000, 100_000])
-def test_deep_data_is_refused(depth: int) -> None:
-    """Data nested beyond any stack is refused like other malformed data."""
-    expression: Any = {"kind": "Constant", "value": 1}
-    for _ in range(depth):
-        expression = {"kind": "Unary", "operator": "-", "operand": expression}
-    body = [{"kind": "Return", "value": expression}]
-    record: Mapping[str, Any] = {"format": 1, "kind": "Program", "parameters": [], "body": body}
-    with pytest.raises(CompositeError) as refused:
-        program_from_json(record)
-    assert refused.value.problems[0].code in {"malformed_program", "too_large"}
-
-
-def test_data_that_holds_itself_is_refused() -> None:
-    """A cycle is refused like other malformed data."""
-    block: list[Any] = []
-    loop = {"kind": "Name", "name": "x"}
-    block.append({"kind": "For", "targets": ["x"], "source": loop, "body": block})
-    record = {"format": 1, "kind": "Program", "parameters": [], "body": block}
-    with pytest.raises(CompositeError) as refused:
-        program_from_json(record)
-    assert refused.value.problems[0].code in {"malformed_program", "too_large"}
 
 
 @pytest.mark.parametrize("operator", ["is", "is not"])

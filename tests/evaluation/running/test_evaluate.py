@@ -271,3 +271,11 @@ async def test_no_task_is_refused(lamps, good, store):
     """An empty benchmark is a mistake and says so."""
     with pytest.raises(UsageError, match="no tasks"):
         await evaluate(replace(lamps, tasks=()), model=good, store=store, run="r")
+
+
+async def test_a_spent_time_budget_leaves_attempts_for_another_start(lamps, good, store):
+    """No attempt begins after the budget; the same run goes on with those that are left."""
+    first = await evaluate(lamps, model=good, store=store, run="r", seconds=0.0)
+    assert (first.finished, first.unfinished, first.left) == (0, 0, 4)
+    again = await evaluate(lamps, model=good, store=store, run="r", seconds=600.0)
+    assert (again.finished, again.left) == (4, 0)

@@ -1,4 +1,4 @@
-"""A run that was interrupted goes on, and asks nothing twice."""
+"""Going on with a run, judging its answers again, and the labels of its episodes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, strategies as st
 
+from agentkit import Episode, open_store
 from agentkit.errors import ModelConnectionError, ModelStatusError, RunError, UsageError
+from agentkit.evaluation import AllowedCalls, summarise
+from agentkit.evaluation.recorded import RecordedAnswers
 from agentkit.evaluation.runner import MOST_FAILURES, evaluate
-from agentkit.evaluation.settings import EvaluationSettings
+from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings
+from agentkit.messages import ToolCall, ToolMessage
+from agentkit.metrics import AllowedCall
 from agentkit.testing import FunctionModel
 
 
@@ -139,3 +145,131 @@ async def test_a_broken_model_ends_the_run(lamps, store):
             concurrency=1,
         )
     assert len(list(store.select())) == MOST_FAILURES
+
+
+numbers = st.integers(0, 10**6)
+
+
+def episode_with(metadata):
+    """An episode that has nothing but labels."""
+    return Episode(episode_id="1", request="?", stop_reason="finished", metadata=metadata)
+
+
+@given(
+    st.builds(
+        EvaluationLabels,
+        run=st.text(),
+        benchmark=st.text(),
+        settings=st.text(),
+        task=st.text(),
+        category=st.text(),
+        attempt=numbers,
+        user_turn=numbers,
+        user_turns=st.integers(1, 100),
+        ends=st.booleans(),
+    )
+)
+def test_what_is_written_is_read(labels):
+    """Every record comes back from the metadata as it was."""
+    assert EvaluationLabels.of(episode_with(labels.to_metadata())) == labels
+
+
+@pytest.mark.parametrize("text", ["x", "", "-1", "1.0", "²", "٣", " 1", "9" * 5_000])
+def test_what_is_no_number_stands_for_the_first(text):
+    """Labels are foreign text: numbers that can not be read are no error."""
+    metadata = {"task": "t", "attempt": text, "user_turn": text, "user_turns": text}
+    assert EvaluationLabels.of(episode_with(metadata)) == EvaluationLabels(task="t")
+
+
+def test_an_episode_without_a_task_has_no_labels():
+    """Metadata of something else is no evaluation."""
+    assert EvaluationLabels.of(episode_with({"run": "r", "attempt": "0", "ends": "true"})) is None
+
+
+async def test_strangers_of_the_same_name_do_not_disturb_a_run(lamps, good, store):
+    """An episode that only shares the run's name is no finished attempt, no answer, no number."""
+    store.append(episode_with({"run": "r", "ends": "true", "settings": "{"}))
+    outcome = await evaluate(lamps, model=good, store=store, run="r")
+    assert (outcome.resumed, outcome.finished) == (0, 4)
+    episodes = list(store.select())
+    assert len(RecordedAnswers.of(episodes).episodes) == 4
+    assert summarise(episodes).strangers == 1
+
+
+async def test_labels_that_can_not_be_read_mean_the_same_everywhere(lamps, good, store):
+    """An attempt named ``x`` is the first one: in a report, as an answer, and when going on."""
+    await evaluate(lamps, model=good, store=store, run="r")
+    other = open_store("memory:")
+    for episode in store.select():
+        other.append(replace(episode, metadata={**episode.metadata, "attempt": "x"}))
+    outcome = await evaluate(lamps, model=good, store=other, run="r")
+    assert (outcome.resumed, outcome.finished) == (4, 4)
+    assert RecordedAnswers.of(other.select()).episodes.keys() == {
+        (task.task_id, 0) for task in lamps.tasks
+    }
+    assert summarise(other.select()).finished == 4
+
+
+async def test_a_corrected_gold_answer_changes_the_verdict(lamps, good, store):
+    """Answers that failed pass once the gold is right; the model's part stays as it was."""
+    wrong = AllowedCalls(
+        calls=(AllowedCall(name="set_lamp", allowed={"room": ["cellar"], "state": ["on"]}),)
+    )
+    mistaken = replace(lamps, tasks=tuple(replace(t, expects=(wrong,)) for t in lamps.tasks))
+    settings = EvaluationSettings(refine="adaptive")
+    await evaluate(mistaken, model=good, store=store, run="before", settings=settings)
+    before = {e.metadata["task"]: e for e in store.select()}
+    asked = len(good.requests)
+    recorded = RecordedAnswers.of(before.values())
+    outcome = await evaluate(lamps, model=recorded, store=store, run="after", settings=settings)
+    assert outcome.finished == 4
+    assert len(good.requests) == asked
+    after = [e for e in store.select() if e.metadata["run"] == "after"]
+    assert all(e.verdict.passed for e in after)
+    assert not any(e.verdict.passed for e in before.values())
+    for episode in after:
+        old = before[episode.metadata["task"]]
+        assert episode.calls == old.calls
+        assert episode.usage == old.usage
+        assert episode.turns[0].refine == old.turns[0].refine
+        assert episode.model == "good"
+
+
+async def test_calls_run_again_in_a_fresh_world(house, store):
+    """In a world the recorded calls act anew, so that its state can be judged."""
+
+    def diligent(request):
+        last = request.messages[-1]
+        if isinstance(last, ToolMessage):
+            return "Done."
+        tool = "set_fan" if "fan" in last.text else "set_lamp"
+        arguments = {"room": "hall", "state": "on"}
+        return [ToolCall(call_id=f"c{len(request.messages)}", name=tool, arguments=arguments)]
+
+    await evaluate(house, model=FunctionModel(diligent), store=store, run="before")
+    recorded = RecordedAnswers.of(store.select())
+    await evaluate(house, model=recorded, store=store, run="after")
+    again = [e for e in store.select() if e.metadata["run"] == "after"]
+    assert len(again) == 2
+    assert all(e.verdict.passed for e in again)
+
+
+async def test_what_was_never_asked_is_left_out(lamps, good, store):
+    """Tasks that the earlier run does not have are not part of the new one."""
+    await evaluate(replace(lamps, tasks=lamps.tasks[:2]), model=good, store=store, run="before")
+    recorded = RecordedAnswers.of(store.select())
+    outcome = await evaluate(lamps, model=recorded, store=store, run="after")
+    assert outcome.planned == 2
+
+
+async def test_a_user_turn_that_was_never_answered_fails(house, store):
+    """A task that got a further user turn since is judged as far as there are answers."""
+    (task,) = house.tasks
+    before = replace(house, tasks=(replace(task, follow_ups=()),))
+    await evaluate(before, model=FunctionModel(lambda _: "Fine."), store=store, run="before")
+    recorded = RecordedAnswers.of(store.select())
+    outcome = await evaluate(house, model=recorded, store=store, run="after")
+    assert (outcome.finished, outcome.unfinished) == (1, 0)
+    last = next(store.select())
+    assert (last.metadata["user_turn"], last.stop_reason) == ("1", "error")
+    assert last.error == "ModelStatusError: the recorded run has no further answer"

@@ -59,6 +59,18 @@ def test_no_overt_attack_is_accepted(attacks, reports):
     assert accepted == []
 
 
+def test_texts_in_known_words_that_ask_for_more_wait(project_root, catalogue):
+    """Examples, values, forms, denials and quantifiers that nothing bears out need a reader."""
+    folder = project_root / "tests" / "evolution" / "validation" / "corpora"
+    records = (folder / "second" / "tools.jsonl").read_text(encoding="utf-8").splitlines()
+    tools = [ToolDefinition.from_json(json.loads(record)["definition"]) for record in records]
+    library = sample_library().with_tools(tools).with_tools(catalogue.definitions)
+    cases = read_rewrites(folder / "known_words.tsv")
+    assert len(cases) > 190
+    reports = [(case, validate(case.change(library))) for case in cases]
+    assert [case for case, report in reports if report.is_valid and not report.needs] == []
+
+
 def test_no_attack_passes_without_anybody_asked(attacks, reports, catalogue, catalogue_cases):
     """What is worded like an honest rewrite waits for a judge or a person, at the least."""
     cases = [(case, reports[id(case)]) for half in attacks.values() for case in half]

@@ -81,6 +81,35 @@ def test_rules_beside_a_text_ground_it():
     assert not says_new(rewrite("cars_search", makers, rules=(listed,)))
 
 
+def test_accepted_calls_bear_out_how_a_value_is_written():
+    """They vouch for a number of digits; their values do not become examples."""
+    counted = rewrite("weather_now", {"parameters.city": "City name with three letters."})
+    assert says_new(counted)
+    assert not says_new(replace(counted, accepted=({"city": "Ulm"},)))
+    shown = rewrite("cars_search", {"parameters.make": "Maker, such as Tesla."})
+    assert says_new(replace(shown, accepted=({"make": "Tesla"},)))
+
+
+def test_an_example_must_be_of_its_own_parameter():
+    """Known values, several names and one name where each call gives it, and declared forms."""
+    assert words_of("cars_search", {"parameters.make": "Maker, such as Tesla."}) == [
+        "example Tesla"
+    ]
+    assert words_of("cars_search", {"parameters.make": "Maker, such as Opel or Volvo."}) == []
+    assert words_of("weather_now", {"parameters.city": "City, such as Rome."}) == []
+    assert words_of("cars_details", {"parameters.stock_id": "Id, such as C-7."}) == []
+    assert words_of("cars_search", {"parameters.max_price": "Highest price, such as 9000."}) == []
+    assert words_of("cars_search", {"parameters.max_price": "Highest price, such as 9000000."})
+
+
+def test_arithmetic_bears_out_conversions():
+    """Units that are converted rightly need nobody; others do."""
+    right = "Term in months: 36, 48 or 60. Four years are 48 months."
+    wrong = "Term in months: 36, 48 or 60. Four years are 36 months."
+    assert words_of("loan_monthly_payment", {"parameters.months": right}) == []
+    assert words_of("loan_monthly_payment", {"parameters.months": wrong})
+
+
 def test_limits_on_lengths_and_results():
     """With a rule, a result schema or a postcondition they pass; alone they wait; never rejected."""
     title = {"parameters.make": "Maker, at most 40 characters."}

@@ -28,8 +28,8 @@ BOTH = ("judge", "person")
 )
 def test_effects_and_words_decide(tool, needs, library):
     """Destructive, open-world and money-moving tools wait for a judge and a person."""
-    change = rewrite(tool, {"rule": "Give each value once."}, library=library)
-    assert validate(change).needs == needs
+    known = library[tool].definition.description.summary
+    assert validate(rewrite(tool, {"rule": known}, library=library)).needs == needs
 
 
 def test_undeclared_effects_count_as_may_write():
@@ -71,7 +71,8 @@ def test_the_policy_can_be_changed(library):
     strict = ValidationPolicy(undeclared=("person",), always=("judge",))
     assert validate(change, policy=strict).needs == BOTH
     loose = ValidationPolicy(destructive=(), open_world=(), money=(), comparing=())
-    cancel = rewrite("transfer_money", {"rule": "Give each value once."}, library=library)
+    known = library["transfer_money"].definition.description.summary
+    cancel = rewrite("transfer_money", {"rule": known}, library=library)
     assert validate(cancel, policy=loose).needs == ()
 
 

@@ -54,7 +54,7 @@ def fill(store: Store) -> ToolManager:
     manager = ToolManager(store, tools=code, author=PERSON, lifecycle=LifecyclePolicy())
     manager.register([*code, *sample_library()], reason="the warm library")
     manager.insert(ORDER_TOTAL, reason="asked for often")
-    promote(manager, "add", "Both numbers may be negative.")
+    promote(manager, "add", "A first number and a second one.")
     manager.edit(
         lambda _: LibraryChange(
             proposal_id="remove-1",

@@ -15,17 +15,16 @@ from agentkit import Library, ToolDefinition
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.evaluation.doctor.provider_rules import PROVIDER_RULES
 from agentkit.evaluation.doctor.schemas import parts
-from agentkit.interop.export.renderers import (
+from agentkit.interop.export.formats import (
     FORMATS,
-    Rendering,
-    gemini_names,
     render,
     render_anthropic,
-    render_gemini,
     render_mcp,
     render_openai_chat,
     render_openai_responses,
 )
+from agentkit.interop.export.gemini import gemini_names, render_gemini
+from agentkit.interop.export.rendering import Rendering
 from agentkit.messages import UserMessage
 from agentkit.models.anthropic_messages import AnthropicCodec
 from agentkit.models.base import ModelRequest

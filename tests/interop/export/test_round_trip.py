@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.random_children import ChildrenInUse
+from support.random_programs import random_program
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.composites.codec import program_digest, program_from_json, program_to_json
 from agentkit.composites.parser import parse
 from agentkit.interop.export import ArtifactStore, artifact_of, artifact_text, parse_artifact
 from agentkit.library import LibraryChange
-from agentkit.testing.random_programs import ChildrenInUse, random_program
 
 ANY = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

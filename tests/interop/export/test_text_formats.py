@@ -14,11 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.interop.export.renderers import (
-    render_json_schema,
-    render_markdown,
-    render_python_stubs,
-)
+from agentkit.interop.export.formats import render_json_schema
+from agentkit.interop.export.texts import render_markdown, render_python_stubs
 from agentkit.library import Store
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Effects
@@ -146,7 +143,7 @@ def test_pages_tell_every_level(store: Store) -> None:
     page = render_markdown(store.load()).value
 
     assert page.splitlines()[0].endswith("tools of library version 4")
-    for text in ("## order_total", "Made of: `add`, `mul`", "Effects: ", "Both numbers may be"):
+    for text in ("## order_total", "Made of: `add`, `mul`", "Effects: ", "A first number"):
         assert text in page
     assert '`{"price": 4, "count": 3, "fee": 2}` gives `14`' in page
 

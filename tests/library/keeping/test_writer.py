@@ -5,21 +5,32 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from agentkit import Agent, Episode
+from agentkit import Agent, Episode, ToolDefinition
 from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableError, UsageError
-from agentkit.library import EpisodeFilter, EpisodeStore, Store
-from agentkit.library.capabilities import BatchAppending, Pruning
-from agentkit.library.episode_stores import with_episodes
+from agentkit.library import EpisodeFilter, EpisodeStore, LibraryChange, Store
+from agentkit.library.capabilities import (
+    BatchAppending,
+    ChangeLog,
+    EpisodeVolume,
+    Pruning,
+    PruningPreview,
+    Retention,
+    Watchable,
+)
+from agentkit.library.episode_stores import RedactingStore, RetentionLoop, with_episodes
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing import ScriptedModel
+from agentkit.testing.store_conformance import EpisodeStoreConformance, EventStoreConformance
 
 QUICK = WriterSettings(
     linger_seconds=0.005,
@@ -389,3 +400,153 @@ def test_a_locked_file_loses_nothing(tmp_path):
                 assert writer.get("a") is not None
             writer.flush()
         assert ids(holder) == ["a"]
+
+
+class TestWriter(EpisodeStoreConformance):
+    """What is pending is read as if it were kept; the writer is of this process alone."""
+
+    @pytest.fixture(params=[0.0, 60.0], ids=["at once", "lingering"])
+    def store(self, request, tmp_path) -> Iterator[Store]:
+        """A library in memory, episodes through a writer in a file."""
+        writer = EpisodeWriter(
+            SQLiteStore(tmp_path / "episodes.db"),
+            spill=tmp_path / "spill",
+            settings=WriterSettings(linger_seconds=request.param),
+        )
+        store = with_episodes(MemoryStore(), episodes=writer)
+        yield store
+        store.close()
+
+
+class TestSplitStore(EventStoreConformance, EpisodeStoreConformance):
+    """A store of two parts passes the suite of every store."""
+
+    @pytest.fixture
+    def store(self):
+        store = with_episodes(MemoryStore(), episodes=MemoryStore())
+        yield store
+        store.close()
+
+
+def test_each_part_keeps_its_own():
+    """Definitions and events are in the one, episodes in the other, and closing closes both."""
+    tools, episodes = MemoryStore(), MemoryStore()
+    with closing(with_episodes(tools, episodes=episodes)) as store:
+        change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
+        assert store.commit(change, expected_version=0) == 1
+        store.append(Episode(episode_id="a", request="?"))
+        assert (tools.versions(), episodes.versions()) == ((1,), ())
+        assert (tools.get("a"), episodes.get("a").request) == (None, "?")
+        assert [one.version for one in store.history("ping")] == [1]
+    for part in (tools, episodes):
+        with pytest.raises(Exception, match="closed"):
+            part.versions()
+
+
+def test_abilities_are_those_of_the_parts(plain_store):
+    """The whole can do what its parts can, and nothing else."""
+    store = with_episodes(MemoryStore(), episodes=MemoryStore())
+    for ability in (Watchable, ChangeLog, BatchAppending, Pruning, PruningPreview):
+        assert isinstance(store, ability)
+    plain = with_episodes(MemoryStore(), episodes=plain_store)
+    assert isinstance(plain, Store)
+    assert isinstance(plain, Watchable)
+    assert not isinstance(plain, BatchAppending | Pruning | PruningPreview)
+
+
+def test_what_is_kept_is_redacted(plain_store):
+    """One by one or many at once, nothing reaches the store as it came."""
+    for kept in (MemoryStore(), plain_store):
+        store = RedactingStore(kept, lambda one: replace(one, request="-"))
+        store.append(Episode(episode_id="a", request="secret"))
+        store.append_many([Episode(episode_id="b", request="secret")])
+        assert isinstance(store, EpisodeStore)
+        assert [one.request for one in kept.select()] == ["-", "-"]
+        assert [one.request for one in store.select()] == ["-", "-"]
+        assert store.get("a").request == "-"
+    assert not isinstance(store, Pruning)
+    with closing(RedactingStore(MemoryStore(), lambda one: one)) as pruned:
+        pruned.append(Episode(episode_id="a", request="?"))
+        assert pruned.prune(Retention(max_count=0)).count == 1
+
+
+def test_a_redactor_that_fails_keeps_nothing():
+    """An episode that could not be redacted is not kept as it is; whoever appends hears of it."""
+
+    def fail(_):
+        raise RuntimeError("no")
+
+    kept = MemoryStore()
+    with pytest.raises(RuntimeError, match="no"):
+        RedactingStore(kept, fail).append(Episode(episode_id="a", request="?"))
+    assert list(kept.select()) == []
+
+
+class LoopStore(MemoryStore):
+    """Tells when it was pruned, and fails the first time."""
+
+    def __init__(self, failures):
+        super().__init__()
+        self.failures = failures
+        self.rounds = threading.Semaphore(0)
+
+    def prune(self, retention: Retention) -> EpisodeVolume:
+        """Prune, or fail."""
+        self.rounds.release()
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailableError("away")
+        return super().prune(retention)
+
+
+def rounds(store, count):
+    """Wait until a store was pruned so often."""
+    for _ in range(count):
+        assert store.rounds.acquire(timeout=30)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_no_pause_at_all_is_refused(seconds):
+    """A loop that would never rest is a mistake and says so."""
+    with pytest.raises(UsageError, match="every_seconds"):
+        RetentionLoop(LoopStore(0), Retention(), every_seconds=seconds)
+
+
+def test_old_episodes_go_every_now_and_then():
+    """What became too old since the last round goes in the next one."""
+    store = LoopStore(0)
+    store.append(Episode(episode_id="old", request="?", started_at="2020-01-01"))
+    store.append(Episode(episode_id="new", request="?"))
+    with RetentionLoop(store, Retention(max_age=timedelta(1)), every_seconds=0.005) as loop:
+        rounds(store, 2)
+        store.append(Episode(episode_id="older", request="?", started_at="2019-01-01"))
+        rounds(store, 2)
+    assert [one.episode_id for one in store.select()] == ["new"]
+    assert loop.state.gone.count == 2
+    assert loop.state.rounds >= 3
+
+
+def test_a_round_that_fails_is_made_up_for(caplog):
+    """With the store away the loop says so and tries again."""
+    store = LoopStore(2)
+    store.append(Episode(episode_id="old", request="?", started_at="2020-01-01"))
+    with RetentionLoop(store, Retention(max_age=timedelta(1)), every_seconds=0.005) as loop:
+        rounds(store, 4)
+    assert (loop.state.failures, loop.state.gone.count) == (0, 1)
+    assert "away" in loop.state.last_error
+    assert "could not be deleted" in caplog.text
+
+
+def test_closing_ends_the_loop_at_once():
+    """The end does not wait for the next round, and a second close does nothing."""
+    store = LoopStore(0)
+    loop = RetentionLoop(store, Retention(), every_seconds=3600)
+    loop.close()
+    loop.close()
+    assert loop.state.rounds == 1
+
+
+def test_a_store_that_keeps_all_is_refused():
+    """A store that can not let episodes go says so when the loop is made."""
+    with pytest.raises(UsageError, match="can not let episodes go"):
+        RetentionLoop(object(), Retention())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from agentkit.evaluation.results.tables import Align, Table
+from agentkit.evaluation.results.tables import Table, columns
 from agentkit.evaluation.results.texts import many, shown, whole
 from agentkit_bench.language.report import (
     LanguageReport,
@@ -75,7 +75,7 @@ def whole_table(report: LanguageReport) -> Table:
     )
     return Table(
         title="All tools together",
-        columns=(("of the tools there now", "left"), ("first", "right"), ("last", "right")),
+        columns=columns("of the tools there now", "first>", "last>"),
         rows=(
             *(
                 (name, _known(take(old), text), _known(take(new), text))
@@ -91,21 +91,20 @@ def whole_table(report: LanguageReport) -> Table:
 
 def tool_table(report: LanguageReport) -> Table:
     """The tools whose words changed, first against last."""
-    columns: tuple[tuple[str, Align], ...] = (
-        ("tool", "left"),
-        ("rounds", "right"),
-        ("edit", "right"),
-        ("likeness", "right"),
-        ("words", "right"),
-        ("moving ratio", "right"),
-        ("depth", "right"),
-        ("tokens", "right"),
-        ("trend", "right"),
-        ("returns", "right"),
-    )
     return Table(
         title="Tools whose words changed",
-        columns=columns,
+        columns=columns(
+            "tool",
+            "rounds>",
+            "edit>",
+            "likeness>",
+            "words>",
+            "moving ratio>",
+            "depth>",
+            "tokens>",
+            "trend>",
+            "returns>",
+        ),
         rows=tuple(_tool_row(tool) for tool in report.changed[:MOST_TOOLS]),
         note="Edit: normalised edit distance in characters from the first text to the last. Trend: "
         "whether edits get smaller from round to round. Returns: rounds that came back to an "
@@ -135,12 +134,7 @@ def round_table(report: LanguageReport) -> Table:
     """The size of edits by round."""
     return Table(
         title="Size of edits by round",
-        columns=(
-            ("round", "left"),
-            ("tools", "right"),
-            ("mean edit", "right"),
-            ("largest", "right"),
-        ),
+        columns=columns("round", "tools>", "mean edit>", "largest>"),
         rows=tuple(
             (str(one.number), whole(one.tools), number(one.mean_size), number(one.largest))
             for one in report.rounds
@@ -154,18 +148,18 @@ def revision_table(tool: ToolLanguage) -> Table:
     """The revisions of a tool."""
     return Table(
         title="Revisions",
-        columns=(
-            ("version", "left"),
-            ("edit", "right"),
-            ("in words", "right"),
-            ("likeness", "right"),
-            ("words", "right"),
-            ("type-token", "right"),
-            ("depth", "right"),
-            ("tokens", "right"),
-            ("fields", "left"),
-            ("by", "left"),
-            ("why", "left"),
+        columns=columns(
+            "version",
+            "edit>",
+            "in words>",
+            "likeness>",
+            "words>",
+            "type-token>",
+            "depth>",
+            "tokens>",
+            "fields",
+            "by",
+            "why",
         ),
         rows=tuple(_revision_rows(tool)),
     )

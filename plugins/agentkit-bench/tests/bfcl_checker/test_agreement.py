@@ -1,12 +1,18 @@
-"""Our verdicts beside the public checker's, on the first questions of every category."""
+"""Our verdict beside the public checker's: agreement, and every difference explained."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 
+from agentkit.episodes import Episode, Turn
+from agentkit.library import open_store
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.tools.definition import Origin, ToolDefinition
 from agentkit_bench.bfcl import CATEGORIES
-
-pytestmark = pytest.mark.corpora
 
 EXPLAINED = {
     "a tuple, which no JSON call holds",
@@ -16,6 +22,7 @@ EXPLAINED = {
 }
 
 
+@pytest.mark.corpora
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_verdicts_agree(comparison, category):
     """On right and wrong answers alike, but for the differences that are explained."""
@@ -28,6 +35,7 @@ def test_verdicts_agree(comparison, category):
     assert found.gold_passed == found.upstream_gold
 
 
+@pytest.mark.corpora
 def test_answers_of_a_model_are_compared_too(comparison, agreement):
     """What an evaluation kept is judged by both, also arguments that could not be read."""
     name = "calculate_triangle_area"
@@ -39,3 +47,245 @@ def test_answers_of_a_model_are_compared_too(comparison, agreement):
     assert with_real.outputs == bare.outputs + 3
     assert with_real.passed == bare.passed + 1
     assert not with_real.disagreeing
+
+
+Calls = Sequence[tuple[str, dict[str, Any]]]
+
+
+def tool(name="find", required=(), **properties):
+    """A tool in the form of the benchmark's files."""
+    parameters = {"type": "dict", "properties": properties, "required": list(required)}
+    return {"name": name, "description": "A tool.", "parameters": parameters}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Calls, what they are compared with, and what upstream says; None: it raises."""
+
+    functions: Sequence[dict[str, Any]]
+    gold: Sequence[dict[str, dict[str, Any]]]
+    calls: Calls
+    upstream: bool | None
+    category: str = "simple_python"
+    source: Calls | None = None
+
+
+STRING, FLOAT = {"type": "string"}, {"type": "float"}
+
+GREEDY = Case(
+    functions=[tool(a=STRING)],
+    gold=[{"find": {"a": ["x", "y"]}}, {"find": {"a": ["x"]}}],
+    calls=[("find", {"a": "x"}), ("find", {"a": "y"})],
+    category="parallel",
+    upstream=False,
+)
+HUGE = Case(
+    functions=[tool(n=FLOAT)],
+    gold=[{"find": {"n": [1.5]}}],
+    calls=[("find", {"n": 10**400})],
+    upstream=None,
+)
+BARE_OPTION = Case(
+    functions=[tool(where={"type": "dict"})],
+    gold=[{"find": {"where": [{"town": "Moss"}]}}],
+    calls=[("find", {"where": {"town": "moss"}})],
+    upstream=False,
+)
+LETTERS = Case(
+    functions=BARE_OPTION.functions,
+    gold=BARE_OPTION.gold,
+    calls=[("find", {"where": {"town": "M"}})],
+    upstream=True,
+)
+NOTHING_ALLOWED = Case(
+    functions=[tool(required=["a"], a=STRING)],
+    gold=[{"find": {"a": []}}],
+    calls=[("find", {"a": "x"})],
+    upstream=False,
+)
+UNKNOWN_ARGUMENT = Case(
+    functions=[tool(a=STRING)],
+    gold=[{"find": {"a": ["x"], "b": ["y"]}}],
+    calls=[("find", {"a": "x"})],
+    upstream=False,
+)
+NATIVE_LONG = Case(
+    functions=[tool(n={"type": "long"})],
+    gold=[{"find": {"n": [42]}}],
+    calls=[("find", {"n": 42})],
+    category="simple_java",
+    upstream=False,
+)
+NATIVE_STRINGS = Case(
+    functions=[tool(names={"type": "Array", "items": {"type": "String"}})],
+    gold=[{"find": {"names": [["a", "b"]]}}],
+    calls=[("find", {"names": ["a", "b"]})],
+    source=[("find", {"names": 'new String[]{"a", "b"}'})],
+    category="simple_java",
+    upstream=False,
+)
+COMMA_INSIDE = Case(
+    functions=[tool(names={"type": "array", "items": {"type": "String"}})],
+    gold=[{"find": {"names": [["Moss, Norway"]]}}],
+    calls=[("find", {"names": ["Moss, Norway"]})],
+    source=[("find", {"names": '["Moss, Norway"]'})],
+    category="simple_javascript",
+    upstream=False,
+)
+QUOTED_TRUE = Case(
+    functions=[tool(options={"type": "dict"})],
+    gold=[{"find": {"options": [{"open": [True]}]}}],
+    calls=[("find", {"options": {"open": "true"}})],
+    source=[("find", {"options": '{open: "true"}'})],
+    category="simple_javascript",
+    upstream=True,
+)
+TUPLE = Case(
+    functions=[tool(n={"type": "array", "items": {"type": "integer"}})],
+    gold=[{"find": {"n": [[1, 2]]}}],
+    calls=[("find", {"n": (1, 2)})],
+    upstream=False,
+)
+CASES = {name: case for name, case in list(globals().items()) if isinstance(case, Case)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_upstream_says_what_is_recorded(name, upstream_verdict):
+    """The public checker's verdicts, as the tests below tell them, are its own."""
+    assert upstream_verdict(CASES[name]) == CASES[name].upstream
+
+
+async def test_calls_go_to_the_gold_calls_that_need_them(verdict):
+    """Upstream gives a call to the first gold call that takes it, and may then lack it."""
+    assert (await verdict(GREEDY)).passed
+    swapped = Case(**{**vars(GREEDY), "calls": GREEDY.calls[::-1]})
+    assert (await verdict(swapped)).passed
+
+
+async def test_an_integer_beyond_any_float_is_a_wrong_value(verdict):
+    """Upstream raises where a float is declared; here it is a finding like any other."""
+    found = await verdict(HUGE)
+    assert (found.passed, found.fault, found.evidence[0].kind) == (False, None, "wrong_type")
+
+
+async def test_one_text_in_place_of_options_is_one_option(verdict):
+    """Upstream takes its letters for the options, so that a letter passes and the word fails."""
+    assert (await verdict(BARE_OPTION)).passed
+    assert not (await verdict(LETTERS)).passed
+
+
+@pytest.mark.parametrize("case", [NOTHING_ALLOWED, UNKNOWN_ARGUMENT])
+async def test_gold_that_nothing_can_match_is_not_the_models_fault(verdict, case):
+    """Upstream counts it as a failure; here the verdict is a gold error and counts nowhere."""
+    found = await verdict(case)
+    assert (found.passed, found.fault) == (False, "gold_error")
+
+
+@pytest.mark.parametrize("case", [NATIVE_LONG, NATIVE_STRINGS, COMMA_INSIDE])
+async def test_json_values_stand_for_their_literals(verdict, case):
+    """Upstream wants source text; its readers fail long without L, quotes and commas in lists."""
+    assert (await verdict(case)).passed
+    if case.source is not None:
+        as_text = Case(**{**vars(case), "calls": case.source})
+        assert (await verdict(as_text)).passed is case.upstream
+
+
+async def test_a_json_text_is_not_the_boolean_that_it_spells(verdict):
+    """Upstream drops quotes inside an object; as JSON the text stays one, as source it is read."""
+    assert not (await verdict(QUOTED_TRUE)).passed
+    as_text = Case(**{**vars(QUOTED_TRUE), "calls": QUOTED_TRUE.source})
+    assert (await verdict(as_text)).passed
+
+
+async def test_tuples_count_as_lists(verdict):
+    """JSON has none, so one that reaches us was written by a program and means a list."""
+    assert (await verdict(TUPLE)).passed
+
+
+FUNCTION = {
+    "name": "find",
+    "parameters": {
+        "type": "dict",
+        "properties": {
+            "town": {"type": "string"},
+            "n": {"type": "integer"},
+            "where": {"type": "dict"},
+        },
+        "required": ["town"],
+    },
+}
+GOLD = [{"find": {"town": ["Moss", "moss"], "n": [3, ""], "where": [{"x": [1, ""]}, ""]}}]
+
+
+@pytest.fixture
+def made(agreement):
+    """The answers to one question, by the way they were made."""
+    from bfcl_outputs import outputs
+
+    return {one.kind: one for one in outputs(GOLD, [FUNCTION], "python")}
+
+
+def test_gold_is_rendered_in_four_ways(made):
+    """The first and the last option, without and with what may be left out."""
+    assert made["gold:first"].calls == (("find", {"town": "Moss", "n": 3, "where": {"x": 1}}),)
+    assert made["gold:last"].calls == (("find", {"town": "moss", "n": 3, "where": {"x": 1}}),)
+    assert made["gold:fewest"].calls == (("find", {"town": "Moss"}),)
+
+
+def test_each_wrong_answer_changes_one_thing(made):
+    """A value, an argument or a call; what JSON can not hold is marked."""
+    base = made["gold:first"].calls[0][1]
+    for kind, one in made.items():
+        if kind.startswith("value:"):
+            changed = [name for name in base if one.calls[0][1][name] is not base[name]]
+            assert len(changed) <= 1, kind
+    assert made["calls:none"].calls == ()
+    assert len(made["calls:first doubled"].calls) == 2
+    assert not made["value:in a tuple"].is_json
+    assert made["malformed"].calls is None
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "language", "text"),
+    [
+        (5, {"type": "long"}, "java", "5L"),
+        (True, {"type": "boolean"}, "java", "true"),
+        (
+            ["a"],
+            {"type": "ArrayList", "items": {"type": "String"}},
+            "java",
+            'new ArrayList<>(Arrays.asList("a"))',
+        ),
+        ([1], {"type": "Array", "items": {"type": "integer"}}, "java", "new integer[]{1}"),
+        ({"k": 1}, {"type": "HashMap"}, "java", 'new HashMap<String, Object>() {{ put("k", 1); }}'),
+        ({"k": ["a"]}, {"type": "dict"}, "javascript", '{k: ["a"]}'),
+        ([[1, 2]], {"type": "array", "items": {"type": "array"}}, "javascript", "[[1, 2]]"),
+    ],
+)
+def test_json_values_are_written_as_source_text(agreement, value, schema, language, text):
+    """In the form that upstream's readers take."""
+    from bfcl_outputs import source_text
+
+    assert source_text(value, schema, language) == text
+
+
+def test_the_answers_of_an_evaluation_are_read(agreement, tmp_path):
+    """By task, under the benchmark's own names; with arguments that can not be read, as None."""
+    url = f"sqlite:///{tmp_path}/episodes.db"
+    renamed = ToolDefinition(name="find__2", origin=Origin(original_name="find"))
+    good = ToolCall(call_id="1", name="find__2", arguments={"town": "Moss"})
+    broken = ToolCall(call_id="1", name="find__2", malformed="{")
+    store = open_store(url)
+    for number, (run, task, calls) in enumerate(
+        [("a", "t1", (good,)), ("a", "t2", (good, broken)), ("a", "t3", ()), ("b", "t1", ())]
+    ):
+        turns = (Turn(message=AssistantMessage(tool_calls=calls)),)
+        labels = {"run": run, "task": task}
+        episode = Episode(episode_id=str(number), request="?", turns=turns, metadata=labels)
+        store.append(episode)
+    store.close()
+    assert agreement.real_outputs(url, "a", [renamed]) == {
+        "t1": [(("find", {"town": "Moss"}),)],
+        "t2": [None],
+        "t3": [()],
+    }

@@ -1,0 +1,280 @@
+"""The files, the gold calls, and the tasks made of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agentkit.errors import DatasetError, FetchError, MissingExtraError
+from agentkit.evaluation import AnyCall, FinalState, GoldCall
+from agentkit.tools import ToolDefinition
+from agentkit_bench.bfcl_multi_turn import (
+    ADDED_FUNCTIONS_REQUEST,
+    SIMULATORS,
+    UnreadableGoldError,
+    fetch_bfcl_multi_turn,
+    find_files,
+    load_bfcl_multi_turn,
+    parse_gold,
+)
+
+
+def rewrite(path, change):
+    """Change the rows of a file."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in change(rows)))
+
+
+def reasons(folder, simulators):
+    """What is left out, and why."""
+    benchmark = load_bfcl_multi_turn(folder, simulators=simulators)
+    return {one.where: one.reason for one in benchmark.left_out}
+
+
+def test_each_category_becomes_tasks(sample):
+    """Every question is a task, in the order of the categories."""
+    assert [(task.task_id, task.category) for task in sample.tasks] == [
+        ("multi_turn_base_0", "multi_turn_base"),
+        ("multi_turn_base_1", "multi_turn_base"),
+        ("multi_turn_base_2", "multi_turn_base"),
+        ("multi_turn_miss_func_0", "multi_turn_miss_func"),
+        ("multi_turn_miss_param_0", "multi_turn_miss_param"),
+        ("multi_turn_long_context_0", "multi_turn_long_context"),
+    ]
+    assert sample.left_out == ()
+
+
+def test_the_name_claims_no_release_that_it_is_not(sample):
+    """Numbers on other questions or simulators are not taken for those of the release."""
+    assert sample.name == "BFCL v4 multi-turn (not 2026.3.23)"
+
+
+def test_user_turns_expect_what_the_gold_calls_do(task_of):
+    """A turn with gold calls expects their state and results, and a call at all."""
+    first, second, third = task_of("multi_turn_base_0").turns
+    assert first.request == "File an empty paper named 'Plan' and show me what is there."
+    gold = (
+        GoldCall(name="file_paper", arguments={"title": "Plan"}),
+        GoldCall(name="list_papers"),
+    )
+    assert first.expects == (AnyCall(), FinalState(calls=gold, responses=True))
+    assert second.expects[1].calls[0].arguments == {"title": "Plan", "drawer": "archive"}
+    assert third.expects == ()
+
+
+def test_involved_classes_decide_what_is_offered(task_of, sample):
+    """The tools of the named classes, in their order; upstream ignores ``excluded_function``."""
+    offered = task_of("multi_turn_base_1").offered
+    assert offered[:3] == ("divide", "exact", "power")
+    assert "shred" in offered
+    assert set(offered) == {definition.name for definition in sample.definitions}
+
+
+def test_missing_functions_are_offered_later(task_of):
+    """A held-out tool is offered from its turn on, which says so in upstream's words."""
+    first, second = task_of("multi_turn_miss_func_0").turns
+    assert "shred" not in first.offers
+    assert first.expects == ()
+    assert (second.offers, second.request) == (("shred",), ADDED_FUNCTIONS_REQUEST)
+
+
+def test_only_one_category_has_a_long_context(sample):
+    """The start says whether the simulators begin with more than the question needs."""
+    long = {task.category for task in sample.tasks if task.start["long_context"]}
+    assert long == {"multi_turn_long_context"}
+
+
+def test_tools_keep_the_order_of_calls(sample):
+    """Each definition says that it writes, so the calls of one step run one after the other."""
+    assert all(one.signature.effects.writes for one in sample.definitions)
+
+
+def test_a_broken_row_is_left_out_by_its_line(sample_folder, simulators):
+    """A row that is no question costs its line and no other."""
+    path = sample_folder / "BFCL_v4_multi_turn_base.json"
+    path.write_text(path.read_text() + '{"id": "multi_turn_base_3"\n{"id": 3}\n')
+    assert list(reasons(sample_folder, simulators)) == [f"{path.name}, line {n}" for n in (4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("gold", "reason"),
+    [
+        ([["file_paper(", "list_papers()"], [], []], "is no Python"),
+        ([["burn(title='Plan')"], [], []], "a tool that no simulator has"),
+        ([["stamp(number='three')"], [], []], "breaks the tool's own schema"),
+        ([["stamp(number=open('x'))"], [], []], "no plain value"),
+        ([["list_papers()"]], "its gold answer has 1"),
+    ],
+)
+def test_gold_that_can_not_be_followed_is_left_out(sample_folder, simulators, gold, reason):
+    """A question whose gold is no call that an agent could make is named with its reason."""
+    path = sample_folder / "possible_answer" / "BFCL_v4_multi_turn_base.json"
+    rewrite(path, lambda rows: [{**rows[0], "ground_truth": gold}, *rows[1:]])
+    left_out = reasons(sample_folder, simulators)
+    assert reason in left_out["multi_turn_base_0"]
+    assert len(left_out) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"involved_classes": ["Typewriter"]}, "['Typewriter'], which are not known"),
+        ({"missed_function": {"1": ["burn"]}}, "['burn'], which no simulator has"),
+        ({"missed_function": {"0": ["shred"]}}, "1 messages and 1 added tools"),
+        ({"question": [[], []]}, "0 messages and 0 added tools"),
+        ({"question": []}, "0 user turns"),
+    ],
+)
+def test_a_question_that_can_not_be_asked_is_left_out(sample_folder, simulators, change, reason):
+    """What the simulators or a conversation can not give is no task."""
+    path = sample_folder / "BFCL_v4_multi_turn_miss_func.json"
+    rewrite(path, lambda rows: [{**rows[0], **change}])
+    assert reason in reasons(sample_folder, simulators)["multi_turn_miss_func_0"]
+
+
+def test_gold_that_comes_too_early_is_left_out(sample_folder, simulators):
+    """No agent can call a tool before it is offered."""
+    path = sample_folder / "possible_answer" / "BFCL_v4_multi_turn_miss_func.json"
+    rewrite(path, lambda rows: [{**rows[0], "ground_truth": rows[0]["ground_truth"][::-1]}])
+    reason = reasons(sample_folder, simulators)["multi_turn_miss_func_0"]
+    assert reason == "its gold answer calls ['shred'] where that is not offered"
+
+
+def test_a_question_without_an_answer_is_left_out(sample_folder, simulators):
+    """Without gold there is nothing to judge by."""
+    (sample_folder / "possible_answer" / "BFCL_v4_multi_turn_base.json").unlink()
+    assert "gold answer is missing" in reasons(sample_folder, simulators)["multi_turn_base_0"]
+
+
+def test_a_folder_without_questions_is_an_error(sample_folder, simulators):
+    """The message says how many rows were left out, and why the first was."""
+    for path in sample_folder.glob("BFCL_v4_*.json"):
+        path.write_text("{}\n")
+    with pytest.raises(DatasetError, match=r"4 were left out; the first of them: BFCL_v4"):
+        load_bfcl_multi_turn(sample_folder, simulators=simulators)
+
+
+def test_definitions_that_are_not_json_are_an_error(sample_folder, simulators):
+    """Without its tools no question makes sense, so this is no matter of one row."""
+    (sample_folder / "multi_turn_func_doc" / "counter.json").write_text("{\n")
+    with pytest.raises(DatasetError, match=r"counter.json, line 1: not JSON"):
+        load_bfcl_multi_turn(sample_folder, simulators=simulators)
+
+
+def test_what_a_simulator_lacks_is_told_at_once(sample_folder, simulators, monkeypatch):
+    """A missing package, class or method stops the loading, not the thousandth question."""
+    path = sample_folder / "func_source_code" / "counter.py"
+    text = path.read_text()
+    monkeypatch.setitem(sys.modules, "mpmath", None)
+    path.write_text(f"import mpmath\n{text}")
+    with pytest.raises(MissingExtraError, match="pip install agentkit-bench"):
+        load_bfcl_multi_turn(sample_folder, simulators=simulators)
+    path.write_text(text.replace("def exact", "def inexact"))
+    with pytest.raises(DatasetError, match=r"Counter has no method for the tools \['exact'\]"):
+        load_bfcl_multi_turn(sample_folder, simulators=simulators)
+    path.write_text(text.replace("class Counter", "class Abacus"))
+    with pytest.raises(DatasetError, match="has no class Counter"):
+        load_bfcl_multi_turn(sample_folder, simulators=simulators)
+
+
+def test_the_package_is_read_as_it_lies(sample_folder, simulators, tmp_path):
+    """An installed package, or the folder it lies in, is as good as what was fetched."""
+    package = tmp_path / "site" / "bfcl_eval"
+    code = package / "eval_checker" / "multi_turn_eval" / "func_source_code"
+    shutil.copytree(sample_folder / "func_source_code", code)
+    shutil.rmtree(sample_folder / "func_source_code")
+    shutil.copytree(sample_folder, package / "data")
+    for folder in (package, package.parent):
+        assert len(load_bfcl_multi_turn(folder, simulators=simulators).tasks) == 6
+
+
+def test_another_folder_is_refused_with_advice(tmp_path):
+    """The message says what was expected, and which functions give it."""
+    with pytest.raises(DatasetError, match=r"give the folder that fetch_bfcl_multi_turn\(\)"):
+        load_bfcl_multi_turn(tmp_path)
+
+
+def test_what_is_there_is_not_fetched_again(tmp_path, monkeypatch):
+    """With all files in place nothing is downloaded; without them the index is asked."""
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    with pytest.raises(FetchError):
+        fetch_bfcl_multi_turn(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    names = [f"func_source_code/{name}.py" for name in (*SIMULATORS.values(), "long_context")]
+    names += [f"multi_turn_func_doc/{name}.json" for name in SIMULATORS.values()]
+    for category in ("base", "miss_func", "miss_param", "long_context"):
+        name = f"BFCL_v4_multi_turn_{category}.json"
+        names += [name, f"possible_answer/{name}"]
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("")
+    assert fetch_bfcl_multi_turn(tmp_path) == folder
+    assert find_files(folder).data == folder
+
+
+NAMES = ("first", "second", "third")
+TOOL = ToolDefinition.from_schema(
+    "act", "", {"type": "object", "properties": {name: {} for name in NAMES}}
+)
+TOOLS = {"act": TOOL}
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), VALUES))
+def test_what_python_writes_is_read_back(arguments):
+    """Any JSON arguments, written as a Python call, come back as they were."""
+    written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    assert parse_gold(f"act({written})", TOOLS) == GoldCall(name="act", arguments=arguments)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_call_or_refused(text):
+    """Whatever a gold text is, reading it gives a call of the tool or the one error."""
+    with contextlib.suppress(UnreadableGoldError):
+        assert parse_gold(text, TOOLS).name == "act"
+
+
+def test_arguments_without_names_go_by_position():
+    """They take the names of the parameters in order."""
+    assert parse_gold("act(1, (2, 3), third=None)", TOOLS).arguments == {
+        "first": 1,
+        "second": [2, 3],
+        "third": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("act(1, first=2)", "gives 'first' twice"),
+        ("act(fourth=1)", "has no such parameter"),
+        ("act(**{'first': 1})", "has no such parameter"),
+        ("act(1, 2, 3, 4)", "has 4 arguments"),
+        ("act(first={1, 2})", "JSON has no set"),
+        ("act(first={1: 2})", "JSON has no dict"),
+        ("act(first=1j)", "JSON has no complex"),
+        ("act(first=act())", "no plain value"),
+        ("world.act(first=1)", "no simulator has"),
+        ("act", "is not a call"),
+        ("act(first=" + "-" * 100_000 + "1)", "is no Python"),
+        ("act(first='\0')", "is no Python"),
+    ],
+)
+def test_what_is_no_call_of_the_tool_is_refused(text, reason):
+    """The reason says what is wrong with it."""
+    with pytest.raises(UnreadableGoldError, match=reason):
+        parse_gold(text, TOOLS)

@@ -1,0 +1,433 @@
+"""Simulators as worlds: their state, their bounds, what is observed of them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import threading
+from decimal import getcontext
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agentkit.errors import DatasetError, MissingExtraError, ToolFailed
+from agentkit_bench.bfcl_multi_turn import load_bfcl_multi_turn
+from agentkit_bench.bfcl_simulators import (
+    MAX_DEPTH,
+    MAX_SIZE,
+    MAX_VALUES,
+    SimulatorModules,
+    observed,
+    refusal,
+    size_of,
+)
+
+
+@pytest.fixture
+def world(sample, task_of):
+    """The world of a task, with a function for each of its tools."""
+
+    def made(task_id):
+        environment = sample.environment(task_of(task_id))
+        return environment, functions(environment)
+
+    return made
+
+
+def called(environment, tool, /, **arguments):
+    """The result of a call."""
+    return environment.call(tool, arguments)
+
+
+def functions(environment):
+    """The tools of a world as functions of keywords."""
+    return {tool.name: partial(called, environment, tool.name) for tool in environment.tools()}
+
+
+def test_each_attempt_has_a_world_of_its_own(world):
+    """What one attempt does is not seen by another."""
+    first, tools = world("multi_turn_base_0")
+    second, _ = world("multi_turn_base_0")
+    before = second.state()
+    assert first.state() == before
+    tools["shred"](title="Note")
+    assert second.state() == before != first.state()
+
+
+def test_the_start_of_the_task_is_not_changed(world, task_of):
+    """The same task starts alike however often it is tried."""
+    before = json.dumps(task_of("multi_turn_base_0").start)
+    _, tools = world("multi_turn_base_0")
+    tools["file_paper"](title="Plan", text="Soon.")
+    assert json.dumps(task_of("multi_turn_base_0").start) == before
+
+
+def test_state_is_public_attributes_by_class(world):
+    """Names with an underscore, and the way up from a drawer, are left out; all of it is JSON."""
+    environment, tools = world("multi_turn_base_0")
+    tools["stamp"](number=11)
+    tools["stamp"](number=2)
+    state = environment.state()
+    assert json.loads(json.dumps(state)) == state
+    assert state == {
+        "FilingCabinet": {
+            "long_context": False,
+            "owner": "Kari",
+            "stamps": [2, 11],
+            "by_number": {"[7]": "lease"},
+            "drawers": {
+                "desk": {"name": "desk", "papers": {"Note": "Call Ola.", "Lease": "Until May."}},
+                "archive": {"name": "archive", "papers": {}},
+            },
+        }
+    }
+
+
+def test_a_stateless_class_has_no_state(world):
+    """It needs no start and stands in the state without attributes."""
+    environment, _ = world("multi_turn_base_1")
+    assert environment.state()["Counter"] == {}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("list_papers", {}, {"titles": ["Note", "Lease"]}),
+        ("read_paper", {"title": "Lease"}, "Until May."),
+        ("file_paper", {"title": "Plan"}, "None"),
+        ("stamp", {"number": 3}, "[3]"),
+        ("exact", {"number": "1.50"}, "{'result': Decimal('1.50')}"),
+        ("open_drawer", {"drawer": "café"}, {"error": "there is no drawer café"}),
+        ("divide", {"a": 1e308, "b": 1e-308}, '{"result": Infinity}'),
+    ],
+)
+def test_results_are_data_or_upstream_text(world, tool, arguments, result):
+    """A dict is data where JSON can hold it; all else is the text that upstream makes of it."""
+    _, tools = world("multi_turn_base_1")
+    assert tools[tool](**arguments) == result
+
+
+def test_a_result_does_not_change_later(world):
+    """A simulator may return its own tables; what the call gave is what they were then."""
+    _, tools = world("multi_turn_long_context_0")
+    before = tools["count_spares"]()
+    tools["take_spare"](count=1)
+    assert before == {"sheets": 500}
+
+
+def test_what_a_tool_raises_is_passed_on(world):
+    """The executor turns it into a failed result."""
+    _, tools = world("multi_turn_base_1")
+    with pytest.raises(ZeroDivisionError):
+        tools["divide"](a=1, b=0)
+    with pytest.raises(TypeError):
+        tools["divide"](a=1)
+
+
+def test_a_long_context_starts_with_more(world):
+    """The simulators are told, and add what they have."""
+    environment, _ = world("multi_turn_long_context_0")
+    papers = environment.state()["FilingCabinet"]["drawers"]["desk"]["papers"]
+    assert papers["spares"] == {"sheets": 500}
+
+
+def test_tables_of_a_module_are_not_shared(world):
+    """Upstream's simulators put tables of their modules into their state; ours are copies."""
+    _, tools = world("multi_turn_long_context_0")
+    assert tools["take_spare"](count=20) == {"left": 480}
+    second, _ = world("multi_turn_long_context_0")
+    left = second.state()["FilingCabinet"]["drawers"]["desk"]["papers"]["spares"]["sheets"]
+    assert left == 500
+
+
+def test_arguments_do_not_become_part_of_the_world(world):
+    """A list that a call carries is copied, so the record of the call stays as it was made."""
+    environment, tools = world("multi_turn_base_0")
+    text = ["a"]
+    tools["file_paper"](title="Plan", text=text)
+    text.append("b")
+    assert environment.state()["FilingCabinet"]["drawers"]["desk"]["papers"]["Plan"] == ["a"]
+
+
+def test_the_decimal_precision_of_the_program_stays(sample_folder, simulators):
+    """Some tools set it; it is back when the call ends."""
+    path = sample_folder / "func_source_code" / "counter.py"
+    text = path.read_text().replace("import Decimal", "import Decimal, getcontext")
+    set_precision = 'getcontext().prec = 2\n        return {"result": +Decimal'
+    path.write_text(text.replace('return {"result": Decimal', set_precision))
+    benchmark = load_bfcl_multi_turn(sample_folder, simulators=simulators)
+    tools = functions(benchmark.environment(benchmark.tasks[1]))
+    before = getcontext().prec
+    assert tools["exact"](number="1.234") == "{'result': Decimal('1.2')}"
+    assert getcontext().prec == before
+
+
+def test_arithmetic_that_would_never_end_is_refused(world):
+    """A power of a billion digits can not be interrupted, so it is not begun."""
+    _, tools = world("multi_turn_base_1")
+    with pytest.raises(ToolFailed, match="too many digits"):
+        tools["power"](base=10, exponent=10**9)
+    assert tools["power"](base=2, exponent=10) == {"result": 1024}
+    with pytest.raises(OverflowError):
+        tools["power"](base=10.0, exponent=10**9)
+
+
+def test_a_start_that_the_simulator_refuses_is_an_error(sample, task_of):
+    """The message names the simulator and what it said."""
+    task = task_of("multi_turn_base_0")
+    task.start["scenarios"]["FilingCabinet"]["by_number"] = {"seven": ""}
+    with pytest.raises(DatasetError, match="FilingCabinet does not take the start"):
+        sample.environment(task)
+
+
+def test_worlds_in_threads_do_not_disturb_each_other(sample, task_of):
+    """Attempts side by side end as they would one after the other."""
+    states = []
+
+    def attempt(number):
+        environment = sample.environment(task_of("multi_turn_base_0"))
+        tools = functions(environment)
+        for stamp in range(50):
+            tools["stamp"](number=number * 100 + stamp)
+        states.append((number, environment.state()["FilingCabinet"]["stamps"]))
+
+    threads = [threading.Thread(target=attempt, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(states) == [
+        (number, [number * 100 + stamp for stamp in range(50)]) for number in range(4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("power", {"base": 10, "exponent": 10**9}, "10 to the power 1000000000"),
+        ("power", {"base": -3, "exponent": 10**400}, "a number of 1329 bits"),
+        ("logarithm", {"value": 2, "base": 10, "precision": 10**8}, "precision is 100000000"),
+        ("square_root", {"number": 2, "precision": 10**5}, "give at most 10000"),
+        (
+            "round_number",
+            {"number": 5, "decimal_places": -(10**9)},
+            "decimal_places is -1000000000",
+        ),
+    ],
+)
+def test_hopeless_arguments_are_refused_in_words(tool, arguments, words):
+    """The refusal says which argument it is about and what is allowed."""
+    assert words in refusal(tool, arguments, SimpleNamespace())
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("power", {"base": 2, "exponent": 64}),
+        ("power", {"base": 1, "exponent": 10**9}),
+        ("power", {"base": 0, "exponent": 10**9}),
+        ("power", {"base": 10, "exponent": -(10**9)}),
+        ("power", {"base": 1.5, "exponent": 10**9}),
+        ("power", {"base": "2", "exponent": None}),
+        ("power", {}),
+        ("logarithm", {"value": 2, "base": 10, "precision": 50}),
+        ("cd", {"folder": "x" * 100_000}),
+    ],
+)
+def test_everything_else_is_left_to_the_tool(tool, arguments):
+    """What ends at once, and what is no number, is the tool's own business."""
+    assert refusal(tool, arguments, SimpleNamespace()) is None
+
+
+def test_a_full_file_system_takes_no_copies():
+    """Copies of copies would make billions of files out of a few."""
+    files = {}
+    for _ in range(MAX_SIZE):
+        files = {"one": files, "other": files}
+        if refusal("cp", {}, SimpleNamespace(root=files)) is not None:
+            break
+    assert "full" in refusal("cp", {}, SimpleNamespace(root=files))
+    assert refusal("find", {}, SimpleNamespace(root=files)) is None
+    assert size_of(SimpleNamespace(root=files)) < 3 * MAX_SIZE
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([0.0, 1.0, 2.5, -1.0])
+    | st.sampled_from(["", "1", "[1", "[1]", "a"])
+)
+KEYS = st.integers(-1, 2) | st.sampled_from(["1", "[1]", "[[1]", "a", "", 1.0, 2.5, True])
+ATTRIBUTES = st.dictionaries(
+    st.sampled_from(["a", "b", "_c"]),
+    st.recursive(
+        SCALARS,
+        lambda inner: (
+            st.lists(inner, max_size=2)
+            | st.dictionaries(KEYS, inner, max_size=2)
+            | st.sets(st.integers(0, 12) | st.sampled_from([1.0, 10.0]), max_size=3)
+        ),
+        max_leaves=5,
+    ),
+    max_size=3,
+)
+
+
+def public(attributes):
+    """What upstream compares: attribute by attribute, without private ones."""
+    return {name: value for name, value in attributes.items() if not name.startswith("_")}
+
+
+def without_sets(value):
+    """Sets as lists: upstream has none where a list could be."""
+    if isinstance(value, set):
+        return sorted(value)
+    if isinstance(value, dict):
+        return {key: without_sets(item) for key, item in value.items()}
+    return [without_sets(item) for item in value] if isinstance(value, list) else value
+
+
+@given(ATTRIBUTES, ATTRIBUTES)
+def test_equal_data_means_equal_attributes(one, other):
+    """Two simulators give equal data exactly when their public attributes are equal."""
+    ours = observed(SimpleNamespace(**one)) == observed(SimpleNamespace(**other))
+    assert ours == (without_sets(public(one)) == without_sets(public(other)))
+
+
+@given(ATTRIBUTES)
+def test_the_data_is_json(attributes):
+    """Whatever the attributes are, they can be written as JSON and read back."""
+    state = observed(SimpleNamespace(**attributes))
+    assert json.loads(json.dumps(state, allow_nan=False)) == state
+
+
+def test_numbers_that_json_lacks_are_text():
+    """NaN and infinity have a form, so that a state can always be kept."""
+    state = observed(SimpleNamespace(a=float("nan"), b=float("-inf"), c={float("inf"): 1}))
+    assert state == {"a": "nan", "b": "-inf", "c": {"[inf]": 1}}
+
+
+def test_a_circle_ends():
+    """An object inside itself is said to be so."""
+    box = SimpleNamespace(name="box", content=[])
+    box.content.append(box)
+    state = observed(SimpleNamespace(box=box))
+    assert state["box"]["content"] == ["(a directory that holds this)"]
+
+
+def test_a_tree_without_end_is_cut_off():
+    """Copies of copies make billions of values out of a few; their state is cut off."""
+    tree = ["leaf"]
+    for _ in range(40):
+        tree = [tree, tree]
+    state = observed(SimpleNamespace(tree=tree))
+    assert "cut off" in json.dumps(state)
+    assert json.dumps(state).count("leaf") < MAX_VALUES
+
+
+def test_what_is_nested_too_deep_is_cut_off():
+    """No depth of directories exhausts the interpreter's stack."""
+    tree = "leaf"
+    for _ in range(10 * MAX_DEPTH):
+        tree = SimpleNamespace(inside=tree)
+    assert "cut off" in json.dumps(observed(tree))
+
+
+def test_objects_without_attributes_are_text():
+    """A number of another kind, or a date, is what Python writes."""
+    assert observed(SimpleNamespace(a=1j)) == {"a": "1j"}
+
+
+@pytest.fixture
+def code(sample_folder):
+    """The folder with the sample's simulators."""
+    return sample_folder / "func_source_code"
+
+
+def test_modules_find_each_other(code):
+    """An import under upstream's name gives the module that lies beside; it is loaded once."""
+    modules = SimulatorModules(code)
+    cabinet = modules.load("cabinet")
+    assert cabinet.SPARE_PAPERS is modules.load("spare_papers").SPARE_PAPERS
+    assert modules.load("cabinet") is cabinet
+
+
+def test_no_trace_is_left(code):
+    """Neither the table of modules nor the search path changes."""
+    before = dict(sys.modules), list(sys.path), list(sys.meta_path)
+    SimulatorModules(code).load("cabinet")
+    assert {name for name in sys.modules if "bfcl_eval" in name} == {
+        name for name in before[0] if "bfcl_eval" in name
+    }
+    assert (list(sys.path), list(sys.meta_path)) == before[1:]
+    assert not any("cabinet" in name for name in sys.modules)
+
+
+def test_an_installed_package_is_not_shadowed(code, tmp_path, monkeypatch):
+    """A real ``bfcl_eval`` is imported as ever, before and after."""
+    package = tmp_path / "installed" / "bfcl_eval"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("MARK = 'the installed one'\n")
+    monkeypatch.syspath_prepend(package.parent)
+    try:
+        SimulatorModules(code).load("cabinet")
+        assert importlib.import_module("bfcl_eval").MARK == "the installed one"
+        SimulatorModules(code).load("cabinet")
+        assert importlib.import_module("bfcl_eval").MARK == "the installed one"
+    finally:
+        sys.modules.pop("bfcl_eval", None)
+
+
+def test_two_folders_are_apart(code):
+    """Each set of simulators has its own modules."""
+    assert SimulatorModules(code).load("counter") is not SimulatorModules(code).load("counter")
+
+
+def test_threads_share_one_module(code):
+    """A module that several threads ask for at once runs once."""
+    (code / "slow.py").write_text("import time\ntime.sleep(0.05)\nMARK = object()\n")
+    modules, found = SimulatorModules(code), []
+    threads = [
+        threading.Thread(target=lambda: found.append(modules.load("slow").MARK)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len(set(found)) == 1
+
+
+def test_a_missing_package_says_what_to_install(code, monkeypatch):
+    """One simulator computes with ``mpmath``; without it the message has the pip line."""
+    monkeypatch.setitem(sys.modules, "mpmath", None)
+    (code / "sums.py").write_text("import mpmath\n")
+    with pytest.raises(MissingExtraError, match="pip install agentkit-bench"):
+        SimulatorModules(code).load("sums")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("def (", "SyntaxError"),
+        ("import no_such_package_anywhere", "no_such_package_anywhere"),
+        (
+            "from bfcl_eval.eval_checker.multi_turn_eval.func_source_code.gone import X",
+            "there is no simulator",
+        ),
+    ],
+)
+def test_a_broken_simulator_is_an_error_each_time(code, text, reason):
+    """The error names the file and the cause, and half a module is not kept."""
+    (code / "broken.py").write_text(text)
+    modules = SimulatorModules(code)
+    for _ in range(2):
+        with pytest.raises(DatasetError, match=reason):
+            modules.load("broken")
+    (code / "broken.py").write_text("MARK = 'mended and longer than before'\n")
+    assert modules.load("broken").MARK

@@ -1,0 +1,293 @@
+"""pass@k, intervals, and two runs side by side."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit.errors import UsageError
+from agentkit.evaluation.results import compare, comparison_html, comparison_markdown, summarise
+from agentkit.evaluation.results.comparison import holm
+from agentkit.evaluation.results.counting import accuracy, macro_mean, pass_table
+from agentkit.metrics.intervals import Interval, wilson_interval
+
+OUTCOMES = st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
+
+
+def test_pass_at_k_needs_repeated_attempts(maker):
+    """Where every task was tried once there is nothing to tell."""
+    assert summarise([maker.episode("a"), maker.episode("b")]).pass_at == ()
+
+
+def test_pass_at_k_counts_tasks_with_enough_attempts(maker):
+    """A task tried twice says nothing about three attempts."""
+    episodes = [maker.episode("a", passed=at == 0, attempt=at) for at in range(3)] + [
+        maker.episode("b", passed=True, attempt=at) for at in range(2)
+    ]
+    table = summarise(episodes).pass_at
+    assert [(one.k, one.tasks) for one in table] == [(1, 2), (2, 2), (3, 1)]
+    assert table[0].any_passes == pytest.approx((1 / 3 + 1) / 2)
+    assert table[0].all_pass == pytest.approx((1 / 3 + 1) / 2)
+    assert (table[2].any_passes, table[2].all_pass) == (1.0, 0.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(OUTCOMES, min_size=1, max_size=8))
+def test_pass_at_k_is_the_share_of_all_choices_of_k_attempts(outcomes):
+    """The closed form is what drawing every k of the attempts gives (Chen et al. 2021, Eq. 1)."""
+    for one in pass_table(outcomes):
+        tried = [(n, c) for n, c in outcomes if n >= one.k]
+        draws = [list(combinations([1] * c + [0] * (n - c), one.k)) for n, c in tried]
+        any_passes = [sum(map(any, own)) / len(own) for own in draws]
+        all_pass = [sum(map(all, own)) / len(own) for own in draws]
+        assert one.any_passes == pytest.approx(sum(any_passes) / len(tried))
+        assert one.all_pass == pytest.approx(sum(all_pass) / len(tried))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(OUTCOMES, min_size=1, max_size=8))
+def test_more_attempts_help_any_and_harm_all(outcomes):
+    """pass@k never falls with k and pass^k never rises, where every task has enough attempts."""
+    table = [one for one in pass_table(outcomes) if one.tasks == len(outcomes)]
+    for one, next_one in pairwise(table):
+        assert one.any_passes <= next_one.any_passes + 1e-12
+        assert one.all_pass >= next_one.all_pass - 1e-12
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(OUTCOMES, min_size=1, max_size=8))
+def test_an_interval_holds_its_value(outcomes):
+    """However the attempts are spread, 0 <= low <= accuracy <= high <= 1."""
+    share = accuracy(outcomes)
+    assert 0.0 <= share.low <= share.value + 1e-12
+    assert share.value <= share.high + 1e-12 <= 1.0 + 1e-12
+
+
+def test_attempts_at_one_task_are_not_taken_for_independent():
+    """Ten attempts at each of four tasks that always or never pass tell no more than four tasks."""
+    clustered = accuracy([(10, 10), (10, 0), (10, 10), (10, 0)])
+    independent = accuracy([(1, 1)] * 20 + [(1, 0)] * 20)
+    assert clustered.high - clustered.low > 2 * (independent.high - independent.low)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(OUTCOMES, min_size=1, max_size=40))
+def test_no_number_of_attempts_is_certain(outcomes):
+    """An interval is never a point, and never narrower than if all attempts were independent."""
+    share = accuracy(outcomes)
+    attempts = sum(tried for tried, _ in outcomes)
+    independent = wilson_interval(share.value * attempts, attempts)
+    assert share.high - share.low >= (independent.high - independent.low) - 1e-9 > 0.0
+
+
+@pytest.mark.parametrize("tasks", [1, 5, 40])
+def test_repetitions_that_agree_tell_nothing_new(tasks):
+    """A model that always answers the same is known no better after four attempts than after one."""
+    once = [(1, at % 2) for at in range(tasks)]
+    again = [(4, 4 * passed) for _, passed in once]
+    assert accuracy(again) == accuracy(once)
+
+
+def test_many_attempts_are_listed_by_powers_of_two():
+    """The table of a hundred attempts stays short."""
+    assert [one.k for one in pass_table([(100, 40)])] == [1, 2, 4, 8, 16, 32, 64, 100]
+
+
+INTERVALS = (
+    st.lists(st.floats(0, 1), min_size=3, max_size=3)
+    .map(sorted)
+    .map(lambda ends: Interval(low=ends[0], value=ends[1], high=ends[2]))
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(INTERVALS, min_size=1, max_size=8))
+def test_the_mean_over_categories_is_narrower_than_they_are(groups):
+    """The interval of a mean holds the mean, and is no wider than the widest of its parts."""
+    mean = macro_mean(groups)
+    assert mean.low <= mean.value <= mean.high
+    assert mean.high - mean.low <= max(one.high - one.low for one in groups) + 1e-9
+    if len(groups) == 1:
+        assert mean.value == groups[0].value
+
+
+def report_of(make, run, passed, *, settings=None, **options):
+    """The report of a run with one attempt at each task; ``passed`` by task."""
+    maker = make(run=run, settings=settings or {"refine": "none"}, **options)
+    return summarise(
+        maker.episode(task, "one" if at % 2 else "two", passed=one)
+        for at, (task, one) in enumerate(passed.items())
+    )
+
+
+def test_tasks_gained_and_lost_are_named(make):
+    """What only the second run passes is gained, what only the first does is lost."""
+    a = report_of(make, "a", {"t1": True, "t2": False, "t3": False, "t4": True})
+    b = report_of(make, "b", {"t1": False, "t2": True, "t3": True, "t4": True})
+    comparison = compare(a, b)
+    assert comparison.total.gained == ("t2", "t3")
+    assert comparison.total.lost == ("t1",)
+    assert (comparison.total.a, comparison.total.b) == (0.5, 0.75)
+    assert comparison.total.difference.value == pytest.approx(0.25)
+
+
+def test_only_tasks_of_both_are_compared(make):
+    """A task that one run lacks is counted and compared with nothing."""
+    a = report_of(make, "a", {"t1": True, "t2": True})
+    b = report_of(make, "b", {"t2": False, "t3": True})
+    comparison = compare(a, b)
+    assert (comparison.total.tasks, comparison.total.lost) == (1, ("t2",))
+    assert (comparison.only_a, comparison.only_b) == (("t1",), ("t3",))
+    assert any("finished it: 2 tasks" in warning for warning in comparison.warnings)
+
+
+def test_different_benchmarks_are_refused(make):
+    """Tasks of another release are other tasks, whatever their ids."""
+    a = report_of(make, "a", {"t": True}, benchmark="BFCL v3")
+    b = report_of(make, "b", {"t": True}, benchmark="BFCL v4")
+    with pytest.raises(UsageError, match=r"'BFCL v3'.*'BFCL v4'"):
+        compare(a, b)
+
+
+def test_runs_without_a_common_task_are_refused(make):
+    """There is nothing to compare, and the message says what to do."""
+    with pytest.raises(UsageError, match="no task in common"):
+        compare(report_of(make, "a", {"t1": True}), report_of(make, "b", {"t2": True}))
+
+
+def test_one_changed_setting_is_what_is_compared(make):
+    """A change in refinement alone, its limit included, needs no warning."""
+    a = report_of(make, "a", {"t": True}, settings={"refine": "none"})
+    b = report_of(make, "b", {"t": True}, settings={"refine": "adaptive", "max_refinements": 5})
+    comparison = compare(a, b)
+    assert [one.name for one in comparison.differences] == ["max_refinements", "refine"]
+    assert comparison.warnings == ()
+
+
+def test_two_changed_settings_are_warned_of(make):
+    """With another model and another refinement nobody knows what made the difference."""
+    a = report_of(make, "a", {"t": True}, settings={"refine": "none"})
+    b = report_of(make, "b", {"t": True}, settings={"refine": "adaptive"}, model="other")
+    (warning,) = compare(a, b).warnings
+    assert "model, refine" in warning
+
+
+def test_equal_settings_are_a_repetition(make):
+    """The same settings under two names tell what repetition alone gives."""
+    a, b = (report_of(make, run, {"t": True}) for run in "ab")
+    assert "repetition" in compare(a, b).warnings[0]
+
+
+def test_another_sample_is_no_confounder(make):
+    """Runs on different samples are compared on what they share."""
+    a = report_of(make, "a", {"t": True}, settings={"refine": "none", "seed": 1, "sample": 10})
+    b = report_of(make, "b", {"t": True}, settings={"refine": "vanilla", "seed": 2})
+    assert compare(a, b).warnings == ()
+
+
+def test_answers_of_two_runs_judged_again_are_compared(make):
+    """Where the answers were taken from is no cause of a difference."""
+    a = report_of(make, "a", {"t": True}, settings={"refine": "none", "answers": "one"})
+    b = report_of(make, "b", {"t": True}, settings={"refine": "vanilla", "answers": "two"})
+    assert compare(a, b).warnings == ()
+
+
+def test_repeated_attempts_are_compared_by_their_share(make):
+    """Two of three passes against one of three is a gain, not a tie."""
+    reports = [
+        summarise(
+            maker.episode("t", passed=at < passes, attempt=at)
+            for maker in [make(run=run)]
+            for at in range(3)
+        )
+        for run, passes in (("a", 1), ("b", 2))
+    ]
+    comparison = compare(*reports)
+    assert comparison.total.gained == ("t",)
+    assert comparison.total.difference.value == pytest.approx(1 / 3)
+
+
+PAIRS = st.dictionaries(
+    st.sampled_from([f"t{n}" for n in range(8)]),
+    st.tuples(st.booleans(), st.booleans()),
+    min_size=1,
+)
+
+
+@settings(deadline=None, max_examples=30)
+@given(outcomes=PAIRS)
+def test_turning_a_comparison_round_turns_its_signs(make_once, outcomes):
+    """Comparing b with a is comparing a with b, seen from the other side."""
+    a = report_of(make_once, "a", {task: pair[0] for task, pair in outcomes.items()})
+    b = report_of(make_once, "b", {task: pair[1] for task, pair in outcomes.items()})
+    there, back = compare(a, b).total, compare(b, a).total
+    assert (there.gained, there.lost) == (back.lost, back.gained)
+    assert there.p_value == back.p_value
+    assert there.difference.value == pytest.approx(-back.difference.value)
+    assert there.difference.low <= there.difference.value + 1e-12
+    assert there.difference.value <= there.difference.high + 1e-12
+
+
+def test_the_p_value_is_mcnemars_mid_p(make):
+    """Five gained and none lost: 2 x (1/2 x 1/32) = 1/32 (Fagerland et al. 2013)."""
+    tasks = [f"t{at}" for at in range(8)]
+    a = report_of(make, "a", {task: task >= "t5" for task in tasks})
+    b = report_of(make, "b", dict.fromkeys(tasks, True))
+    total = compare(a, b).total
+    assert (len(total.gained), len(total.lost)) == (5, 0)
+    assert total.p_value == pytest.approx(0.03125)
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_adjusted_p_values_keep_their_order(values):
+    """Holm's adjustment lowers none, keeps the order and stays within 1."""
+    adjusted = holm(values)
+    assert all(one <= other <= 1 for one, other in zip(values, adjusted, strict=True))
+    ranked = [other for _, other in sorted(zip(values, adjusted, strict=True))]
+    assert ranked == sorted(ranked)
+
+
+@pytest.mark.parametrize("tasks", [1, 4, 30])
+@pytest.mark.parametrize(("before", "after"), [(True, True), (False, True), (True, False)])
+def test_a_difference_is_never_certain(make_once, tasks, before, after):
+    """Where all tasks changed alike the interval holds the difference and is no point."""
+    names = [f"t{at}" for at in range(tasks)]
+    a = report_of(make_once, "a", dict.fromkeys(names, before))
+    b = report_of(make_once, "b", dict.fromkeys(names, after))
+    total = compare(a, b).total.difference
+    assert -1.0 <= total.low <= total.value <= total.high <= 1.0
+    assert total.high - total.low > 0.1 / tasks
+    if tasks == 30:
+        assert (total.low > 0, total.high < 0) == (after > before, after < before)
+
+
+def test_few_pairs_have_the_interval_of_agresti_and_min(make):
+    """Two gained and one lost of four: (2 - 1) / 6, and Wald's interval with half a pair each."""
+    a = report_of(make, "a", {"t1": True, "t2": False, "t3": False, "t4": True})
+    b = report_of(make, "b", {"t1": False, "t2": True, "t3": True, "t4": True})
+    total = compare(a, b).total.difference
+    error = (4 - 1 / 6) ** 0.5 / 6
+    assert total.low == pytest.approx(1 / 6 - 1.959964 * error)
+    assert total.high == pytest.approx(1 / 6 + 1.959964 * error)
+
+
+def test_a_comparison_is_json(make):
+    """The record for machines holds the numbers of the tables."""
+    comparison = compare(report_of(make, "a", {"t": True}), report_of(make, "b", {"t": False}))
+    record = json.loads(json.dumps(comparison.to_json()))
+    assert record["total"]["lost"] == ["t"]
+
+
+def test_a_comparison_can_be_read(make):
+    """The Markdown and the page name both runs, the difference and the setting that changed."""
+    a = report_of(make, "plain", {"t1": False, "t2": False}, settings={"refine": "none"})
+    b = report_of(make, "refined", {"t1": True, "t2": False}, settings={"refine": "adaptive"})
+    comparison = compare(a, b)
+    for page in (comparison_markdown(comparison), comparison_html(comparison)):
+        assert "plain" in page
+        assert "refined" in page
+        assert "+50.0" in page
+        assert "refine" in page

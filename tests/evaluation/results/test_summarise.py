@@ -1,0 +1,454 @@
+"""Which episodes count, what the numbers are, and what holds in any order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit.diagnosis.labels import NOT_FAILURES
+from agentkit.episodes import Attribution, Diagnosis, Recovery, TurnDiagnosis, Verdict
+from agentkit.errors import UsageError
+from agentkit.evaluation.results import summarise
+from agentkit.evaluation.results.tables import seen_once, tool_table
+from agentkit.evaluation.task import LeftOut
+from agentkit.messages import Usage
+
+
+def test_accuracy_is_the_share_of_attempts_that_passed(maker):
+    """Two of three attempts passed, with a Wilson interval around two thirds."""
+    report = summarise(maker.episode(f"t-{at}", passed=at < 2) for at in range(3))
+    total = report.total
+    assert (total.attempts, total.passed, total.tasks) == (3, 2, 3)
+    assert total.accuracy.value == pytest.approx(2 / 3)
+    assert total.accuracy.low == pytest.approx(0.2077, abs=1e-4)  # scipy's binomtest, Wilson
+    assert total.accuracy.high == pytest.approx(0.9385, abs=1e-4)
+
+
+def test_an_attempt_passes_when_every_user_turn_does(maker):
+    """One failed user turn fails the attempt; its score is the mean of the turns."""
+    turns = {"session": "s", "user_turns": 2}
+    first = maker.episode("t", passed=True, user_turn=0, ends=False, **turns)
+    good = maker.episode("t", passed=True, user_turn=1, **turns)
+    bad = maker.episode("t", passed=False, user_turn=1, **turns)
+    assert summarise([first, good]).total.passed == 1
+    report = summarise([first, bad])
+    assert (report.total.attempts, report.total.passed) == (1, 0)
+    assert report.total.score == (1.0 + bad.verdict.score) / 2
+
+
+def test_an_attempt_that_ends_early_has_not_passed(maker):
+    """A conversation that broke off after the first of two user turns is not whole."""
+    only = maker.episode("t", passed=True, user_turn=0, user_turns=2)
+    assert summarise([only]).total.passed == 0
+
+
+def test_one_that_breaks_off_before_it_is_judged_has_failed(maker):
+    """Who runs out of steps in a first turn that nobody judges never gets to what is judged."""
+    early = maker.episode("t", judged=False, user_turn=0, user_turns=3)
+    report = summarise([early])
+    assert (report.total.attempts, report.total.passed, report.total.unjudged) == (1, 0, 0)
+    whole = maker.episode("t", judged=False)
+    report = summarise([whole])
+    assert (report.total.attempts, report.total.unjudged) == (0, 1)
+
+
+def test_only_a_finished_try_counts(maker):
+    """What an interruption left behind is in no number but what was spent."""
+    cut = maker.episode("t", passed=True, session="first", ends=False)
+    whole = maker.episode("t", passed=False, session="second")
+    report = summarise([cut, whole])
+    assert (report.total.attempts, report.total.passed, report.total.unfinished) == (1, 0, 0)
+    assert report.spent.prompt_tokens == cut.usage.prompt_tokens + whole.usage.prompt_tokens
+    assert report.total.usage.prompt_tokens == whole.usage.prompt_tokens
+    assert summarise([cut]).total.unfinished == 1
+
+
+def test_the_first_of_two_finished_tries_counts(maker):
+    """An attempt that was made twice is counted once, and the report says so."""
+    first = maker.episode("t", passed=True, session="one")
+    second = maker.episode("t", passed=False, session="two")
+    for order in ([first, second], [second, first]):
+        report = summarise(order)
+        assert (report.total.attempts, report.total.passed, report.repeated) == (1, 1, 1)
+
+
+def test_faults_are_counted_apart(maker):
+    """A broken reference says nothing about the agent: no accuracy, no label, no token."""
+    good = maker.episode("a", passed=True)
+    broken = maker.episode("b", passed=False, fault="gold_error")
+    report = summarise([good, broken])
+    assert (report.total.attempts, report.total.faults) == (1, {"gold_error": 1})
+    assert report.total.turn_labels == {"pass": 1}
+    assert report.total.usage == good.usage
+    assert [one.task for one in report.faults] == ["b"]
+
+
+def test_an_attempt_without_a_verdict_is_counted_apart(maker):
+    """Where nobody judged there is no accuracy."""
+    report = summarise([maker.episode("a", judged=False)])
+    assert (report.total.attempts, report.total.unjudged) == (0, 1)
+    assert report.total.accuracy is None
+    assert report.macro is None
+
+
+def test_planned_attempts_stand_beside_the_finished(maker):
+    """A category that was planned and not begun is a row with nothing in it."""
+    report = summarise([maker.episode("a", "easy")], planned={"easy": 2, "hard": 3})
+    assert (report.planned, report.finished) == (5, 1)
+    assert [(one.name, one.planned, one.attempts) for one in report.categories] == [
+        ("easy", 2, 1),
+        ("hard", 3, 0),
+    ]
+    assert summarise([], planned=4).planned == 4
+
+
+def test_two_runs_are_refused(make):
+    """A report about two runs at once would mean nothing."""
+    episodes = [make(run="a").episode("t"), make(run="b").episode("t")]
+    with pytest.raises(UsageError, match="'a' and 'b'"):
+        summarise(episodes)
+
+
+def test_episodes_that_are_no_evaluation_are_counted_as_strangers(maker):
+    """An episode without the label of its task is left out and told."""
+    plain = maker.episode("t")
+    plain.metadata.clear()
+    report = summarise([plain, maker.episode("t")])
+    assert (report.strangers, report.total.attempts) == (1, 1)
+
+
+def test_no_episodes_make_an_empty_report():
+    """Nothing was run: every number is zero and every table empty."""
+    report = summarise([])
+    assert report.total.accuracy is None
+    assert report.categories == report.tools == report.examples == report.results == ()
+
+
+def test_an_episode_read_twice_counts_once(maker):
+    """A file given twice changes nothing."""
+    episode = maker.episode("t")
+    assert summarise([episode, episode]) == summarise([episode])
+
+
+def with_verdict(episode, **values):
+    """The episode with parts of its verdict changed."""
+    return replace(episode, verdict=replace(episode.verdict, **values))
+
+
+def test_metrics_are_means_over_the_attempts_that_have_them(maker):
+    """A metric that only some verdicts have is averaged over those, each attempt once."""
+    first = with_verdict(maker.episode("a"), metrics={"f1": 1.0, "order": 0.5})
+    second = with_verdict(maker.episode("b"), metrics={"f1": 0.5})
+    means = {one.name: (one.mean, one.attempts) for one in summarise([first, second]).total.metrics}
+    assert means == {"f1": (0.75, 2), "order": (0.5, 1)}
+
+
+def test_numbers_that_are_none_are_passed_over(maker):
+    """A score or a metric that is not finite, or not a number, spoils no mean."""
+    broken = with_verdict(
+        maker.episode("a"),
+        score=float("nan"),
+        metrics={"f1": float("inf"), "note": "good", "huge": 10**400, "order": 0.5},
+    )
+    total = summarise([replace(broken, seconds=float("nan"))]).total
+    assert total.score == 0.0
+    assert [one.name for one in total.metrics] == ["order"]
+    assert total.time.seconds == 0.0
+
+
+def test_tokens_and_cost_are_totals_of_the_counted_attempts(maker):
+    """The cost of an adapter that knows no price is None, not zero."""
+    usage = Usage(requests=2, prompt_tokens=10, cached_tokens=4, completion_tokens=5, cost_usd=0.25)
+    first = replace(maker.episode("a"), usage=usage)
+    second = replace(maker.episode("b"), usage=replace(usage, cost_usd=None))
+    total = summarise([first, second]).total
+    assert (total.usage.prompt_tokens, total.usage.cached_tokens) == (20, 8)
+    assert total.usage.cost_usd == 0.25
+    assert summarise([second]).total.usage.cost_usd is None
+
+
+def test_refinement_is_counted_by_turn(maker):
+    """Rounds after the direct answer, the share that converged, and what they cost in all."""
+    episodes = [maker.episode(f"t-{at}") for at in range(10)]
+    traces = [turn.refine for one in episodes for turn in one.turns]
+    refine = summarise(episodes).total.refine
+    assert refine.turns == 10
+    assert refine.iterations == sum(trace.iterations for trace in traces) / 10
+    assert refine.converged == sum(trace.converged for trace in traces) / 10
+    assert refine.usage.prompt_tokens == sum(trace.usage.prompt_tokens for trace in traces)
+
+
+def test_overhead_is_what_is_neither_model_nor_tools(maker):
+    """Time is split into the model's, the tools' and the rest."""
+    episode = maker.episode("t")
+    turn = replace(episode.turns[0], seconds=0.5, model_seconds=0.3)
+    result = replace(turn.results[0], seconds=0.1)
+    episode = replace(episode, seconds=0.5, turns=(replace(turn, results=(result,)),))
+    time = summarise([episode]).total.time
+    assert time.model_seconds == pytest.approx(0.3)
+    assert time.tool_seconds == pytest.approx(0.1)
+    assert time.overhead_seconds == pytest.approx(0.1)
+
+
+def test_model_errors_count_and_are_listed_by_type(maker):
+    """An attempt on which the model failed stays in the accuracy and is named."""
+    failed = [
+        replace(
+            maker.episode(f"t-{at}", passed=False),
+            stop_reason="error",
+            error=f"ModelStatusError: status 400, try {at}",
+        )
+        for at in range(3)
+    ]
+    report = summarise([*failed, maker.episode("good")])
+    assert (report.total.attempts, report.total.passed, report.total.errors) == (4, 1, 3)
+    assert [(one.what, one.count) for one in report.errors] == [("ModelStatusError", 3)]
+    assert report.total.stop_reasons == {"error": 3, "deferred": 1}
+
+
+def test_worst_tools_come_first_with_their_share(maker):
+    """Tools are ordered by the episodes that they spoilt; a good call of one is in its share."""
+    episodes = [
+        maker.episode("a", passed=False, tool="music.play"),
+        maker.episode("b", passed=False, tool="music.play"),
+        maker.episode("c", passed=True, tool="music.play"),
+        maker.episode("d", passed=False, tool="database.query"),
+    ]
+    tools = summarise(episodes).tools
+    assert [(one.tool, one.faulty, one.episodes) for one in tools] == [
+        ("music.play", 2, 3),
+        ("database.query", 1, 1),
+    ]
+    assert tools[0].labels == {"argument_mismatch": 2}
+    assert len(tools[0].examples) == 2
+
+
+def test_equally_faulty_tools_go_by_what_is_sure(maker):
+    """Of tools that spoilt as many episodes, the one that did in the larger sure share is first."""
+    episodes = [
+        maker.episode(f"{tool}-{at}", passed=at >= 2, tool=tool)
+        for tool, seen in {"database.query": 4, "music.play": 2}.items()
+        for at in range(seen)
+    ]
+    report = summarise(episodes)
+    assert [one.tool for one in report.tools] == ["music.play", "database.query"]
+    assert [row[:5] for row in tool_table(report).rows] == [
+        ("music.play", "2", "2", "100%", "34%"),
+        ("database.query", "4", "2", "50%", "15%"),
+    ]
+    assert seen_once(report) == ""
+
+
+def test_tools_that_were_seen_once_are_not_ranked(maker):
+    """Where no tool came up twice the report says that none is worse than another."""
+    wrong = [maker.episode(tool, passed=False, tool=tool) for tool in ("a", "b")]
+    told = seen_once(summarise(wrong))
+    assert told.startswith("Each of the 2 tools was seen in one episode only")
+    assert told in tool_table(summarise(wrong)).note
+    assert seen_once(summarise(wrong[:1])) == "It was seen in one episode only."
+    assert seen_once(summarise([])) == ""
+
+
+def test_every_attribution_of_a_turn_blames_its_tool(maker):
+    """Two arguments wrong in one turn are two parameters at fault, each once."""
+    episode = maker.episode("t", passed=False)
+    blames = tuple(
+        Attribution(label="argument_mismatch", tool="music.play", parameter=name)
+        for name in ("track", "artist", "artist")
+    )
+    turn = replace(
+        episode.diagnosis.turns[0], tool="music.play", parameter="track", attributions=blames
+    )
+    report = summarise([replace(episode, diagnosis=replace(episode.diagnosis, turns=(turn,)))])
+    assert {(one.parameter, one.faults) for one in report.parameters} == {
+        ("track", 1),
+        ("artist", 1),
+    }
+    assert [(one.tool, one.faulty) for one in report.tools] == [("music.play", 1)]
+
+
+def test_mixed_up_tools_are_paired(maker):
+    """A finding tells which tool was called and which should have been."""
+    wrong = maker.episode("a", passed=False, failure=("missing_tool_call", "wrong_tool"))
+    expected = wrong.verdict.evidence[0].expected[0]
+    missing = maker.episode("b", passed=False, failure=("missing_tool_call", "missing_call"))
+    extra = maker.episode("c", passed=False, failure=("spurious_tool_call", "unexpected_call"))
+    pairs = {(one.expected, one.called) for one in summarise([wrong, missing, extra]).confusions}
+    assert pairs == {
+        (expected, "weather.forecast"),
+        ("weather.forecast", ""),
+        ("", "weather.forecast"),
+    }
+
+
+def test_a_call_settled_in_the_next_episode_counts_once(maker):
+    """A failed call is open at the end of one episode and recovered in the next: recovered."""
+    first = maker.episode("t", user_turn=0, user_turns=2, ends=False, session="s")
+    second = maker.episode("t", user_turn=1, user_turns=2, session="s")
+    call = Recovery(
+        turn=0, call_id="c1", tool="music.play", kind="invalid_arguments", outcome="open"
+    )
+    settled = replace(call, outcome="recovered", ended=0, episode=first.episode_id)
+    first = replace(first, diagnosis=replace(first.diagnosis, recoveries=(call,)))
+    second = replace(second, diagnosis=replace(second.diagnosis, recoveries=(settled,)))
+    for order in ([first, second], [second, first]):
+        report = summarise(order)
+        assert [(one.outcome, one.count) for one in report.recoveries] == [("recovered", 1)]
+
+
+def test_a_label_nobody_judged_blames_no_tool(maker):
+    """A turn labelled unjudged is counted and holds nothing against anybody."""
+    turn = TurnDiagnosis(turn=0, label="unjudged", tool="music.play")
+    episode = replace(maker.episode("t"), diagnosis=Diagnosis(label="unjudged", turns=(turn,)))
+    report = summarise([episode])
+    assert report.total.turn_labels == {"unjudged": 1}
+    assert report.tools == report.examples == ()
+
+
+def test_an_episode_without_a_diagnosis_is_told(maker):
+    """A verdict alone is enough for the accuracy; that labels are missing is said."""
+    report = summarise([replace(maker.episode("t"), diagnosis=None)])
+    assert (report.total.attempts, report.undiagnosed) == (1, 1)
+
+
+def test_a_verdict_of_an_older_episode_counts(maker):
+    """A verdict that is only a flag has an accuracy and a score."""
+    old = replace(maker.episode("t"), verdict=Verdict.from_json({"passed": True}))
+    report = summarise([old])
+    assert (report.total.passed, report.total.score) == (1, 1.0)
+
+
+def test_what_was_left_out_is_grouped_by_reason():
+    """Ten rows left out for one reason are one line with a few places."""
+    left_out = [LeftOut(where=f"file, line {at:02d}", reason="no gold") for at in range(10)]
+    left_out.append(LeftOut(where="other, line 1", reason="not JSON"))
+    first, second = summarise([], left_out=left_out).left_out
+    assert (first.reason, first.count, len(first.where)) == ("no gold", 10, 5)
+    assert second.count == 1
+
+
+def test_labels_that_are_no_numbers_stand_for_the_first(maker):
+    """Metadata is foreign text: an attempt named ``x`` is attempt 0 rather than an exception."""
+    episode = maker.episode("t", attempt="x", user_turn="²", user_turns="")
+    assert summarise([episode]).total.passed == 1
+
+
+def test_settings_that_differ_within_a_run_are_named(make):
+    """Episodes that were asked otherwise than the rest do not go unseen."""
+    episodes = [
+        make(settings={"refine": mode}).episode(f"t-{mode}") for mode in ("none", "adaptive")
+    ]
+    episodes[1] = replace(episodes[1], episode_id="another")
+    report = summarise(episodes)
+    assert report.mixed == ("refine",)
+    broken = maker_with_settings(make, "not JSON")
+    assert summarise([broken]).settings == {"settings": "not JSON"}
+
+
+def maker_with_settings(make, text):
+    """An episode whose settings are this text."""
+    episode = make().episode("t")
+    return replace(episode, metadata={**episode.metadata, "settings": text})
+
+
+def test_kinds_of_evidence_are_counted(maker):
+    """How often values, arguments and calls were wrong is told beside the labels."""
+    episodes = [
+        maker.episode("a", passed=False),
+        maker.episode("b", passed=False),
+        maker.episode("c", passed=False, failure=("missing_tool_call", "missing_call")),
+    ]
+    assert summarise(episodes).total.findings == {"wrong_value": 2, "missing_call": 1}
+
+
+SPECS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "task": st.sampled_from(["a", "b", "c"]),
+            "attempt": st.integers(0, 2),
+            "session": st.sampled_from(["s1", "s2"]),
+            "passed": st.booleans(),
+            "ends": st.booleans(),
+            "judged": st.booleans(),
+            "user_turn": st.integers(0, 1),
+            "user_turns": st.integers(1, 2),
+            "fault": st.sampled_from([None, None, None, "gold_error", "checker_error"]),
+        }
+    ),
+    max_size=10,
+)
+KEPT = 4
+"""Examples that are kept of a tool while it is not known which attempts count."""
+
+
+def episodes_of(make, specs):
+    """Episodes as specified; the category goes by the task."""
+    maker = make()
+    return [maker.episode(category=f"of {spec['task']}", **spec) for spec in specs]
+
+
+@settings(deadline=None, max_examples=30)
+@given(specs=SPECS, data=st.data())
+def test_order_changes_nothing(make_once, specs, data):
+    """Any permutation of the episodes gives the same report, to the last digit."""
+    episodes = episodes_of(make_once, specs)
+    shuffled = data.draw(st.permutations(episodes))
+    assert summarise(shuffled) == summarise(episodes)
+
+
+@settings(deadline=None, max_examples=30)
+@given(specs=SPECS)
+def test_counts_add_up(make_once, specs):
+    """Categories add up to the total; every attempt is in exactly one place."""
+    report = summarise(episodes_of(make_once, specs))
+    total = report.total
+    for name in ("tasks", "attempts", "passed", "turns", "errors", "unjudged", "unfinished"):
+        assert getattr(total, name) == sum(getattr(one, name) for one in report.categories)
+    begun = {(spec["task"], spec["attempt"]) for spec in specs}
+    assert total.finished + total.unfinished == len(begun)
+    assert total.passed <= total.attempts
+    assert sum(one.attempts for one in report.results) == total.attempts
+    assert sum(one.passed for one in report.results) == total.passed
+    assert sum(total.turn_labels.values()) == total.turns  # one turn, one diagnosis
+    assert total.usage.prompt_tokens == sum(one.usage.prompt_tokens for one in report.categories)
+    assert total.usage.prompt_tokens <= report.spent.prompt_tokens
+    assert report.tokens.count == total.attempts
+
+
+@settings(deadline=None, max_examples=30)
+@given(specs=SPECS)
+def test_a_category_alone_is_reported_as_among_others(make_once, specs):
+    """Splitting a run by category and reporting each part gives the same rows."""
+    episodes = episodes_of(make_once, specs)
+    for group in summarise(episodes).categories:
+        own = [one for one in episodes if one.metadata["category"] == group.name]
+        assert summarise(own).categories == (group,)
+
+
+@settings(deadline=None, max_examples=30)
+@given(specs=SPECS)
+def test_examples_are_of_counted_failures(make_once, specs):
+    """Whatever a table refers to is among the examples, and each of them failed and counts."""
+    episodes = {one.episode_id: one for one in episodes_of(make_once, specs)}
+    report = summarise(episodes.values())
+    shown = {one.episode_id for one in report.examples}
+    for one in (*report.tools, *report.parameters):
+        assert shown.issuperset(one.examples)
+        assert one.examples or len(episodes) > KEPT  # tries that do not count may have crowded
+    for example in report.examples:
+        assert example.label not in NOT_FAILURES
+        assert episodes[example.episode_id].verdict is None or (
+            episodes[example.episode_id].verdict.fault is None
+        )
+
+
+def test_counts_of_a_run_are_those_of_its_episodes(maker):
+    """A run of some hundred episodes is counted as a reader would by hand."""
+    episodes = list(maker.run_of(tasks=30, faulty=0.05))
+    counted = [one for one in episodes if one.verdict.fault is None]
+    report = summarise(iter(episodes))
+    assert report.total.attempts == len(counted)
+    assert report.total.passed == sum(one.verdict.passed for one in counted)
+    assert sum(report.total.episode_labels.values()) == len(counted)

@@ -1,0 +1,232 @@
+"""Numbers, notes and examples as people read them."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agentkit.episodes import Evidence, FailureLabel
+from agentkit.evaluation.results import report_markdown, summarise
+from agentkit.evaluation.results.rows import Finding
+from agentkit.evaluation.results.tables import notes, p_text, ratio_text
+from agentkit.evaluation.results.texts import (
+    LABELS,
+    dollars,
+    seconds,
+    shown,
+    shown_call,
+    shown_value,
+)
+from agentkit.messages import AssistantMessage, ToolCall
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 s"),
+        (0.00021, "210 µs"),
+        (0.0123, "12.3 ms"),
+        (1.984, "1.98 s"),
+        (600, "10.0 min"),
+        (9000, "2.5 h"),
+    ],
+)
+def test_a_time_has_the_unit_that_suits_it(value, text):
+    """Microseconds to hours, with the digits that matter."""
+    assert seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "unknown"), (0.0, "$0.00"), (0.00123, "$0.00123"), (1234.5, "$1,234.50")],
+)
+def test_a_price_that_nobody_told_is_unknown(value, text):
+    """No price is not a price of zero."""
+    assert dollars(value) == text
+
+
+def test_small_p_values_and_missing_ratios():
+    """A p-value is never shown as zero; a ratio to nothing is a dash."""
+    assert (p_text(1e-9), p_text(0.05)) == ("<0.001", "0.050")
+    assert (ratio_text(None), ratio_text(1.5)) == ("-", "1.50x")
+
+
+def test_every_label_has_words():
+    """A label that diagnosis may give is told in a report."""
+    assert set(LABELS) == set(FailureLabel.__args__)
+
+
+def test_a_sound_run_needs_no_note(maker):
+    """Where all that was planned is finished and judged there is nothing to warn of."""
+    assert notes(summarise([maker.episode("t")], planned=1)) == ()
+
+
+def test_all_that_spoils_a_run_is_noted(maker):
+    """Each thing a reader has to know first is one sentence, for one and for many."""
+    plain = maker.episode("x")
+    plain.metadata.clear()
+    episodes = [
+        replace(maker.episode("a", session="1"), stop_reason="error", error="ModelError: gone"),
+        maker.episode("a", session="2"),
+        maker.episode("b", ends=False),
+        maker.episode("c", fault="checker_error"),
+        maker.episode("d", judged=False),
+        replace(maker.episode("e"), diagnosis=None),
+        plain,
+    ]
+    report = summarise(episodes, planned=9)
+    told = "\n".join(notes(report))
+    for sentence in (
+        "Finished: 4 of 9 planned attempts.",
+        "Begun and not finished: 1 attempt.",
+        "broken: 1 checker error.",
+        "nobody judged: 1 attempt.",
+        "The model failed in 1 attempt; these count.",
+        "repeats another: 1 attempt.",
+        "no task is named: 1 episode.",
+        "Judged and not diagnosed: 1 episode.",
+    ):
+        assert sentence in told
+    assert "Finished: 4 of 9" in report_markdown(report)
+
+
+def with_call(episode, call):
+    """The episode with another call in its only turn."""
+    turn = replace(episode.turns[0], message=AssistantMessage(tool_calls=(call,)))
+    return replace(episode, turns=(turn,))
+
+
+def with_evidence(episode, *evidence):
+    """The failed episode with other evidence in its only turn."""
+    turn = replace(episode.diagnosis.turns[0], evidence=evidence)
+    return replace(episode, diagnosis=replace(episode.diagnosis, turns=(turn,)))
+
+
+def test_an_example_shows_what_is_needed_to_judge_it(maker):
+    """Request, call, expected and actual value, label and hint stand in it."""
+    (example,) = summarise([maker.episode("t", passed=False)]).examples
+    assert example.task == "t"
+    assert example.request.startswith("What will the weather")
+    assert example.calls[0].startswith("weather.forecast(")
+    assert example.findings[0].expected.startswith("[")
+    assert example.label == "argument_mismatch"
+    assert example.hint
+
+
+def test_examples_are_few_for_each_label(maker):
+    """A hundred failures of one label leave as many examples as a person reads."""
+    episodes = [maker.episode(f"t-{at}", passed=False, tool="one") for at in range(100)]
+    assert 10 <= len(summarise(episodes).examples) <= 20
+
+
+def test_examples_of_a_label_come_from_many_categories(maker):
+    """They do not all come from the category whose name sorts first."""
+    examples = summarise(maker.run_of(tasks=40)).examples
+    mismatches = {one.category for one in examples if one.label == "argument_mismatch"}
+    assert len(mismatches) >= 5
+
+
+def test_huge_evidence_is_cut(maker):
+    """A value of a million characters, or nested without end, takes a few hundred."""
+    nested = []
+    for _ in range(100_000):
+        nested = [nested]
+    huge = Evidence(
+        kind="wrong_value", message="x" * 10**6, expected=list(range(10**5)), actual=10**5000
+    )
+    deep = Evidence(kind="wrong_value", message="deep", expected=nested)
+    call = ToolCall(call_id="c1", name="t" * 10**5, arguments={"text": "y" * 10**6})
+    episode = with_call(maker.episode("t", passed=False, request="z" * 10**6), call)
+    (example,) = summarise([with_evidence(episode, huge, deep)]).examples
+    assert len(repr(example)) < 6_000
+    assert example.request.endswith("…")
+    assert "RecursionError" not in example.findings[1].expected
+
+
+def test_evidence_that_is_no_json_is_shown(maker):
+    """Whatever a verifier puts into its evidence, a report comes out."""
+    odd = Evidence(kind="other", message="odd", expected={1, 2}, actual=float("nan"))
+    (example,) = summarise([with_evidence(maker.episode("t", passed=False), odd)]).examples
+    assert example.findings[0].expected == '"{1, 2}"'
+    assert example.findings[0].actual == "NaN"
+
+
+def test_a_diagnosis_of_a_turn_that_is_not_there_has_no_calls(maker):
+    """A foreign diagnosis that points beyond the episode is shown without calls."""
+    episode = maker.episode("t", passed=False)
+    turn = replace(episode.diagnosis.turns[0], turn=7)
+    (example,) = summarise(
+        [replace(episode, diagnosis=replace(episode.diagnosis, turns=(turn,)))]
+    ).examples
+    assert example.calls == ()
+
+
+def test_malformed_arguments_are_shown_as_they_came():
+    """The text that was not JSON stands in the call."""
+    call = ToolCall(call_id="1", name="play", malformed='{"track": ')
+    assert shown_call(call) == 'play({"track": )'
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("a\n\n  b", "a b"),
+        ("evil \u202egnp.exe", "evil ⟨U+202E⟩gnp.exe"),
+        ("half \ud800", "half ⟨U+D800⟩"),
+        ("nul \x00", "nul ⟨U+0000⟩"),
+        ("zero\u200bwidth", "zero⟨U+200B⟩width"),
+        ("family 👨\u200d👩", "family 👨\u200d👩"),
+        ("伊藤さん Pärt", "伊藤さん Pärt"),
+    ],
+)
+def test_invisible_characters_are_named(text, seen):
+    """What nobody would see, or what turns text around, is written out."""
+    assert shown(text) == seen
+
+
+@given(st.text(max_size=300), st.integers(10, 100))
+def test_shown_text_is_one_printable_line(text, limit):
+    """Any text can be encoded, has no line break and is not much longer than allowed."""
+    line = shown(text, limit)
+    line.encode("utf-8")
+    assert len(line.splitlines()) <= 1
+    assert len(shown(text[:limit], limit)) <= 10 * limit
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=20))
+def test_any_value_can_be_shown(value):
+    """Values of evidence become a line of text."""
+    assert isinstance(shown_value(value), str)
+
+
+def test_episodes_are_not_kept(maker):
+    """Reading three hundred failed episodes of 100 kB each takes a few megabytes."""
+
+    def stream():
+        for at in range(300):
+            episode = maker.episode(f"t-{at}", passed=False, request=f"{at} " + "long " * 20_000)
+            yield episode
+
+    tracemalloc.start()
+    report = summarise(stream())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert report.total.attempts == 300
+    assert peak < 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("message", "value", "more"),
+    [
+        ("got 'off', allowed ['on']", '["on"]', False),
+        ("got 'off', allowed ['on']", '"off"', False),
+        ("wrong value", '["on"]', True),
+        ("wrong value", "", False),
+    ],
+)
+def test_a_value_in_the_message_is_not_shown_twice(message, value, more):
+    """Expected and actual stand beside a message only where it does not tell them."""
+    assert Finding(kind="wrong_value", message=message).says_more(value) is more

@@ -1,0 +1,514 @@
+"""A replica takes up what others commit, and what is committed through it is there at once."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+import time
+
+import pytest
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from agentkit import Agent, Episode, ToolDefinition, open_store
+from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError, UsageError
+from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Store
+from agentkit.library.dag import DAG
+from agentkit.library.event_chain import EventDraft, chained
+from agentkit.testing import ScriptedModel
+from agentkit.testing.store_fixtures import start_writer
+from agentkit.testing.unreliable_store import UnreliableStore
+
+AT = "2026-11-21T10:00:00+00:00"
+
+
+def test_a_commit_is_found_by_looking(kept, far, replicate, put, eventually):
+    """A store that gives no hints is looked at again and again."""
+    replica = replicate(far)
+    assert not replica.status.is_listening
+    put(kept, "a")
+    eventually(lambda: replica.load().version == 1)
+    assert (list(replica.load().tools), replica.status.hints) == (["a"], 0)
+
+
+def test_a_hint_is_followed_at_once(kept, replicate, put, eventually):
+    """A store that tells of commits is looked at when it does, however long the pause would be."""
+    replica = replicate(kept, refresh_seconds=3600)
+    eventually(lambda: replica.status.is_listening)
+    put(kept, "a")
+    eventually(lambda: replica.load().version == 1)
+    assert replica.status.hints == 1
+
+
+def test_another_program_is_followed(tmp_path, replicate, eventually):
+    """What a process commits reaches the replica in another one."""
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with replicate(url) as replica:
+        with start_writer(url, "commit", "p", 5) as writer:
+            writer.communicate()
+        eventually(lambda: replica.load().version == 5)
+
+
+def test_reading_asks_nobody(far, replicate):
+    """A snapshot is at hand: while the store is away reading it is not even tried."""
+    replica = replicate(far, refresh_seconds=3600)
+    replica.refresh()
+    far.away()
+    assert {replica.load().version for _ in range(100)} == {0}
+    assert far.refused == 0
+
+
+def test_own_commits_are_there_at_once(far, replicate, put):
+    """Who commits through a replica reads that commit from it, without a look of the thread."""
+    replica = replicate(far, refresh_seconds=3600)
+    for version in range(1, 6):
+        assert put(replica, f"tool{version}") == version == replica.load().version
+
+
+def test_a_late_writer_gets_what_came_before(kept, far, replicate, put):
+    """Who was told that somebody was faster can build the change anew at once."""
+    replica = replicate(far, refresh_seconds=3600)
+    put(kept, "theirs")
+    change = LibraryChange(proposal_id="mine", upserts=(ToolDefinition(name="mine"),))
+    with pytest.raises(StaleVersionError):
+        replica.commit(change, expected_version=replica.load().version)
+    assert replica.commit(change, expected_version=replica.load().version) == 2
+    assert list(replica.load().tools) == ["theirs", "mine"]
+
+
+def test_a_change_sent_again_answers_with_its_version(kept, replicate, put):
+    """A retry of an old change does not set the replica back."""
+    replica = replicate(kept, refresh_seconds=3600)
+    put(replica, "a")
+    put(replica, "b")
+    change = LibraryChange(proposal_id="p1", upserts=(ToolDefinition(name="a"),))
+    assert replica.commit(change, expected_version=0) == 1
+    assert replica.load().version == 2
+
+
+def test_the_rest_goes_to_the_store(kept, replicate, put):
+    """Episodes, events, versions and histories are those of the store."""
+    replica = replicate(kept)
+    put(replica, "a")
+    drafts = [EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))]
+    events = chained(None, drafts, at=AT)
+    replica.commit(LibraryChange(proposal_id="e", events=events), expected_version=1)
+    replica.append(Episode(episode_id="e1", request="hello"))
+    assert kept.get("e1") == replica.get("e1")
+    assert list(replica.select(EpisodeFilter())) == list(kept.select(EpisodeFilter()))
+    assert tuple(replica.events()) == events
+    assert (list(replica.versions()), len(replica.history("a"))) == ([1], 1)
+    assert replica.store is kept
+    assert isinstance(replica, Store)
+
+
+def test_what_runs_ask_for_is_ready(kept, replicate, put, eventually):
+    """What was worked out for a snapshot is brought up to date before the next one is shown."""
+    put(kept, "a", "b")
+    replica = replicate(kept)
+    replica.load().derived(DAG)
+    put(kept, "c")
+    eventually(lambda: replica.load().version == 2)
+    assert replica.load().has_derived(DAG)
+
+
+def test_events_alone_are_noticed(kept, far, replicate, eventually):
+    """Once somebody read events here, the thread knows of later ones, which make no version."""
+    replica = replicate(far)
+    assert (replica.last_event, replica.events(), replica.last_event) == (None, (), 0)
+    drafts = [EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))] * 3
+    events = chained(None, drafts, at=AT)
+    kept.commit(LibraryChange(proposal_id="e", events=events), expected_version=0)
+    eventually(lambda: replica.last_event == 3)
+
+
+def test_followers_get_each_version_in_order(kept, replicate, put, eventually):
+    """Who follows is handed the snapshot that is there, and later ones ascending."""
+    replica = replicate(kept)
+    seen = []
+    replica.follow(lambda library: seen.append(library.version))
+    for number in range(20):
+        put(kept, f"tool{number}")
+    eventually(lambda: seen[-1] == 20)
+    assert seen == sorted(set(seen))
+    assert seen[0] == 0
+
+
+def test_a_follower_that_nobody_uses_is_forgotten(kept, replicate, put):
+    """Following keeps nobody alive."""
+
+    class Runner:
+        seen: list[int] = []  # noqa: RUF012 - read after its object is gone
+
+        def take_up(self, library):
+            self.seen.append(library.version)
+
+    replica, runner = replicate(kept), Runner()
+    replica.follow(runner.take_up)
+    del runner
+    put(replica, "a")
+    assert Runner.seen == [0]
+
+
+def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eventually):
+    """One who can not take up a version does not keep others from it, and is no secret."""
+    replica, seen, broken = replicate(kept), [], threading.Event()
+
+    def fragile(library):
+        if broken.is_set():
+            raise RuntimeError(f"no room for version {library.version}")
+        seen.append(library.version)
+
+    replica.follow(fragile)
+    broken.set()
+    put(kept, "a")
+    eventually(lambda: replica.status.state == "behind")
+    assert "no room for version 1" in replica.status.last_error
+    assert (replica.load().version, seen) == (1, [0])
+    broken.clear()
+    eventually(lambda: replica.status.state == "current")
+    assert seen == [0, 1]
+
+
+def test_a_store_that_makes_snapshots_anew_is_asked_for_versions(kept, put, replicate):
+    """Loading ten thousand tools again and again would cost more than asking what is new."""
+
+    class Forgetful:
+        """A store like many: it keeps no snapshot between two loads."""
+
+        def __init__(self):
+            self.loads = 0
+
+        def __getattr__(self, name):
+            return getattr(kept, name)
+
+        def load(self, version=None):
+            self.loads += 1
+            return kept.load(version).with_tools(())
+
+    store = Forgetful()
+    replica = replicate(store, refresh_seconds=3600, hints=False)
+    for _ in range(10):
+        replica.refresh()
+    few = store.loads
+    put(kept, "a")
+    assert (replica.refresh().version, few <= 3, store.loads == few + 1) == (1, True, True)
+
+
+def test_many_readers_see_whole_versions_that_only_grow(kept, replicate, put):
+    """While somebody commits, each snapshot read is one that was committed, never an older one."""
+    replica = replicate(kept, refresh_seconds=0.001)
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def read():
+        last = 0
+        while not done.is_set():
+            library = replica.load()
+            texts = {tool.definition.description.summary for tool in library}
+            if library.version < last or (texts or {"0"}) != {str(library.version)}:
+                wrong.append((last, library.version, texts))
+            if len(library) not in {0, 5}:
+                wrong.append(len(library))
+            last = library.version
+            time.sleep(0.001)  # two hundred that never rest would leave the writer no time
+
+    readers = [threading.Thread(target=read) for _ in range(200)]
+    for reader in readers:
+        reader.start()
+    for version in range(1, 31):
+        put(kept, "a", "b", "c", "d", "e", summary=str(version))
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    assert replica.refresh().version == 30
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"refresh_seconds": 0},
+        {"refresh_seconds": float("inf")},
+        {"refresh_seconds": float("nan")},
+        {"max_staleness_seconds": 0.5},
+        {"max_staleness_seconds": float("nan")},
+        {"most_versions": -1},
+        {"when_stale": "panic"},
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(kept, options):
+    """A replica that would never look, or always be stale, is not made."""
+    with pytest.raises(UsageError):
+        Replica(kept, **options)
+
+
+def test_a_replica_of_a_url_opens_and_closes_it():
+    """The URL of a store is enough."""
+    with Replica("memory:") as replica:
+        assert replica.load().version == 0
+        replica.store.load()
+    for use in (
+        replica.load,
+        replica.versions,
+        lambda: replica.append(Episode(episode_id="e", request="hi")),
+    ):
+        with pytest.raises(StoreError, match="closed"):
+            use()
+    replica.close()
+
+
+NAME = "agentkit-replica"
+
+
+def threads():
+    """The threads of replicas."""
+    return [thread for thread in threading.enumerate() if thread.name == NAME]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(eventually):
+    """Whatever a test did, no thread is left when it is over."""
+    yield
+    eventually(lambda: threads() == [])
+
+
+def test_closing_ends_the_thread_and_the_store(kept):
+    """A second close does nothing."""
+    replica = Replica(kept)
+    assert len(threads()) == 1
+    replica.close()
+    assert threads() == []
+    replica.close()
+
+
+def test_stopping_leaves_the_store_open(kept, put):
+    """Who made the store may go on with it; the replica serves what it has, and looks if asked."""
+    replica = Replica(kept, hints=False)
+    replica.stop()
+    put(kept, "a")
+    assert (threads(), replica.load().version) == ([], 0)
+    assert replica.refresh().version == 1
+
+
+def test_a_replica_that_nobody_holds_ends(kept, eventually):
+    """A program that forgets to close one has no thread for ever."""
+    Replica(kept)
+    gc.collect()
+    eventually(lambda: threads() == [])
+
+
+def test_a_store_that_is_closed_under_it_does_no_harm(kept, eventually):
+    """The thread says that the store is away, and ends when it is told to."""
+    replica = Replica(kept, refresh_seconds=0.01)
+    kept.close()
+    eventually(lambda: replica.status.state == "away")
+    assert "closed" in replica.status.last_error
+    replica.close()
+
+
+def test_a_plain_agent_starts_no_thread(kept):
+    """Nobody pays for what was not asked for."""
+    Agent(ScriptedModel(["a"]), store=kept).run_sync("hi")
+    assert threads() == []
+
+
+def test_event_loops_come_and_go(kept, put, eventually):
+    """A replica belongs to no event loop."""
+    with Replica(kept, refresh_seconds=0.01) as replica:
+        agent = Agent(ScriptedModel(["a", "b"]), store=replica)
+        asyncio.run(agent.run("hi"))
+        put(kept, "a")
+        eventually(lambda: agent.library.version == 1)
+        assert asyncio.run(agent.run("hi")).episode.library_version == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_fork_follows_on_its_own(tmp_path, put, kind):
+    """A worker that was forked serves what was there, and follows what comes, as its parent."""
+    url = "memory:" if kind == "memory" else f"sqlite:///{tmp_path / 'store.db'}"
+    with Replica(url, refresh_seconds=0.01) as replica:
+        agent = Agent(ScriptedModel(["a"]), store=replica)
+        put(replica, "a")
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:  # pragma: no cover - another process
+            _in_child(replica, agent, write, put if kind == "memory" else None)
+        os.close(write)
+        with os.fdopen(read) as answers:
+            assert answers.readline() == "1\n"
+            if kind == "sqlite":
+                put(replica, "b")
+            assert answers.readline() == "2 current\n"
+        os.waitpid(child, 0)
+        assert put(replica, "c") == agent.library.version
+
+
+def _in_child(replica, agent, write, put):  # pragma: no cover - another process
+    """Tells the version that is there, the next one, and how it stands; never returns."""
+    try:
+        with os.fdopen(write, "w") as answers:
+            print(replica.load().version, file=answers, flush=True)
+            if put is not None:
+                put(replica, "b")
+            until = time.monotonic() + 20
+            while agent.library.version == 1 and time.monotonic() < until:
+                time.sleep(0.01)
+            print(agent.library.version, replica.status.state, file=answers, flush=True)
+    finally:
+        os._exit(0)
+
+
+def test_closing_ends_the_wait_for_a_hint(kept, eventually):
+    """The watch is closed under the thread, which takes that for no fault and says nothing."""
+    waits = Waits(kept)
+    replica = Replica(waits, refresh_seconds=3600)
+    eventually(waits.begun.is_set)
+    replica.stop()
+    assert waits.ended == ["closed"]
+    assert threads() == []
+
+
+class Waits:
+    """A store whose watch hears nothing, and waits until it is closed however short it may wait."""
+
+    def __init__(self, store):
+        self._store = store
+        self.begun, self._closed, self.ended = threading.Event(), threading.Event(), []
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def watch(self):
+        return self
+
+    def wait(self, timeout_seconds):
+        self.begun.set()
+        self.ended.append("closed" if self._closed.wait(20) else "late")
+        raise StoreError("the watch is closed")
+
+    def close(self):
+        self._closed.set()
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+BOUND_SECONDS = 30.0
+
+
+class ReplicaMachine(RuleBasedStateMachine):
+    """Commits by others and through the replica, a store that goes and comes, looks and time."""
+
+    @initialize(hints=st.booleans())
+    def begin(self, hints):
+        self.kept = open_store("memory:")
+        self.far = UnreliableStore(self.kept)
+        self.now = 0.0
+        self.knew = 0.0
+        self.is_away = False
+        # Hints come from a thread, at any moment; without them only the rules look.
+        self.replica = Replica(
+            self.kept if hints else self.far,
+            refresh_seconds=20.0,
+            max_staleness_seconds=BOUND_SECONDS,
+            when_stale="refuse",
+            clock=lambda: self.now,
+        )
+        self.hints = hints
+        if not hints:
+            self.replica.stop()  # the thread has looked once by now, or never will
+        self.replica.refresh()
+        self.proposals = 0
+        self.last = 0
+        self.pinned = {}
+        self.committed = {0: self.kept.load(0).digest}
+
+    @rule(name=NAMES)
+    def others_commit(self, name):
+        self._commit(self.kept, name)
+
+    @rule(name=NAMES)
+    def commit_here(self, name):
+        try:
+            version = self._commit(self.replica, name)
+        except StoreUnavailableError:
+            assert self.is_away
+        except StaleVersionError:  # others were faster, and now the replica knows
+            assert not self.is_away
+            assert self.replica.load().version == max(self.committed)
+            self.knew = self.now
+        else:
+            assert self.replica.load().version == version
+            self.knew = self.now
+
+    def _commit(self, store, name):
+        expected = self.kept.load().version if store is self.kept else store.load().version
+        self.proposals += 1
+        change = LibraryChange(
+            proposal_id=f"p{self.proposals}", upserts=(ToolDefinition(name=name),)
+        )
+        version = store.commit(change, expected_version=expected)
+        self.committed[version] = self.kept.load(version).digest
+        return version
+
+    @precondition(lambda self: not self.hints)
+    @rule()
+    def away(self):
+        self.far.away()
+        self.is_away = True
+
+    @precondition(lambda self: not self.hints)
+    @rule()
+    def back(self):
+        self.far.back()
+        self.is_away = False
+
+    @rule()
+    def look(self):
+        try:
+            found = self.replica.refresh()
+        except StoreUnavailableError:
+            assert self.is_away
+            assert self.replica.status.state == "away"
+        else:
+            assert found.version >= max(self.committed)
+            assert self.replica.status.state == "current"
+            self.knew = self.now
+
+    @rule(seconds=st.floats(0, 60))
+    def time_passes(self, seconds):
+        self.now += seconds
+
+    @rule()
+    def a_conversation_begins(self):
+        library = self.replica.load()
+        self.pinned[library.version] = library.digest
+
+    @invariant()
+    def what_is_served_was_committed_and_only_grows(self):
+        library = self.replica.load()
+        assert library.version >= self.last
+        assert library.digest == self.committed[library.version]
+        self.last = library.version
+
+    @invariant()
+    def conversations_have_their_version(self):
+        for version, digest in self.pinned.items():
+            assert self.replica.load(version).digest == digest
+
+    @invariant()
+    def staleness_is_told(self):
+        status = self.replica.status
+        if not self.hints:
+            assert status.staleness_seconds == self.now - self.knew
+        assert status.refuses == (status.staleness_seconds > BOUND_SECONDS)
+
+    def teardown(self):
+        if hasattr(self, "replica"):
+            self.replica.close()
+
+
+TestReplica = ReplicaMachine.TestCase
+TestReplica.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
