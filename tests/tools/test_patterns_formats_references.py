@@ -263,6 +263,7 @@ def test_an_escaped_dollar_is_no_anchor() -> None:
     """A pattern may end in a dollar sign that it means."""
     assert matches_whole(r"\d\$", "5$")
     assert not matches_whole(r"\d\$", "5")
+    assert not matches_whole(r"\d\$", "5$ or more")
 
 
 @given(st.text("a+*?{},()|[]0129\\d^$-", max_size=14))

@@ -14,7 +14,7 @@ from agentkit.evolution.validation.semantic.comparing import compares
 from agentkit.evolution.validation.texts import sentences_of
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules.checking import ToolsByName, demanded
+from agentkit.tools.rules.demands import ToolsByName, demanded
 
 Needed = Literal["judge", "person"]
 

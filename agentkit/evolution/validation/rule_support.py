@@ -8,7 +8,7 @@ from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.texts import rules_of
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import CallBefore, Rule
-from agentkit.tools.rules.checking import demanded
+from agentkit.tools.rules.demands import demanded
 
 
 def new_rules(change: ProposedChange) -> tuple[Rule, ...]:

@@ -13,7 +13,7 @@ from agentkit.evolution.validation.origins import TRUSTED, speaks_as
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence
-from agentkit.tools.rules.checking import ToolsByName
+from agentkit.tools.rules.demands import ToolsByName
 
 OWN_WORDS = "words of this package"
 
