@@ -149,7 +149,7 @@ test-faults: $(VENV)/.dev servers  ## kill, cut, fill and restart every store, R
 
 test-all: test test-training  ## everything, long: races, kills, faults RUNS times, many examples
 	$(SAY) "Running every test, with more examples"
-	AGENTKIT_EXAMPLES=500 $(BIN)/pytest -m "not faults" --timeout 3600 -n $(JOBS) --dist worksteal $(ARGS)
+	AGENTKIT_EXAMPLES=500 AGENTKIT_PROGRAMS=20000 $(BIN)/pytest -m "not faults" --timeout 3600 -n $(JOBS) --dist worksteal $(ARGS)
 	$(SAY) "Fuzzing what strangers can send"
 	AGENTKIT_FUZZ_EXAMPLES=2000 $(BIN)/pytest tests/fuzz --timeout 3600 -n $(JOBS) --dist worksteal $(ARGS)
 	$(MAKE) test-faults

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from agentkit import Agent, tool
-from agentkit.agent.types import CallsRefined, RunFinished, ToolCallFinished
+from agentkit.agent import CallsRefined, RunFinished, ToolCallFinished
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 

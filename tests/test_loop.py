@@ -20,6 +20,7 @@ from mcp import Client, StdioServerParameters
 from openai import AsyncOpenAI
 
 from agentkit import Agent, ModelRetry, open_store, tool
+from agentkit.agent import StorePolicy
 from agentkit.cli.loading import load_tools
 from agentkit.cli.main import main
 from agentkit.evaluation import episodes_of_run, evaluate, load_tasks, summarise
@@ -235,5 +236,5 @@ async def test_the_same_story_in_python(folder):
         agent.refresh()
         result = await agent.run(REQUEST)
         assert (result.output, result.episode.library_version) == (OLD, 3)
-        held = Agent(clerk, tools=[close_ticket], store=store, pin=2)
+        held = Agent(clerk, tools=[close_ticket], store=store, store_policy=StorePolicy(pin=2))
         assert (await held.run(REQUEST)).output == NEW

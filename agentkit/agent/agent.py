@@ -18,23 +18,29 @@ from typing import Any, Literal, TypeVar
 
 from agentkit import library as library_door  # a door: stores load when one is asked for
 from agentkit._waiting import wait_for
-from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.episode_queue import EpisodeQueue, OnStoreFailure
-from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.library_provider import LibraryProvider
+from agentkit.agent.episode_queue import EpisodeQueue
+from agentkit.agent.executor import Execution
 from agentkit.agent.output import OutputFormat
 from agentkit.agent.refine import RefineSettings
-from agentkit.agent.runner import AgentRunner, DeferredResults, stream_events
+from agentkit.agent.run import AgentRunner, DeferredResults, stream_events
 from agentkit.agent.selection import ToolSelector
-from agentkit.agent.session import Router, RunPreparation, RunStart, new_episode_id
+from agentkit.agent.session import (
+    LibraryProvider,
+    Router,
+    RunPreparation,
+    RunStart,
+    new_episode_id,
+)
 from agentkit.agent.types import (
-    Approver,
     Decision,
     Limits,
     Observer,
     Observers,
     RunEvent,
     RunResult,
+    SelectionPolicy,
+    StorePolicy,
+    ToolPolicy,
 )
 from agentkit.episodes import Episode, RefineMode
 from agentkit.errors import UsageError
@@ -42,12 +48,11 @@ from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import Store
 from agentkit.messages import JsonObject, Message
-from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
+from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
-from agentkit.tracing.tracer import Tracer
 from agentkit.tracing.tracing import Tracing
 
 T = TypeVar("T")
@@ -71,44 +76,21 @@ class Agent:
             know is registered; where the contract of one changed in code, a new revision is
             written (``agentkit.library.code_binding``). With a ``Replica`` each run begins on the
             newest library; otherwise ``refresh`` picks it up.
-        pin: A version of the store's library that every run uses; None for the newest.
-        frozen: Refuse to start where the code and the store's library differ.
-        unbound_tools: ``hide`` offers only tools that can run in this process; ``offer`` hands a
-            call of any other to the caller (``RunResult.deferred``).
+        store_policy: Which version of its library runs use, and what to do while it fails.
         instructions: The system message.
+        output_type: A type (or JSON Schema) that the final answer must match; None for text.
         retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
             and ranks a larger one; None always offers all.
-        search_tool: Whether a model that is offered a part of the library can ask for more, with a
-            tool named ``search_tools``. A library that has a tool of that name keeps it instead. A
-            model that was made with ``tool_search`` has its provider search instead.
-        show_cards: Whether ``search_tools`` lists a line about each further tool that matched the
-            first request of a conversation, within the retriever's token budget.
-        refine: How proposed calls are refined before they run, see ``agentkit.agent.refine``.
-        max_refinements: Most refinement rounds a turn.
+        selection: How the model can ask for more of them.
+        tool_policy: How tools are called: approval, timeouts, retries, contracts.
         limits: Bounds on one run.
-        approve: Asks a person about calls that need it; without it such calls are deferred.
-        output_type: A type (or JSON Schema) that the final answer must match; None for text.
-        tool_choice: Whether the model may, must not or must call a tool. ``required`` holds for
-            the first turn; afterwards the model may answer.
+        refine: How proposed calls are refined before they run, see ``agentkit.agent.refine``.
         settings: How to generate.
-        tool_timeout_seconds: Longest run of one tool call, unless the tool says otherwise.
-        tool_retries: Retry budget per tool and run, unless the tool says otherwise.
-        tool_repeats: How often a call that raised is made again without asking the model, where the
-            tool is safe to repeat; no more than it has retries.
-        show_exceptions: Show the model the text of every exception of a tool, for development;
-            otherwise it reads only what was meant for it, see ``agentkit.agent.failures``.
-        contracts: ``always`` checks the pre- and postconditions of every tool that the model
-            calls; a broken one is a failed call that says which and why.
         router: Decides before each run which library it uses and how its episode is labelled, see
             ``agentkit.agent.session``; None pins each run to the newest version, or to that of
             its conversation.
         observers: Are told of every run that gave a result, once it is there.
-        tracer: Is told what runs do while they do it, see ``agentkit.tracing``; None for nobody.
-        on_store_failure: What to do while the store takes no episodes. ``refuse_runs`` begins no
-            run; ``refuse_writes`` begins runs whose tools run only where they are declared
-            read-only; ``continue`` goes on. Episodes that the store did not take stay in memory
-            and are tried again, and the agent recovers by itself. A run under way runs no tool that
-            may write meanwhile, unless the agent goes on.
+        tracing: Is told what runs do while they do it, see ``agentkit.tracing``; None for nobody.
         name: The agent's name, for records.
 
     Raises:
@@ -138,31 +120,27 @@ class Agent:
         tools: Iterable[Tool | Callable[..., Any]] = (),
         library: Library | None = None,
         store: Store | str | None = None,
-        pin: int | None = None,
-        frozen: bool = False,
-        unbound_tools: Literal["offer", "hide"] = "offer",
+        store_policy: StorePolicy = StorePolicy(),  # noqa: B008 - immutable
         instructions: str = "",
-        retriever: Retriever | Literal["auto"] | None = "auto",
-        search_tool: bool = True,
-        show_cards: bool = True,
-        refine: RefineMode = "none",
-        max_refinements: int = 5,
-        limits: Limits = Limits(),  # noqa: B008 - immutable
-        approve: Approver | None = None,
         output_type: type | JsonObject | None = None,
-        tool_choice: ToolChoice = "auto",
+        retriever: Retriever | Literal["auto"] | None = "auto",
+        selection: SelectionPolicy = SelectionPolicy(),  # noqa: B008 - immutable
+        tool_policy: ToolPolicy = ToolPolicy(),  # noqa: B008 - immutable
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+        refine: RefineMode | RefineSettings = "none",
         settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
-        tool_timeout_seconds: float = 30.0,
-        tool_retries: int = 1,
-        tool_repeats: int = 3,
-        show_exceptions: bool = False,
-        contracts: Literal["off", "always"] = "off",
         router: Router | None = None,
         observers: Iterable[Observer] = (),
-        tracer: Tracer | None = None,
-        on_store_failure: OnStoreFailure = "refuse_runs",
+        tracing: Tracing | None = None,
         name: str = "agent",
     ) -> None:
+        given: object = tracing
+        if not isinstance(given, Tracing | None):
+            shown = getattr(given, "__name__", type(given).__name__)
+            raise UsageError(
+                f"{shown} is no Tracing: give Tracing(), which takes OpenTelemetry's own provider "
+                "as tracer_provider"
+            )
         answers = resolve_model(model)
         self._owns_store = isinstance(store, str)
         self._store = library_door.open_store(store) if isinstance(store, str) else store
@@ -171,37 +149,25 @@ class Agent:
             store=self._store,
             library=library,
             tools=own,
-            pin=pin,
-            frozen=frozen,
-            hides_unbound=unbound_tools == "hide",
+            pin=store_policy.pin,
+            frozen=store_policy.frozen,
+            hides_unbound=tool_policy.unbound == "hide",
         )
         self._preparation = RunPreparation(
             libraries=self._libraries, store=self._store, router=router
         )
-        tracing = None if tracer is None else Tracing(tracer)
-        self._queue = EpisodeQueue(self._store, on_failure=on_store_failure)
+        self._queue = EpisodeQueue(self._store, on_failure=store_policy.on_failure)
         self._runner = AgentRunner(
             name=name,
             model=answers,
             queue=self._queue,
             instructions=instructions,
-            selector=ToolSelector.of(
-                retriever, search_tool=search_tool, show_cards=show_cards, tracing=tracing
+            selector=ToolSelector(retriever, policy=selection, tracing=tracing),
+            execution=Execution(
+                policy=tool_policy, limits=limits, tracing=tracing, queue=self._queue
             ),
-            execution=ExecutionPolicy(
-                timeout_seconds=tool_timeout_seconds,
-                retries=tool_retries,
-                repeats=tool_repeats,
-                show_exceptions=show_exceptions,
-                limits=limits,
-                approve=approve,
-                contracts=ContractChecker(contracts),
-                tracing=tracing,
-                queue=self._queue,
-            ),
-            refinement=RefineSettings(mode=refine, max_refinements=max_refinements),
+            refinement=RefineSettings(mode=refine) if isinstance(refine, str) else refine,
             output_format=OutputFormat.of(output_type),
-            tool_choice=tool_choice,
             settings=settings,
             observers=Observers(observers),
             tracing=tracing,
@@ -249,15 +215,9 @@ class Agent:
         return self._runner.observers.errors
 
     @property
-    def is_traced(self) -> bool:
-        """Whether a tracer is told what runs do."""
-        return self._runner.tracing is not None
-
-    @property
-    def tracer_errors(self) -> int:
-        """How often the tracer raised; no run took notice."""
-        tracing = self._runner.tracing
-        return 0 if tracing is None else tracing.errors
+    def tracing(self) -> Tracing | None:
+        """Is told what runs do; its ``errors`` counts what exporters raised."""
+        return self._runner.tracing
 
     def refresh(self) -> Library:
         """Take up the newest version from the store, for runs that start from now on."""

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
+from agentkit.agent.types import OnStoreFailure
 from agentkit.episodes import Episode
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
 from agentkit.library.capabilities import deliver, error_text
@@ -24,10 +24,6 @@ from agentkit.library.store import EpisodeStore
 from agentkit.tools.invocation import run_in_daemon_thread
 
 logger = logging.getLogger(__name__)
-
-OnStoreFailure: TypeAlias = Literal["refuse_runs", "refuse_writes", "continue"]
-"""What an agent does while its store takes no episodes: begin no run, run only tools that are
-declared read-only, or go on as if nothing were wrong."""
 
 _BATCH = 256
 _MOST_WAITING = 10_000

@@ -10,15 +10,14 @@ import asyncio
 import inspect
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from agentkit.agent.contracts import ContractChecker, calls_first, is_transient
+from agentkit.agent.checks import ContractChecker, calls_first, failure_of, is_transient
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.failures import failure_of
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import (
     Approval,
@@ -28,11 +27,12 @@ from agentkit.agent.types import (
     Limits,
     ToolCallFinished,
     ToolCallStarted,
+    ToolPolicy,
     as_approval,
     ignore,
 )
 from agentkit.diagnosis.wording import describe_failure, tells_failure
-from agentkit.errors import DefinitionError, ToolFailed, UsageError
+from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.linking import broken_links
 from agentkit.messages import (
@@ -50,66 +50,39 @@ from agentkit.tools.invocation import encode_result, run_in_daemon_thread
 from agentkit.tools.rules.demands import wanted_before_children
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
-from agentkit.tracing.tracer import (
-    GuardrailName,
-    GuardrailOperation,
-    GuardrailVerdict,
-    ToolOperation,
-)
-from agentkit.tracing.tracing import ChildCalls, OpenSpan, Tracing, traceable
+from agentkit.tracing.spans import guardrail_span, tell_children, tell_stop, tool_span
+from agentkit.tracing.tracing import NoSpan, Span, Tracing
 
 if TYPE_CHECKING:
+    from agentkit.composites.guards import TracedCall
     from agentkit.tools.rules.checking import EarlierCall
 
 
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExecutionPolicy:
-    """How the calls of all runs of an agent are run, where a tool does not say otherwise.
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """What runs the calls of all runs of an agent.
 
     Attributes:
-        timeout_seconds: Longest run of one attempt.
-        retries: Per tool and run: how often the model may try again after a failure.
-        repeats: How many further attempts at a call a tool that is safe to repeat gets after an
-            exception, and no more than it has retries. Waits double, so that this is a small number
-            even where the model may try for as long as it likes.
-        backoff_seconds: Wait before the second attempt; doubles each time.
-        sleep: How to wait; a test passes its own.
-        show_exceptions: Show models the text of every exception, see ``agentkit.agent.failures``.
+        policy: How, where a tool does not say otherwise.
         limits: Bounds on one run.
-        approve: Asks a person; None where nobody can be asked.
-        contracts: Checks learned rules, and pre- and postconditions if that is wanted.
         tracing: Is told of calls and checks; None for nobody.
         queue: Takes the episodes; while it can not, tools that may write are not run.
     """
 
-    timeout_seconds: float = 30.0
-    retries: int = 1
-    repeats: int = 3
-    backoff_seconds: float = 0.2
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    show_exceptions: bool = False
+    policy: ToolPolicy = field(default_factory=ToolPolicy)
     limits: Limits = field(default_factory=Limits)
-    approve: Approver | None = None
-    contracts: ContractChecker = field(default_factory=ContractChecker)
     tracing: Tracing | None = None
     queue: EpisodeQueue | None = None
+    contracts: ContractChecker = field(init=False)
     _validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]] = field(
         init=False, default_factory=WeakKeyDictionary
     )
 
     def __post_init__(self) -> None:
-        if self.timeout_seconds <= 0:
-            raise UsageError(
-                f"a call may take {self.timeout_seconds:g} seconds, so that each would be stopped "
-                "before it began; give more than 0, or math.inf for no bound"
-            )
-        if self.retries < 0:
-            raise UsageError(f"a tool has {self.retries} retries; give 0 or more")
-        if self.repeats < 0:
-            raise UsageError(f"a call has {self.repeats} repeats; give 0 or more")
+        object.__setattr__(self, "contracts", ContractChecker(self.policy.contracts))
 
     def executor(
         self,
@@ -130,8 +103,8 @@ class ExecutionPolicy:
         return Executor(
             library=library,
             tools=tools,
-            policy=self,
-            approve=self.approve,
+            shared=self,
+            approve=self.policy.approve,
             validators=self._validators.setdefault(library, {}),
             said=said,
             emit=emit,
@@ -145,7 +118,7 @@ class Executor:
     Attributes:
         library: The pinned snapshot.
         tools: The tools that the model may call.
-        policy: How they are run.
+        shared: What all runs of an agent have in common.
         approve: Asks a person; without it, calls that need approval are deferred.
         validators: Validators by tool name, shared between the runs of an agent.
         emit: Receives events.
@@ -155,7 +128,7 @@ class Executor:
 
     library: Library
     tools: SelectedTools
-    policy: ExecutionPolicy
+    shared: Execution
     approve: Approver | None = None
     validators: dict[str, ArgumentValidator] = field(default_factory=dict)
     emit: Emit = ignore
@@ -167,7 +140,7 @@ class Executor:
     _children_want: dict[str, Mapping[str, str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._calls_left = self.policy.limits.max_calls
+        self._calls_left = self.shared.limits.max_calls
         self._history = CallHistory(self.said)
 
     def remember(self, results: Iterable[ToolResult]) -> None:
@@ -212,7 +185,7 @@ class Executor:
         if tool is None:
             return frozenset()
         return (
-            self.policy.contracts.wanted_before(tool.definition)
+            self.shared.contracts.wanted_before(tool.definition)
             | self._wanted_by_children(tool).keys()
         )
 
@@ -233,16 +206,13 @@ class Executor:
 
     async def _run(self, call: ToolCall) -> ToolResult:
         tool = self.tools.take(call.name)
-        tracing = self.policy.tracing
-        if tracing is None:
-            return await self._through_checks(call, tool)
         known = tool or self.library.get(call.name)
-        with tracing.span(ToolOperation(call=call, tool=known, library=self.library)) as span:
+        with tool_span(self.shared.tracing, call, known, self.library) as span:
             span.value = result = await self._through_checks(call, tool, span)
         return result
 
     async def _through_checks(
-        self, call: ToolCall, tool: Tool | None, span: OpenSpan | None = None
+        self, call: ToolCall, tool: Tool | None, span: Span | NoSpan
     ) -> ToolResult:
         """What comes of a call: of its checks, and where they let it pass of its attempts."""
         if tool is None:
@@ -256,16 +226,10 @@ class Executor:
             kind: FailureKind = "tool_error"
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
         if isinstance(checked, ArgumentProblem):
-            self._trace_stop("validation", tool, "invalid_arguments")
+            tell_stop(self.shared.tracing, "validation", tool.name, "invalid_arguments")
             return self._counted(call, tool, checked.failure())
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
         return refusal if refusal is not None else await self._attempts(call, tool, checked, span)
-
-    def _trace_stop(self, check: GuardrailName, tool: Tool, cause: str) -> None:
-        """Tell that a check stopped a call; one that passes takes microseconds, and leaves none."""
-        if self.policy.tracing is not None:
-            operation = GuardrailOperation(name=check, tool=tool.name)
-            self.policy.tracing.tell(operation, GuardrailVerdict(allowed=False, cause=cause))
 
     async def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
         """The arguments as they can be run, or the first rule that they break."""
@@ -279,19 +243,19 @@ class Executor:
     def _barred(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
         """A failed result when the budget or the tool's contract rules the call out."""
         if self._calls_left <= 0:
-            rule = f"At most {self.policy.limits.max_calls} calls may be started."
+            rule = f"At most {self.shared.limits.max_calls} calls may be started."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
         self._calls_left -= 1
         only_reads = tool.definition.signature.effects.is_read_only
-        queue = self.policy.queue
+        queue = self.shared.queue
         if not only_reads and queue is not None and queue.refuses_writes:
             return self._failed(call, tool, kind="denied", rule=_NO_RECORD, retryable=False)
-        broken = self.policy.contracts.before(
+        broken = self.shared.contracts.before(
             tool.definition, arguments, self._history.known
         ) or self._without_calls_of_children(tool)
         if broken is None:
             return None
-        self._trace_stop("contract", tool, broken.cause or broken.kind)
+        tell_stop(self.shared.tracing, "contract", tool.name, broken.cause or broken.kind)
         return self._counted(call, tool, broken)
 
     def _without_calls_of_children(self, tool: Tool) -> ToolFailure | None:
@@ -324,13 +288,10 @@ class Executor:
 
     async def _approval(self, call: ToolCall, tool: Tool) -> Approval | None:
         """What a person says about the call; None when nobody can be asked."""
-        if self.policy.tracing is None:
-            return await self._asked(call, tool)
-        with self.policy.tracing.span(GuardrailOperation(name="approval", tool=tool.name)) as span:
+        with guardrail_span(self.shared.tracing, "approval", tool.name) as span:
             approval = await self._asked(call, tool)
             allowed = approval is not None and approval.approved
-            cause = "" if allowed else "deferred" if approval is None else "denied"
-            span.value = GuardrailVerdict(allowed=allowed, cause=cause)
+            span.value = "" if allowed else "deferred" if approval is None else "denied"
         return approval
 
     async def _asked(self, call: ToolCall, tool: Tool) -> Approval | None:
@@ -351,11 +312,11 @@ class Executor:
         return _deferred(call, DEFERRED_TEXT)
 
     async def _attempts(
-        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: OpenSpan | None
+        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan
     ) -> ToolResult:
         effects = tool.definition.signature.effects
         safe_to_repeat = not effects.destructive and (effects.idempotent or effects.is_read_only)
-        repeats = min(self._retries(tool), self.policy.repeats)
+        repeats = min(self._retries(tool), self.shared.policy.repeats)
         allowed = 1 + (repeats if safe_to_repeat else 0)
         for attempt in range(1, allowed + 1):
             outcome = await self._traced_attempt(call, tool, arguments, span)
@@ -363,25 +324,25 @@ class Executor:
             failure = outcome.failure
             if failure is None or not is_transient(failure) or attempt == allowed:
                 return result
-            await self.policy.sleep(self.policy.backoff_seconds * 2 ** (attempt - 1))
+            await self.shared.policy.sleep(self.shared.policy.backoff_seconds * 2 ** (attempt - 1))
         return result
 
     async def _traced_attempt(
-        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: OpenSpan | None
+        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan
     ) -> ToolResult:
-        """One attempt; what a composite calls in it is told where the tracer wants that."""
-        tracing = self.policy.tracing
-        traced = None if tracing is None or tracing.child_spans == "off" else traceable(tool)
-        if tracing is None or span is None or traced is None:
+        """One attempt; what a composite calls in it is told where that is wanted."""
+        tracing = self.shared.tracing
+        traced = None if tracing is None or tracing.child_spans == "off" else _traceable(tool)
+        if tracing is None or traced is None or isinstance(span, NoSpan):
             return await self._attempt(call, tool, arguments, tool.function)
-        children = ChildCalls(call.call_id, self.library)
+        children: list[TracedCall] = []
         failed = True
         try:
-            result = await self._attempt(call, tool, arguments, traced(children.add))
+            result = await self._attempt(call, tool, arguments, traced(children.append))
             failed = result.failure is not None
         finally:
             if failed or tracing.child_spans == "all":
-                children.tell(tracing, span)
+                tell_children(tracing, span, call.call_id, self.library, children)
         return result
 
     async def _attempt(
@@ -391,29 +352,28 @@ class Executor:
         arguments: JsonObject,
         function: Callable[..., Any] | None,
     ) -> ToolResult:
-        seconds = (
-            self.policy.timeout_seconds if tool.timeout_seconds is None else tool.timeout_seconds
-        )
+        policy, seconds = self.shared.policy, tool.timeout_seconds
+        seconds = policy.timeout_seconds if seconds is None else seconds
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
                 value = await _invoked(tool, function, arguments)
             result = self._succeeded(call, value)
-            broken = self.policy.contracts.after(tool.definition, arguments, result.value)
+            broken = self.shared.contracts.after(tool.definition, arguments, result.value)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes the result's failure
             late = seconds if deadline.expired() else None
             failure = failure_of(
-                error, call, late_seconds=late, show_exceptions=self.policy.show_exceptions
+                error, call, late_seconds=late, show_exceptions=policy.show_exceptions
             )
             return self._counted(call, tool, failure)
         if broken is None:
             return result
-        self._trace_stop("postcondition", tool, broken.cause or broken.kind)
+        tell_stop(self.shared.tracing, "postcondition", tool.name, broken.cause or broken.kind)
         return self._counted(call, tool, broken)
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
         data, text = encode_result(value)
-        limit = self.policy.limits.max_result_chars
+        limit = self.shared.limits.max_result_chars
         if limit is not None and len(text) > limit:
             text = f"{text[:limit]}… (shortened: {limit} of {len(text)} characters)"
         return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
@@ -425,7 +385,7 @@ class Executor:
             rule=f"Offered are {len(names)} tools." if names else "None is offered.",
             nearest=nearest_names(call.name, names),
         )
-        return _failure_result(call, self._spent(call.name, failure, self.policy.retries))
+        return _failure_result(call, self._spent(call.name, failure, self.shared.policy.retries))
 
     def _failed(
         self,
@@ -443,13 +403,18 @@ class Executor:
         return _failure_result(call, self._spent(tool.name, failure, self._retries(tool)))
 
     def _retries(self, tool: Tool) -> int:
-        return self.policy.retries if tool.max_retries is None else tool.max_retries
+        return self.shared.policy.retries if tool.max_retries is None else tool.max_retries
 
     def _spent(self, name: str, failure: ToolFailure, allowed: int) -> ToolFailure:
         """Count the failure; once the tool's retries are used up it becomes final."""
         self._failures[name] += 1
         over = failure.retryable and self._failures[name] > allowed
         return replace(failure, retryable=False) if over else failure
+
+
+def _traceable(tool: Tool) -> Callable[[Callable[[TracedCall], None]], Callable[..., Any]] | None:
+    """What makes a composite's function tell of the calls that it makes; None for other tools."""
+    return getattr(tool.function, "traced", None) if tool.definition.is_composite else None
 
 
 async def _invoked(tool: Tool, function: Callable[..., Any] | None, arguments: JsonObject) -> Any:

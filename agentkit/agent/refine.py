@@ -19,9 +19,9 @@ Where we differ from the paper, on purpose:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import TypeAlias, get_args
 
 from agentkit import models
 from agentkit.agent.output import normalize_response
@@ -29,7 +29,7 @@ from agentkit.episodes import RefineMode, RefineTrace
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
 from agentkit.metrics.calls import canonical_calls
-from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
+from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit.tools.definition import ToolDefinition
 
 REFINE_PROMPT = (
@@ -64,13 +64,17 @@ class RefineSettings:
             raise UsageError(f"max_refinements is {self.max_refinements}; use 0 or more")
 
 
+Ask: TypeAlias = Callable[[ModelRequest, int], Awaitable[ModelResponse]]
+"""Asks the model in a round of refinement; told its number, from 1."""
+
+
 async def refine(
-    model: ChatModel, request: ModelRequest, first: ModelResponse, settings: RefineSettings
+    ask: Ask, request: ModelRequest, first: ModelResponse, settings: RefineSettings
 ) -> tuple[ModelResponse, RefineTrace]:
-    """Refine the calls of ``first`` by asking ``model`` again.
+    """Refine the calls of ``first`` by asking again.
 
     Args:
-        model: The model that answered ``request`` with ``first``.
+        ask: Asks the model that answered ``request`` with ``first``.
         request: The question and the tools.
         first: The direct answer; must contain calls.
         settings: Strategy and bounds.
@@ -85,8 +89,7 @@ async def refine(
     writers, tokens = [first], [first.tokens]
     usage, converged = Usage(), False
     for number in range(1, settings.max_refinements + 1):
-        asked = _refinement(request, proposals[-1], settings.prompt, number)
-        response = await model.complete(asked)
+        response = await ask(_refinement(request, proposals[-1], settings.prompt, number), number)
         usage += response.usage
         tokens.append(response.tokens)
         refined = normalize_response(response.message, ()).tool_calls

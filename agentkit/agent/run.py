@@ -1,28 +1,50 @@
-"""One run, turn by turn: ask the model, refine its calls, execute them, look at the outcome."""
+"""One run of an agent: prepare; ask, refine, execute until done; keep the episode."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
-from agentkit.agent.executor import Executor
+from agentkit.agent.episode_queue import EpisodeQueue
+from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.output import OutputFormat, OutputProblem, normalize_response
 from agentkit.agent.refine import RefineSettings, refine
-from agentkit.agent.selection import ToolSearch
+from agentkit.agent.selection import SelectedTools, Selection, ToolSelector
+from agentkit.agent.session import RunStart
 from agentkit.agent.types import (
+    Approval,
     CallsRefined,
+    Decision,
     Emit,
-    Limits,
+    FinishedRun,
+    Observers,
+    RunEvent,
+    RunFinished,
+    RunResult,
+    RunStarted,
     TurnFinished,
+    deferred_calls,
     ignore,
 )
-from agentkit.episodes import CutReason, RefineTrace, RetrievalTrace, StopReason, Turn
-from agentkit.errors import ModelResponseError
+from agentkit.episodes import CutReason, Episode, RefineTrace, StopReason, Turn
+from agentkit.errors import (
+    EpisodeNotKeptError,
+    ModelError,
+    ModelResponseError,
+    RunError,
+    UsageError,
+)
 from agentkit.messages import (
     Message,
+    SystemMessage,
+    ToolCall,
     ToolMessage,
+    ToolResult,
     Usage,
     UserMessage,
 )
@@ -31,121 +53,178 @@ from agentkit.models.base import (
     FinishReason,
     ModelRequest,
     ModelResponse,
+    ModelSettings,
     StreamingChatModel,
     TextDelta,
     ToolChoice,
 )
+from agentkit.tools.invocation import encode_result
+from agentkit.tools.tool import Tool
+from agentkit.tracing.spans import chat_span, run_span
+from agentkit.tracing.tracing import NoSpan, Span, Tracing
 
 _CUT: Mapping[FinishReason, CutReason] = {"length": "length", "content_filter": "content_filter"}
+_OUTPUT_RETRIES = 2
+"""How often a final answer may be sent back."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
-    """How a run ended.
+class AgentRunner:
+    """What all runs of an agent share.
 
     Attributes:
-        stop_reason: Why.
-        output: The answer as the caller gets it; None when there is none.
-    """
-
-    stop_reason: StopReason
-    output: Any = None
-
-
-@dataclass(kw_only=True)
-class Loop:
-    """The state of one run.
-
-    Attributes:
+        name: The agent's name.
         model: Answers.
-        request: The template of each request: schema and settings. The tools are those that
-            ``executor`` offers.
-        executor: Runs the calls.
-        messages: The conversation so far; grows.
-        limits: When to stop.
-        refinement: How proposals are refined.
-        refiner: Gives the model to ask in the rounds of one refinement; None asks ``model``.
+        queue: Takes episodes to their store.
+        instructions: The system message; empty for none.
+        selector: Which tools are offered.
+        execution: How calls are run, and the limits.
+        refinement: How proposed calls are refined.
         output_format: What the final answer must look like; None for text.
-        output_retries: How often a final answer may be sent back.
-        retrieval: How the offered tools were found; recorded in the first turn.
-        search: The model's own searches for tools; None when it can not search.
-        emit: Receives events.
-        turns: Complete turns; grows.
-        usage: Sum over all turns; grows.
+        settings: How to generate, where a run does not say.
+        observers: Are told of each result.
+        tracing: Is told of the run and its requests; None for nobody.
     """
 
+    name: str
     model: ChatModel
-    request: ModelRequest
-    executor: Executor
-    messages: list[Message]
-    limits: Limits
+    queue: EpisodeQueue
+    instructions: str
+    selector: ToolSelector
+    execution: Execution
     refinement: RefineSettings
-    refiner: Callable[[], ChatModel] | None = None
-    output_format: OutputFormat | None = None
-    output_retries: int = 2
-    retrieval: RetrievalTrace | None = None
-    search: ToolSearch | None = None
-    emit: Emit = ignore
-    turns: list[Turn] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
-    _proposed: ModelResponse | None = field(init=False, default=None)
+    output_format: OutputFormat | None
+    settings: ModelSettings
+    observers: Observers
+    tracing: Tracing | None
 
-    def first_request(self) -> ModelRequest:
-        """What the model is going to be asked first; to be called before ``run``."""
-        return self._request()
-
-    async def run(self, *, answered: Turn | None = None) -> Outcome:
-        """Take turns until there is an answer, something to wait for, or a limit.
+    async def run(self, start: RunStart, answers: DeferredResults | None = None) -> RunResult:
+        """Do the work of one run.
 
         Args:
-            answered: For a resumed run: the turn that waited, with its results.
+            start: Where it begins.
+            answers: For a resumed run: what its waiting calls are answered with.
 
         Raises:
-            ModelError: The model failed for good. ``turns`` holds what was complete by then.
+            RunError: The model failed for good; carries the episode.
         """
-        outcome: Outcome | None = None
-        if answered is not None:
-            self._add(answered)
-            self.executor.remember(answered.results)
-            outcome = self._outcome(answered)
-        while outcome is None:
-            outcome = self._outcome(await self._take_turn())
-        return outcome
-
-    @property
-    def interrupted(self) -> Turn | None:
-        """The turn that was under way, with the results there were; None between turns."""
-        if self._proposed is None:
-            return None
-        answer = self._proposed
-        results = tuple(self.executor.finished)
-        return Turn(message=answer.message, results=results, tokens=answer.tokens)
-
-    def _add(self, turn: Turn) -> None:
-        """Record a complete turn and show its results to the model."""
-        self._proposed = None
-        self.turns.append(turn)
-        self.usage += turn.usage
-        self.messages.append(turn.message)
-        self.messages.extend(
-            ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
-            for result in turn.results
+        span = run_span(
+            self.tracing,
+            agent=self.name,
+            model=self.model,
+            library=start.library,
+            episode_id=start.episode_id,
+            request=start.request,
+            history=start.history,
+            instructions=self.instructions,
+            conversation_id=start.session_id,
+            resumes=start.resumes,
+            wants_json=self.output_format is not None,
+            began_ns=start.began_ns,
         )
-        self.emit(TurnFinished(turn=turn))
+        with span:
+            if span.ids:
+                start = replace(start, metadata={**start.metadata, **span.ids})
+            return await Run(self, start, span).result(answers)
+
+
+class Run:
+    """One run, from where it begins to the episode that it ends as.
+
+    Args:
+        agent: What it shares with other runs.
+        start: Where it begins.
+        span: Is given the episode.
+    """
+
+    def __init__(self, agent: AgentRunner, start: RunStart, span: Span | NoSpan) -> None:
+        self._agent = agent
+        self._start = start
+        self._span = span
+        self._emit = start.emit
+        self._began = time.perf_counter()
+        self._at = datetime.now(UTC)
+        self._turns: list[Turn] = []
+        self._usage = Usage()
+        self._under_way: Callable[[], Turn] | None = None
+        self._output_retries = _OUTPUT_RETRIES
+        self._messages = self._opening()
+        self._selection = Selection(tools=SelectedTools(library=start.library))
+        self._executor = self._executor_for(self._selection.tools)
+        self._asks_model = False
+
+    async def result(self, answers: DeferredResults | None) -> RunResult:
+        """Run until there is an answer, something to wait for, or a limit, and keep the episode."""
+        self._emit(RunStarted(library_version=self._start.library.version, labels=self._labels))
+        try:
+            asked, (stop_reason, output) = await self._work(answers)
+        except BaseException as error:
+            episode = self._episode("error" if isinstance(error, Exception) else "cancelled", error)
+            await self._agent.queue.put(episode)
+            if isinstance(error, ModelError) and self._asks_model:
+                name = self._agent.model.name
+                raise RunError(f"the model {name!r} failed: {error}", episode=episode) from error
+            raise
+        episode = self._episode(stop_reason, output=self._as_data(stop_reason, output))
+        unkept = await self._agent.queue.put(episode)
+        goes_on = isinstance(unkept, EpisodeNotKeptError)
+        if unkept is not None and not (goes_on and self._agent.queue.on_failure != "refuse_runs"):
+            raise unkept
+        said = self._messages[1:] if self._agent.instructions else self._messages
+        result = RunResult(
+            output=output, episode=episode, messages=tuple(said), is_kept=unkept is None
+        )
+        self._emit(RunFinished(result=result))
+        if self._agent.observers:
+            self._agent.observers.tell(self._finished(asked, result))
+        return result
+
+    async def _work(
+        self, answers: DeferredResults | None
+    ) -> tuple[ModelRequest | None, tuple[StopReason, Any]]:
+        """Prepare, then take turns; gives the first request, if somebody wants it, and the end."""
+        if answers is not None:
+            executor = self._executor_for(SelectedTools.whole(self._start.library))
+            self._under_way = lambda: answers.so_far(executor)
+            self._add(await answers.turn(executor))
+        self._selection = await self._agent.selector.select(
+            self._start.request,
+            self._start.library,
+            history=self._start.history,
+            shown=self._start.shown,
+            emit=self._emit,
+            # Of a DeferringChatModel; isinstance of a protocol takes a tenth of the whole run.
+            defers=bool(getattr(self._agent.model, "defers_tools", False)),
+        )
+        self._usage += self._selection.usage
+        self._executor = self._executor_for(self._selection.tools)
+        self._asks_model = True
+        asked = self._request() if self._agent.observers and answers is None else None
+        end = None
+        if self._turns:
+            self._executor.remember(self._turns[-1].results)
+            end = self._end(self._turns[-1])
+        while end is None:
+            end = self._end(await self._take_turn())
+        return asked, end
 
     async def _take_turn(self) -> Turn:
+        """Ask the model, refine its calls, run them."""
         started = time.perf_counter()
         response, trace = await self._propose()
         model_seconds = time.perf_counter() - started
-        self._proposed = response
-        calls = response.message.tool_calls
-        results = await self.executor.execute(calls) if calls else ()
-        searches, searching = self.search.taken() if self.search else ((), Usage())
+        message, executor = response.message, self._executor
+        self._under_way = lambda: Turn(
+            message=message, results=tuple(executor.finished), tokens=response.tokens
+        )
+        results = await executor.execute(message.tool_calls) if message.tool_calls else ()
+        search = self._selection.search
+        searches, searching = search.taken() if search else ((), Usage())
         turn = Turn(
-            message=response.message,
+            message=message,
             results=results,
             usage=response.usage + (trace.usage if trace else Usage()) + searching,
-            retrieval=None if self.turns else self.retrieval,
+            retrieval=None if self._turns else self._selection.trace,
             searches=searches,
             refine=trace,
             tokens=response.tokens,
@@ -158,71 +237,275 @@ class Loop:
 
     async def _propose(self) -> tuple[ModelResponse, RefineTrace | None]:
         request = self._request()
-        response = await self._complete(request)
-        response = replace(response, message=normalize_response(response.message, self.turns))
-        if self.refinement.mode == "none" or not response.message.tool_calls:
+        response = self._normal(await self._ask(request))
+        if self._agent.refinement.mode == "none" or not response.message.tool_calls:
             return response, None
-        refiner = self.model if self.refiner is None else self.refiner()
-        response, trace = await refine(refiner, request, response, self.refinement)
-        self.emit(CallsRefined(trace=trace))
-        return replace(response, message=normalize_response(response.message, self.turns)), trace
+        response, trace = await refine(self._ask, request, response, self._agent.refinement)
+        self._emit(CallsRefined(trace=trace))
+        return self._normal(response), trace
 
-    def _request(self) -> ModelRequest:
-        return replace(
-            self.request,
-            messages=tuple(self.messages),
-            tools=self.executor.tools.definitions,
-            deferred=self.executor.tools.deferred,
-            tool_choice=self._tool_choice(),
-        )
+    def _normal(self, response: ModelResponse) -> ModelResponse:
+        return replace(response, message=normalize_response(response.message, self._turns))
 
-    def _tool_choice(self) -> ToolChoice:
-        """A forced call is forced once; after that the model must be able to answer."""
-        forced = self.request.tool_choice == "required" and bool(self.turns)
-        return "auto" if forced else self.request.tool_choice
-
-    async def _complete(self, request: ModelRequest) -> ModelResponse:
-        if self.emit is ignore or not isinstance(self.model, StreamingChatModel):
-            response = await self.model.complete(request)
-            if response.message.text:
-                self.emit(TextDelta(text=response.message.text))
-            return response
-        final: ModelResponse | None = None
-        async for event in self.model.stream(request):
-            if isinstance(event, TextDelta):
-                self.emit(event)
+    async def _ask(self, request: ModelRequest, refinement: int = 0) -> ModelResponse:
+        """Ask once; the direct question is streamed where somebody listens."""
+        model, listens = self._agent.model, self._emit is not ignore and not refinement
+        streams = listens and isinstance(model, StreamingChatModel)
+        with chat_span(
+            self._agent.tracing,
+            model,
+            request,
+            conversation_id=self._start.session_id,
+            refinement=refinement,
+            streams=streams,
+        ) as span:
+            if streams and isinstance(model, StreamingChatModel):
+                response = await self._streamed(model, request, span)
             else:
+                response = await model.complete(request)
+            span.value = response
+        if listens and not streams and response.message.text:
+            self._emit(TextDelta(text=response.message.text))
+        return response
+
+    async def _streamed(
+        self, model: StreamingChatModel, request: ModelRequest, span: Span | NoSpan
+    ) -> ModelResponse:
+        final: ModelResponse | None = None
+        async for event in model.stream(request):
+            if isinstance(event, ModelResponse):
                 final = event
+                continue
+            if span.first_text_ns is None:
+                span.first_text_ns = time.time_ns()
+            self._emit(event)
         if final is None:
             raise ModelResponseError(
-                f"the stream of {self.model.name!r} ended without a response; a StreamingChatModel "
+                f"the stream of {model.name!r} ended without a response; a StreamingChatModel "
                 "yields the whole ModelResponse last"
             )
         return final
 
-    def _outcome(self, turn: Turn) -> Outcome | None:
+    def _add(self, turn: Turn) -> None:
+        """Record a complete turn and show its results to the model."""
+        self._under_way = None
+        self._turns.append(turn)
+        self._usage += turn.usage
+        self._messages.append(turn.message)
+        self._messages.extend(
+            ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
+            for result in turn.results
+        )
+        self._emit(TurnFinished(turn=turn))
+
+    def _end(self, turn: Turn) -> tuple[StopReason, Any] | None:
+        """Why the run ends after a turn, and with which output; None when it goes on."""
         if any(result.status == "deferred" for result in turn.results):
-            return Outcome(stop_reason="deferred")
+            return "deferred", None
         if not turn.message.tool_calls:
             answer = self._answer(turn.message.text)
             if answer is not None:
                 return answer
-        limit = self.limits.reached(steps=len(self.turns), usage=self.usage)
-        return None if limit is None else Outcome(stop_reason=limit)
+        limit = self._agent.execution.limits.reached(steps=len(self._turns), usage=self._usage)
+        return None if limit is None else (limit, None)
 
-    def _answer(self, text: str) -> Outcome | None:
+    def _answer(self, text: str) -> tuple[StopReason, Any] | None:
         """The finished run, or None when the answer was sent back for another try."""
-        if self.output_format is None:
-            return Outcome(stop_reason="finished", output=text)
-        value = self.output_format.parse(text)
+        if self._agent.output_format is None:
+            return "finished", text
+        value = self._agent.output_format.parse(text)
         if not isinstance(value, OutputProblem):
-            return Outcome(stop_reason="finished", output=value)
-        if self.output_retries <= 0:
-            return Outcome(stop_reason="output_invalid")
-        self.output_retries -= 1
+            return "finished", value
+        if self._output_retries <= 0:
+            return "output_invalid", None
+        self._output_retries -= 1
         correction = (
             f"{value.text} Answer again with JSON that matches the schema, and nothing else."
         )
-        self.turns[-1] = replace(self.turns[-1], correction=correction)
-        self.messages.append(UserMessage(text=correction))
+        self._turns[-1] = replace(self._turns[-1], correction=correction)
+        self._messages.append(UserMessage(text=correction))
         return None
+
+    def _as_data(self, stop_reason: StopReason, output: Any) -> Any:
+        if self._agent.output_format is None or stop_reason != "finished":
+            return output
+        return self._agent.output_format.to_data(output)
+
+    def _request(self) -> ModelRequest:
+        agent, start, tools = self._agent, self._start, self._executor.tools
+        return ModelRequest(
+            messages=tuple(self._messages),
+            tools=tools.definitions,
+            deferred=tools.deferred,
+            tool_choice=self._tool_choice(),
+            output_schema=agent.output_format.schema if agent.output_format else None,
+            settings=start.settings.over(agent.settings) if start.settings else agent.settings,
+        )
+
+    def _tool_choice(self) -> ToolChoice:
+        """A forced call is forced once; after that the model must be able to answer."""
+        if not self._selection.tools.is_usable:
+            return "none"
+        choice = self._agent.execution.policy.choice
+        return "auto" if choice == "required" and self._turns else choice
+
+    def _opening(self) -> list[Message]:
+        """What the model reads first."""
+        opening: list[Message] = [*self._start.history]
+        if self._agent.instructions:
+            opening.insert(0, SystemMessage(text=self._agent.instructions))
+        if self._start.request:
+            opening.append(UserMessage(text=self._start.request))
+        return opening
+
+    def _executor_for(self, tools: SelectedTools) -> Executor:
+        return self._agent.execution.executor(
+            self._start.library, tools, said=self._start.history, emit=self._emit
+        )
+
+    def _episode(
+        self, stop_reason: StopReason, error: BaseException | None = None, *, output: Any = None
+    ) -> Episode:
+        """The record of the run as it stands; a turn that was interrupted comes last."""
+        start = self._start
+        turns = self._turns if self._under_way is None else [*self._turns, self._under_way()]
+        self._span.value = episode = Episode(
+            episode_id=start.episode_id,
+            request=start.request,
+            turns=tuple(turns),
+            stop_reason=stop_reason,
+            output=output,
+            model=self._agent.model.name,
+            library_version=start.library.version,
+            session_id=start.session_id,
+            history_length=len(start.history),
+            resumes=start.resumes,
+            usage=self._usage,
+            started_at=self._at.isoformat(timespec="milliseconds"),
+            seconds=time.perf_counter() - self._began,
+            error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
+            metadata=self._labels,
+        )
+        return episode
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        return dict(self._start.metadata)
+
+    def _finished(self, asked: ModelRequest | None, result: RunResult) -> FinishedRun:
+        return FinishedRun(
+            result=result,
+            library=self._start.library,
+            model=self._agent.model,
+            request=asked,
+            refinement=self._agent.refinement,
+            ends_loop=self._start.ends_loop,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeferredResults:
+    """What is known now of the calls that a run waited for.
+
+    Attributes:
+        episode: The run; it stopped as ``deferred``.
+        approvals: Decisions by call id; an approved call is still to be run.
+        values: Results by call id.
+
+    Raises:
+        UsageError: Nothing waits, a waiting call got no answer, or an id is unknown.
+    """
+
+    episode: Episode
+    approvals: Mapping[str, Decision]
+    values: Mapping[str, object]
+
+    def __post_init__(self) -> None:
+        given = self.approvals.keys() | self.values.keys()
+        _check_answers(self.episode, deferred_calls(self.episode), given)
+
+    async def turn(self, executor: Executor) -> Turn:
+        """The waiting turn with its results.
+
+        Args:
+            executor: Runs approved calls; its ``approve`` is replaced by the decisions.
+        """
+
+        def decide(call: ToolCall, tool: Tool) -> Decision:  # noqa: ARG001 - an Approver gets both
+            return self.approvals.get(call.call_id, Approval(approved=False))
+
+        executor.approve = decide
+        waiting = deferred_calls(self.episode)
+        executor.remember([*self._before, *self._given])
+        await executor.execute([call for call in waiting if call.call_id not in self.values])
+        return self.so_far(executor)
+
+    def so_far(self, executor: Executor) -> Turn:
+        """The turn with those results that there are, also where running a call was broken off."""
+        known = [*self._before, *self._given, *executor.finished]
+        results = {result.call_id: result for result in known}
+        turn = self.episode.turns[-1]
+        calls = [call.call_id for call in turn.message.tool_calls]
+        return replace(
+            turn,
+            results=tuple(results[call_id] for call_id in calls if call_id in results),
+            usage=Usage(),  # the waiting run has paid for it
+            seconds=0.0,
+            model_seconds=0.0,
+        )
+
+    @property
+    def _before(self) -> Sequence[ToolResult]:
+        results = self.episode.turns[-1].results
+        return [result for result in results if result.status != "deferred"]
+
+    @cached_property
+    def _given(self) -> Sequence[ToolResult]:
+        """Results that were found outside this process."""
+        waiting = deferred_calls(self.episode)
+        return [
+            _answered(call, self.values[call.call_id])
+            for call in waiting
+            if call.call_id in self.values
+        ]
+
+
+def _check_answers(episode: Episode, waiting: tuple[ToolCall, ...], given: set[str]) -> None:
+    ids = {call.call_id for call in waiting}
+    if not ids:
+        raise UsageError(
+            f"episode {episode.episode_id} stopped as {episode.stop_reason!r}; no call waits in it"
+        )
+    if missing := [call for call in waiting if call.call_id not in given]:
+        calls = ", ".join(f"{call.call_id} ({call.name})" for call in missing)
+        raise UsageError(
+            f"these calls still wait: {calls}; give each one a decision in approvals= "
+            "or a result in values="
+        )
+    if unknown := sorted(given - ids):
+        raise UsageError(f"no call waits under {unknown}; waiting are {sorted(ids)}")
+
+
+def _answered(call: ToolCall, value: object) -> ToolResult:
+    data, text = encode_result(value)
+    return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
+
+
+async def stream_events(
+    run: Callable[[Emit], Coroutine[Any, Any, object]],
+) -> AsyncGenerator[RunEvent, None]:
+    """Start ``run`` and yield what it emits; its exception is raised after the last event.
+
+    Closing the iterator cancels the run and waits until it has recorded itself.
+    """
+    queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+    task = asyncio.create_task(run(queue.put_nowait))
+    task.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        await task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])

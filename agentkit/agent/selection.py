@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agentkit import retrieval  # a door: ranking loads when an agent is made
-from agentkit.agent.types import Emit, ToolsRetrieved, ignore
+from agentkit.agent.types import Emit, SelectionPolicy, ToolsRetrieved, ignore
 from agentkit.episodes import Episode, RetrievalTrace, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
@@ -20,7 +20,8 @@ from agentkit.retrieval.cards import card
 from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
-from agentkit.tracing.tracing import TracedRetriever, Tracing
+from agentkit.tracing.spans import retrieval_span
+from agentkit.tracing.tracing import Tracing
 
 
 @dataclass(kw_only=True)
@@ -165,6 +166,7 @@ class ToolSearch:
         retriever: Searches the library.
         tools: Takes up what is found.
         emit: Receives events.
+        tracing: Is told of each search; None for nobody.
         traces: Searches since ``taken``, in order; grows.
         usage: What they spent on models since ``taken``.
     """
@@ -172,6 +174,7 @@ class ToolSearch:
     retriever: Retriever
     tools: SelectedTools
     emit: Emit
+    tracing: Tracing | None = None
     traces: list[RetrievalTrace] = field(init=False, default_factory=list)
     usage: Usage = field(init=False, default_factory=Usage)
 
@@ -182,7 +185,7 @@ class ToolSearch:
             query: What a tool is needed for, or a tool's name.
             limit: Most tools to list; no other is offered.
         """
-        found = await self.retriever.retrieve(query, self.tools.library)
+        found = await _retrieved(self.retriever, query, self.tools.library, self.tracing)
         shown = [hit.definition for hit in found.hits[: int(limit)]]  # JSON's integers include 5.0
         names = {definition.name for definition in shown}
         self.tools.show(names)
@@ -205,6 +208,14 @@ class ToolSearch:
         further = [card(one) for one in shown if one.name not in self.tools]
         parts = [(_CALLABLE, here), (_FURTHER, further)]
         return "\n".join(line for title, cards in parts if cards for line in (title, *cards))
+
+
+async def _retrieved(
+    retriever: Retriever, query: str, library: Library, tracing: Tracing | None
+) -> Retrieval:
+    with retrieval_span(tracing, query, library) as span:
+        span.value = found = await retriever.retrieve(query, library)
+    return found
 
 
 def search_tool(search: ToolSearch, cards: Iterable[str]) -> Tool:
@@ -296,53 +307,37 @@ class Selection:
     usage: Usage = field(default_factory=Usage)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ToolSelector:
     """How the tools of a run are selected.
 
-    Attributes:
-        retriever: Ranks the library; None always offers all of it.
-        search_tool: Whether the model can search for more.
-        show_cards: Whether ``search_tools`` lists the tools that matched the first request.
-        all_up_to: Libraries of at most this many tools are offered whole; None for no such size.
+    Args:
+        retriever: Ranks the library. ``auto`` offers a library of up to ``OFFER_ALL_UP_TO`` tools
+            whole and ranks a larger one; None always offers all of it.
+        policy: Whether the model can search for more.
         tracing: Is told of each search; None for nobody.
+
+    Raises:
+        UsageError: ``retriever`` is a word that means nothing.
     """
 
-    retriever: Retriever | None
-    search_tool: bool = True
-    show_cards: bool = True
-    all_up_to: int | None = None
-    tracing: Tracing | None = None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         retriever: Retriever | Literal["auto"] | None,
         *,
-        search_tool: bool = True,
-        show_cards: bool = True,
+        policy: SelectionPolicy = SelectionPolicy(),  # noqa: B008 - immutable
         tracing: Tracing | None = None,
-    ) -> ToolSelector:
-        """What an agent's argument ``retriever`` means.
-
-        Raises:
-            UsageError: It is a word that means nothing.
-        """
-        all_up_to = None
+    ) -> None:
+        self._all_up_to = -1  # a library of no tool is ranked by a retriever of the caller's, too
         if isinstance(retriever, str):
             if retriever != "auto":
                 raise UsageError(
                     f"retriever is {retriever!r}; use 'auto', an object with a method retrieve, or "
                     "None to offer every tool"
                 )
-            retriever, all_up_to = retrieval.default_retriever(), OFFER_ALL_UP_TO
-        return cls(
-            retriever=retriever,
-            search_tool=search_tool,
-            show_cards=show_cards,
-            all_up_to=all_up_to,
-            tracing=tracing,
-        )
+            retriever, self._all_up_to = retrieval.default_retriever(), OFFER_ALL_UP_TO
+        self._retriever: Retriever | None = retriever
+        self._policy = policy
+        self._tracing = tracing
 
     async def select(
         self,
@@ -367,21 +362,18 @@ class ToolSelector:
             emit: Receives events.
             defers: Whether the model's provider searches the rest, instead of ``search_tools``.
         """
-        retriever = self.retriever
-        is_small = self.all_up_to is not None and len(library) <= self.all_up_to
-        if retriever is None or is_small:
+        retriever = self._retriever
+        if retriever is None or len(library) <= self._all_up_to:
             return Selection(tools=SelectedTools.whole(library))
-        if self.tracing is not None:
-            retriever = TracedRetriever(retriever, self.tracing)
         shown = shown or ShownTools()
         said = [m.text for m in history if isinstance(m, UserMessage)][-1:]
         goes_on = not request and shown.first is not None
         query = "\n".join((*said, request)).strip()
-        found = None if goes_on else await retriever.retrieve(query, library)
+        found = None if goes_on else await _retrieved(retriever, query, library, self._tracing)
         tools = SelectedTools(library=library)
         tools.add(shown.offered)
         tools.add(one.name for one in found.offered) if found else ()
-        if defers and self.search_tool:
+        if defers and self._policy.search_tool:
             tools.defer_rest()
         return self._searchable(tools, found, shown, retriever, emit)
 
@@ -396,11 +388,12 @@ class ToolSelector:
         """The selection, with ``search_tools`` and its cards where the model may want more."""
         library = tools.library
         begun = len(tools.names if shown.first is None else shown.first.offered)
-        is_searchable = self.search_tool and begun < len(library) and SEARCH_TOOL not in library
-        is_searchable = is_searchable and not tools.deferred
-        search = ToolSearch(retriever=retriever, tools=tools, emit=emit) if is_searchable else None
+        wants_more = begun < len(library) and not tools.deferred
+        is_searchable = self._policy.search_tool and wants_more and SEARCH_TOOL not in library
+        search: ToolSearch | None = None
         cards = self._cards(tools, shown.first, found) if is_searchable else ()
-        if search is not None:
+        if is_searchable:
+            search = ToolSearch(retriever=retriever, tools=tools, emit=emit, tracing=self._tracing)
             tools.own = search_tool(search, cards)
             tools.show((*cards, *shown.found))
         if found is None:
@@ -415,7 +408,7 @@ class ToolSelector:
         """The cards that the conversation began with, or those of its first request."""
         if first is not None:
             return first.cards
-        if found is None or not self.show_cards:
+        if found is None or not self._policy.show_cards:
             return ()
         names = (hit.definition.name for hit in found.hits)
         return tuple(name for name in names if name not in tools)

@@ -1,18 +1,19 @@
-"""``RunResult``: what a run gives back."""
+"""What an agent is told, and what a run gives back: policies, limits, events, results."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from agentkit.agent.refine import RefineSettings
 from agentkit.episodes import Episode, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
-from agentkit.models.base import ChatModel, ModelRequest, TextDelta
+from agentkit.models.base import ChatModel, ModelRequest, TextDelta, ToolChoice
 from agentkit.tools.tool import Tool
 
 
@@ -26,7 +27,7 @@ class RunResult:
         episode: The full record.
         messages: The whole conversation, history included; pass it as ``history`` to go on.
         is_kept: Whether the store has the episode, where there is one. False only with an agent
-            that goes on while its store fails; see ``Agent(on_store_failure=...)``.
+            that goes on while its store fails; see ``StorePolicy``.
     """
 
     output: Any
@@ -130,6 +131,90 @@ class AskedLater(Exception):  # noqa: N818 - a signal to the executor, which cat
 def as_approval(decision: Decision) -> Approval:
     """A plain yes or no as an ``Approval``."""
     return decision if isinstance(decision, Approval) else Approval(approved=decision)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolPolicy:
+    """How tools are called, where a tool does not say otherwise.
+
+    Attributes:
+        choice: Whether the model may, must not or must call a tool. ``required`` holds for the
+            first turn; afterwards the model may answer.
+        unbound: ``hide`` offers only tools that can run in this process; ``offer`` hands a call of
+            any other to the caller (``RunResult.deferred``).
+        approve: Asks a person about calls that need it; without it such calls are deferred.
+        timeout_seconds: Longest run of one attempt.
+        retries: Per tool and run: how often the model may try again after a failure.
+        repeats: How often a call that raised is made again without asking the model, where the
+            tool is safe to repeat; no more than it has retries. Waits double, so this is a small
+            number even where the model may try for as long as it likes.
+        backoff_seconds: Wait before the first repeat; doubles each time.
+        sleep: How to wait; a test passes its own.
+        show_exceptions: Show the model the text of every exception of a tool, for development;
+            otherwise it reads only what was meant for it, see ``agentkit.agent.checks``.
+        contracts: ``always`` checks the pre- and postconditions of every tool that the model
+            calls; a broken one is a failed call that says which and why.
+    """
+
+    choice: ToolChoice = "auto"
+    unbound: Literal["offer", "hide"] = "offer"
+    approve: Approver | None = None
+    timeout_seconds: float = 30.0
+    retries: int = 1
+    repeats: int = 3
+    backoff_seconds: float = 0.2
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    show_exceptions: bool = False
+    contracts: Literal["off", "always"] = "off"
+
+    def __post_init__(self) -> None:
+        if self.timeout_seconds <= 0:
+            raise UsageError(
+                f"a call may take {self.timeout_seconds:g} seconds, so that each would be stopped "
+                "before it began; give more than 0, or math.inf for no bound"
+            )
+        if self.retries < 0:
+            raise UsageError(f"a tool has {self.retries} retries; give 0 or more")
+        if self.repeats < 0:
+            raise UsageError(f"a call has {self.repeats} repeats; give 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectionPolicy:
+    """How the tools of a large library are offered.
+
+    Attributes:
+        search_tool: Whether a model that is offered a part of the library can ask for more, with a
+            tool named ``search_tools``. A library that has a tool of that name keeps it instead. A
+            model that was made with ``tool_search`` has its provider search instead.
+        show_cards: Whether ``search_tools`` lists a line about each further tool that matched the
+            first request of a conversation, within the retriever's token budget.
+    """
+
+    search_tool: bool = True
+    show_cards: bool = True
+
+
+OnStoreFailure: TypeAlias = Literal["refuse_runs", "refuse_writes", "continue"]
+"""What an agent does while its store takes no episodes: begin no run, run only tools that are
+declared read-only, or go on as if nothing were wrong."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StorePolicy:
+    """How an agent uses its store.
+
+    Attributes:
+        pin: A version of the store's library that every run uses; None for the newest.
+        frozen: Refuse to start where the code and the store's library differ.
+        on_failure: What to do while the store takes no episodes. They stay in memory and are tried
+            again, and the agent recovers by itself. A run under way runs no tool that may write
+            meanwhile, unless the agent goes on.
+    """
+
+    pin: int | None = None
+    frozen: bool = False
+    on_failure: OnStoreFailure = "refuse_runs"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,6 @@ from typing import Any, TypeVar, get_args
 import click
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.episode_queue import OnStoreFailure
 from agentkit.agent.session import Router
 from agentkit.agent.types import (
     Approval,
@@ -21,11 +20,14 @@ from agentkit.agent.types import (
     CallsRefined,
     Limits,
     Observer,
+    OnStoreFailure,
     RunEvent,
     RunFinished,
     RunResult,
+    StorePolicy,
     ToolCallFinished,
     ToolCallStarted,
+    ToolPolicy,
     ToolsRetrieved,
 )
 from agentkit.cli.apis import api_options, load_apis
@@ -150,19 +152,21 @@ def make_agent(
             tools=tools,
             library=library,
             store=store,
-            pin=options.pin,
-            frozen=options.frozen,
-            unbound_tools="offer" if options.catalogue else "hide",
+            store_policy=StorePolicy(
+                pin=options.pin, frozen=options.frozen, on_failure=options.on_store_failure
+            ),
+            tool_policy=ToolPolicy(
+                unbound="offer" if options.catalogue else "hide",
+                choice=options.tool_choice,
+                approve=approve,
+            ),
             instructions=options.instructions,
             retriever=current_project().retriever or "auto",
             refine=options.refine,
-            tool_choice=options.tool_choice,
             limits=Limits(max_steps=options.max_steps),
-            approve=approve,
             router=router,
             observers=observers,
-            tracer=tracer_of(options.trace),
-            on_store_failure=options.on_store_failure,
+            tracing=tracer_of(options.trace),
             name=name,
         )
     tell_binding(agent.binding)

@@ -16,7 +16,7 @@ from agentkit.cli.output import Column, one_line, plural, print_json, print_tabl
 from agentkit.cli.stores import event_signer, opened, person
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
+from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
 from agentkit.interop.export import importing
 from agentkit.library import signing

@@ -19,7 +19,7 @@ import click
 from click.core import ParameterSource
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.episode_queue import OnStoreFailure
+from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.agents import AgentOptions, agent_options, make_agent
 from agentkit.cli.options import json_option
 from agentkit.cli.output import plural, say

@@ -8,9 +8,7 @@ from typing import Literal
 import click
 
 from agentkit.cli.output import say
-from agentkit.tracing import LoggingTracing, OpenTelemetryTracing
-from agentkit.tracing.logs import LOGGER
-from agentkit.tracing.tracer import Tracer
+from agentkit.tracing.tracing import LOGGER, Tracing
 
 TraceKind = Literal["log", "otel"]
 
@@ -22,8 +20,8 @@ trace_option = click.option(
 )
 
 
-def tracer_of(kind: TraceKind | None) -> Tracer | None:
-    """The tracer of that kind; None for nobody.
+def tracer_of(kind: TraceKind | None) -> Tracing | None:
+    """What tells of runs in that way; None for nobody.
 
     Raises:
         MissingExtraError: ``opentelemetry-api`` is not installed.
@@ -32,13 +30,13 @@ def tracer_of(kind: TraceKind | None) -> Tracer | None:
         return None
     if kind == "log":
         return _on_stderr()
-    tracer = OpenTelemetryTracing()
+    tracing = Tracing()
     if not _has_sdk():
         say(
             "Nobody takes the spans: no OpenTelemetry SDK is set up in this process. Install "
             "opentelemetry-distro and an exporter, and start with opentelemetry-instrument."
         )
-    return tracer
+    return tracing
 
 
 def _has_sdk() -> bool:
@@ -48,11 +46,11 @@ def _has_sdk() -> bool:
     return not isinstance(get_tracer_provider(), ProxyTracerProvider)
 
 
-def _on_stderr() -> LoggingTracing:
+def _on_stderr() -> Tracing:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger = logging.getLogger(LOGGER)
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-    return LoggingTracing(logger)
+    return Tracing(log=logger)

@@ -228,12 +228,12 @@ class _Checker:
 
     def parameters(self, program: ir.Program) -> None:
         """Look at the parameters."""
-        for name, count in Counter(p.name for p in program.parameters).items():
-            same = [parameter for parameter in program.parameters if parameter.name == name]
-            for parameter in same[1:] if count > 1 else ():
-                message = f"the parameter `{name}` is there twice"
-                self.fault(parameter, "parameter", message, "Give each parameter its own name.")
+        seen: set[str] = set()
         for parameter in program.parameters:
+            if parameter.name in seen:
+                message = f"the parameter `{parameter.name}` is there twice"
+                self.fault(parameter, "parameter", message, "Give each parameter its own name.")
+            seen.add(parameter.name)
             self._bind(parameter, (parameter.name,))
 
     def clashes(self, variables: Mapping[str, ir.Node]) -> None:

@@ -61,7 +61,10 @@ _ORDERINGS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class Slots:
-    """Where the variables of a program stand in its frame; a comprehension has its own."""
+    """Where the variables of a program stand in its frame.
+
+    Those of comprehensions stand among them: the checks refuse one that hides another variable.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._places: dict[str, int] = {}
@@ -80,17 +83,6 @@ class Slots:
         """A place of no name."""
         self.size += 1
         return self.size - 1
-
-    def shadow(self, names: Sequence[str]) -> dict[str, int]:
-        """Give names new places; returns what ``restore`` needs."""
-        before = self._places.copy()
-        for name in names:
-            self._places[name] = self.fresh()
-        return before
-
-    def restore(self, places: dict[str, int]) -> None:
-        """Back to the places of an outer scope."""
-        self._places = places
 
 
 class Lowering:
@@ -480,13 +472,12 @@ def _format(lowering: Lowering, node: ir.Format) -> Evaluate:
 
 def _comprehension(lowering: Lowering, node: ir.Comprehension) -> Evaluate:
     source = lowering.iterate(node.source)
-    outer, before = lowering.slots.shadow(node.targets), lowering.nodes
+    before = lowering.nodes
     bind = lowering.bind(node.targets, node.source)
     conditions = lowering.all(node.conditions)
     key = None if node.key is None else lowering.lower(node.key)
     element = lowering.lower(node.element)
     cost, lowering.nodes = 1 + lowering.nodes - before, before
-    lowering.slots.restore(outer)
 
     def turns(frame: Frame, items: Iterable[Any]) -> Iterator[None]:
         """Runs over the items, binds the variables, and stops at those that fit."""

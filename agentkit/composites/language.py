@@ -341,14 +341,19 @@ def calls(node: Node) -> tuple[Call, ...]:
     return tuple(found for found in walk(node) if isinstance(found, Call))
 
 
-def assigned(block: Block | Statement) -> Iterator[tuple[str, Statement]]:
+def assigned(block: Block) -> Iterator[tuple[str, Statement]]:
     """The names that statements set, each with the statement that sets it, in the order written."""
-    for statement in block if isinstance(block, tuple) else (block,):
-        for node in walk(statement):
-            if isinstance(node, Assign | For):
-                yield from ((target, node) for target in node.targets)
-            elif isinstance(node, Update):
-                yield node.target, node
+    waiting = list(reversed(block))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Assign | For):
+            yield from ((target, node) for target in node.targets)
+        elif isinstance(node, Update):
+            yield node.target, node
+        if isinstance(node, If):
+            waiting.extend(reversed(node.then + node.otherwise))
+        elif isinstance(node, For):
+            waiting.extend(reversed(node.body))
 
 
 def is_generator(node: Node) -> bool:

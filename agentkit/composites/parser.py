@@ -36,7 +36,6 @@ from agentkit.composites.reading import (
     BINARY,
     ExpressionReader,
     Located,
-    Positions,
     names_set,
     place_of,
 )
@@ -59,14 +58,21 @@ class ParsedSource:
         program: Its body.
         docstring: As written, with its indentation; empty when there is none.
         function: The syntax, for what is not the program's: annotations and decorators.
-        positions: Line and column of each node of ``program``, by the node's ``id``.
+        text: The text.
+        nodes: The syntax that each node of ``program`` was read from, by the node's ``id``.
     """
 
     name: str
     program: ir.Program
     docstring: str
     function: Function
-    positions: Mapping[int, Place]
+    text: str
+    nodes: Mapping[int, Located]
+
+    @property
+    def positions(self) -> Mapping[int, Place]:
+        """Line and column of each node of ``program``, by the node's ``id``."""
+        return {key: place_of(node, self.text) for key, node in self.nodes.items()}
 
 
 def parse(
@@ -112,7 +118,8 @@ def parse(
         program=program,
         docstring=docstring_of(function) or "",
         function=function,
-        positions=Positions(reader.nodes, source),
+        text=source,
+        nodes=reader.nodes,
     )
 
 

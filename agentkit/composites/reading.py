@@ -93,23 +93,6 @@ _FOREIGN_TARGETS: Mapping[type[ast.expr], tuple[str, str]] = {
 }
 
 
-class Positions(Mapping[int, Place]):
-    """Line and column of each node by its ``id``, worked out when asked for."""
-
-    def __init__(self, nodes: Mapping[int, Located], source: str) -> None:
-        self._nodes = nodes
-        self._source = source
-
-    def __getitem__(self, key: int) -> Place:
-        return place_of(self._nodes[key], self._source)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._nodes)
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-
 def place_of(node: Located, source: str) -> Place:
     """Where syntax starts; Python counts columns in bytes from 0, we in characters from 1."""
     if source.isascii():
@@ -553,8 +536,10 @@ class ExpressionReader:
 
 
 def _is_starred(node: ast.Call) -> bool:
-    stars = any(isinstance(value, ast.Starred) for value in node.args) if node.args else False
-    return stars or any(keyword.arg is None for keyword in node.keywords)
+    for value in node.args:
+        if isinstance(value, ast.Starred):
+            return True
+    return any([keyword.arg is None for keyword in node.keywords])  # noqa: C419 - quicker for few
 
 
 def dotted(node: ast.expr) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 from agentkit.composites import language as ir
 from agentkit.composites.language import is_dotted, written
 from agentkit.composites.problems import Place
 
 _INDENT = "    "
-_OPERATORS: Mapping[str, ast.AST] = {
+_OPERATORS: Mapping[str, Any] = {
     "+": ast.Add(),
     "-": ast.Sub(),
     "*": ast.Mult(),
@@ -79,10 +80,7 @@ def render_expression(expression: ir.Expression) -> str:
         >>> render_expression(parse_expression("((a)+b)*2 >= (a)", ["a", "b"]))
         '(a + b) * 2 >= a'
     """
-    try:
-        return ast.unparse(_syntax(expression))
-    except ValueError:  # quotes inside the braces of an f-string that Python 3.11 can not write
-        return ast.unparse(_syntax(expression, joined=True))
+    return ast.unparse(_syntax(expression))
 
 
 def places_of(program: ir.Program) -> dict[int, Place]:
@@ -172,23 +170,16 @@ def _if(node: ir.If, depth: int, word: str) -> Iterator[_Line]:
             yield from _block(node.otherwise, depth + 1)
 
 
-def _syntax(node: ir.Expression, *, joined: bool = False) -> ast.expr:
-    """An expression as Python's syntax.
+def _all(nodes: Iterable[ir.Expression]) -> list[ast.expr]:
+    return [_syntax(node) for node in nodes]
 
-    Args:
-        node: The expression.
-        joined: Write f-strings as sums of texts, which mean the same.
-    """
 
-    def one(part: ir.Expression) -> ast.expr:
-        return _syntax(part, joined=joined)
+def _keywords(arguments: Iterable[ir.Argument]) -> list[ast.keyword]:
+    return [ast.keyword(arg=written(a.name), value=_syntax(a.value)) for a in arguments]
 
-    def several(parts: Sequence[ir.Expression]) -> list[ast.expr]:
-        return [one(part) for part in parts]
 
-    def keywords(arguments: Sequence[ir.Argument]) -> list[ast.keyword]:
-        return [ast.keyword(arg=written(a.name), value=one(a.value)) for a in arguments]
-
+def _syntax(node: ir.Expression) -> ast.expr:
+    """An expression as Python's syntax."""
     match node:
         case ir.Constant(value=value):
             return ast.Constant(value=value)
@@ -196,68 +187,74 @@ def _syntax(node: ir.Expression, *, joined: bool = False) -> ast.expr:
             return ast.Name(id=name)
         case ir.Call(child=child):
             name = child if is_dotted(child) else written(child)
-            return ast.Call(func=ast.Name(id=name), args=[], keywords=keywords(node.arguments))
+            return ast.Call(func=ast.Name(id=name), args=[], keywords=_keywords(node.arguments))
         case ir.Builtin(function=function):
-            arguments, named = several(node.arguments), keywords(node.keywords)
+            arguments, named = _all(node.arguments), _keywords(node.keywords)
             return ast.Call(func=ast.Name(id=function), args=arguments, keywords=named)
         case ir.Method(receiver=receiver, method=method):
-            attribute = ast.Attribute(value=one(receiver), attr=method)
-            return ast.Call(func=attribute, args=several(node.arguments), keywords=[])
+            attribute = ast.Attribute(value=_syntax(receiver), attr=method)
+            return ast.Call(func=attribute, args=_all(node.arguments), keywords=[])
         case ir.Unary(operator=sign, operand=operand):
-            return ast.UnaryOp(op=_SIGNS[sign], operand=one(operand))
+            return ast.UnaryOp(op=_SIGNS[sign], operand=_syntax(operand))
         case ir.Binary(operator=operator):
-            return ast.BinOp(left=one(node.left), op=_OPERATORS[operator], right=one(node.right))  # type: ignore[arg-type]  # of the table
+            return ast.BinOp(
+                left=_syntax(node.left), op=_OPERATORS[operator], right=_syntax(node.right)
+            )
         case ir.Compare(operands=(first, *others)):
             operators = [_OPERATORS[operator] for operator in node.operators]
-            return ast.Compare(left=one(first), ops=operators, comparators=several(others))  # type: ignore[arg-type]  # of the table
+            return ast.Compare(left=_syntax(first), ops=operators, comparators=_all(others))
         case ir.Boolean(operator=word):
-            return ast.BoolOp(op=_OPERATORS[word], values=several(node.operands))  # type: ignore[arg-type]  # of the table
+            return ast.BoolOp(op=_OPERATORS[word], values=_all(node.operands))
         case ir.Conditional(test=test):
-            return ast.IfExp(test=one(test), body=one(node.then), orelse=one(node.otherwise))
-        case ir.ListLiteral(items=items):
-            return ast.List(elts=several(items))
-        case ir.TupleLiteral(items=items):
-            return ast.Tuple(elts=several(items))
-        case ir.DictLiteral(keys=keys, values=values):
-            return ast.Dict(keys=[*several(keys)], values=several(values))
-        case ir.Index(value=value):
-            return ast.Subscript(value=one(value), slice=one(node.index))
-        case ir.Slice(value=value):
-            bounds = [None if b is None else one(b) for b in (node.start, node.stop, node.step)]
-            return ast.Subscript(value=one(value), slice=ast.Slice(*bounds))
-        case ir.Format(parts=parts) if joined:
-            texts: list[ast.expr] = [
-                one(part)
-                if isinstance(part, ir.Constant)
-                else ast.Call(func=ast.Name(id="str"), args=[one(part)], keywords=[])
-                for part in parts
-            ]
-            return reduce(
-                lambda left, right: ast.BinOp(left=left, op=ast.Add(), right=right), texts
+            return ast.IfExp(
+                test=_syntax(test), body=_syntax(node.then), orelse=_syntax(node.otherwise)
             )
+        case ir.ListLiteral(items=items):
+            return ast.List(elts=_all(items))
+        case ir.TupleLiteral(items=items):
+            return ast.Tuple(elts=_all(items))
+        case ir.DictLiteral(keys=keys, values=values):
+            return ast.Dict(keys=[*_all(keys)], values=_all(values))
+        case ir.Index(value=value):
+            return ast.Subscript(value=_syntax(value), slice=_syntax(node.index))
+        case ir.Slice(value=value):
+            bounds = [None if b is None else _syntax(b) for b in (node.start, node.stop, node.step)]
+            return ast.Subscript(value=_syntax(value), slice=ast.Slice(*bounds))
         case ir.Format(parts=parts):
-            made = [
-                one(part)
-                if isinstance(part, ir.Constant)
-                else ast.FormattedValue(value=one(part), conversion=-1)
-                for part in parts
-            ]
-            return ast.JoinedStr(values=made)
+            return _format(parts)
         case ir.Comprehension():
-            return _comprehension(node, one)
+            return _comprehension(node)
         case _:
             raise TypeError(type(node).__name__)
 
 
-def _comprehension(node: ir.Comprehension, one: Callable[[ir.Expression], ast.expr]) -> ast.expr:
+def _format(parts: Sequence[ir.Expression]) -> ast.expr:
+    """An f-string, or a sum of texts where Python 3.11 can not write the quotes in its braces."""
+    values = [(isinstance(part, ir.Constant), _syntax(part)) for part in parts]
+    made: list[ast.expr] = [
+        value if is_text else ast.FormattedValue(value=value, conversion=-1)
+        for is_text, value in values
+    ]
+    try:
+        ast.unparse(joined := ast.JoinedStr(values=made))
+    except ValueError:
+        texts: list[ast.expr] = [
+            value if is_text else ast.Call(func=ast.Name(id="str"), args=[value], keywords=[])
+            for is_text, value in values
+        ]
+        return reduce(lambda left, right: ast.BinOp(left=left, op=ast.Add(), right=right), texts)
+    return joined
+
+
+def _comprehension(node: ir.Comprehension) -> ast.expr:
     names: list[ast.expr] = [ast.Name(id=target) for target in node.targets]
     clause = ast.comprehension(
         target=names[0] if len(names) == 1 else ast.Tuple(elts=names),
-        iter=one(node.source),
-        ifs=[one(condition) for condition in node.conditions],
+        iter=_syntax(node.source),
+        ifs=[_syntax(condition) for condition in node.conditions],
         is_async=0,
     )
     if node.key is not None:
-        return ast.DictComp(key=one(node.key), value=one(node.element), generators=[clause])
+        return ast.DictComp(key=_syntax(node.key), value=_syntax(node.element), generators=[clause])
     kind = ast.GeneratorExp if node.kind == "generator" else ast.ListComp
-    return kind(elt=one(node.element), generators=[clause])
+    return kind(elt=_syntax(node.element), generators=[clause])

@@ -476,9 +476,9 @@ class _Expressions:
             case ir.Slice(value=value):
                 self.all((b for b in (node.start, node.stop, node.step) if b is not None), names)
                 known = self.known(value, names)
-                return (
-                    replace(known, has_items=False) if known.type.bases <= _REPEATED else _ANYTHING
-                )
+                if known.type.bases == {"array"}:
+                    return _list_of(_element(known), has_items=False)
+                return _STRING if known.type.bases == {"string"} else _ANYTHING
             case ir.Format(parts=parts):
                 self.all(parts, names)
                 return _STRING

@@ -349,7 +349,7 @@ class WaitingLowering(Lowering):
         self.nodes += 1
         steps, items = self._prepare(node.source), self.iterate(node.source)
         source = self.slots.fresh()
-        outer, before = self.slots.shadow(node.targets), self.nodes
+        before = self.nodes
         bind = self.bind(node.targets, node.source)
         turn: list[Step] = []
         for condition in node.conditions:
@@ -363,7 +363,6 @@ class WaitingLowering(Lowering):
             key, element = self.lower(node.key), self.lower(node.element)
             value = lambda frame: (key(frame), element(frame))  # noqa: E731
         pay, self.nodes = _paying(node, 1 + self.nodes - before), before
-        self.slots.restore(outer)
         turn = [Step(pay), *turn, Step(lambda frame: take(frame, value(frame))), *then()]
         return [*steps, _store(source, items), *begin, _each(source, bind, turn)]
 
@@ -399,11 +398,10 @@ class WaitingLowering(Lowering):
         assert isinstance(node.element, ir.Call)
         steps, items = self._prepare(node.source), self.iterate(node.source)
         source, place = self.slots.fresh(), self.slots.fresh()
-        outer, before = self.slots.shadow(node.targets), self.nodes
+        before = self.nodes
         bind, conditions = self.bind(node.targets, node.source), self.all(node.conditions)
         call = self._waiting_call(node.element, self.slots.fresh())
         pay, self.nodes = _paying(node, 1 + self.nodes - before), before
-        self.slots.restore(outer)
 
         def begun(frame: Frame) -> Iterator[Coroutine[Any, Any, Any]]:
             for item in frame[source]:

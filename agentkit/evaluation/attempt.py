@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.agent.agent import Agent
+from agentkit.agent.refine import RefineSettings
 from agentkit.agent.session import new_episode_id
-from agentkit.agent.types import Limits, RunResult
+from agentkit.agent.types import Limits, RunResult, SelectionPolicy, ToolPolicy
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, RefineMode, Verdict
 from agentkit.errors import (
@@ -311,15 +312,15 @@ class _Conversation:
             library=stage.library,
             instructions="\n\n".join(filter(None, said)),
             retriever=self._with.retriever,
-            search_tool=self._max_steps > 1,  # where one answer is judged it is to be the call
-            refine=refine,
-            max_refinements=settings.max_refinements,
+            # Where one answer is judged it is to be the call.
+            selection=SelectionPolicy(search_tool=self._max_steps > 1),
+            refine=RefineSettings(mode=refine, max_refinements=settings.max_refinements),
             limits=Limits(max_steps=self._max_steps, max_calls=_MANY),
-            approve=lambda *_: True,  # the world was made for this attempt
-            tool_choice=settings.tool_choice,
+            # The world was made for this attempt; how often to try is the model's business.
+            tool_policy=ToolPolicy(
+                approve=lambda *_: True, choice=settings.tool_choice, retries=_MANY, repeats=1
+            ),
             settings=generation,
-            tool_retries=_MANY,  # how often to try is the model's business here
-            tool_repeats=1,
             name="evaluation",
         )
 

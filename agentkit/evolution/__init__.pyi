@@ -37,10 +37,10 @@ from .serving import CanaryRouter as CanaryRouter
 from .shadow import ShadowLimits as ShadowLimits, ShadowRunner as ShadowRunner
 from .trajectories import trajectories_of as trajectories_of
 from .usage import UnmatchedWord as UnmatchedWord, unmatched_words as unmatched_words
-from .validation.policy import ValidationPolicy as ValidationPolicy
+from .validation.approvals import ValidationPolicy as ValidationPolicy
+from .validation.checks import validate as validate
 from .validation.report import (
     ProposedChange as ProposedChange,
     ValidationReport as ValidationReport,
 )
 from .validation.semantic_judge import ModelSemanticJudge as ModelSemanticJudge
-from .validation.validate import validate as validate

@@ -23,12 +23,10 @@ from agentkit.evolution.proposers.observed import (
     rule_key,
 )
 from agentkit.evolution.repository import LibraryState
+from agentkit.evolution.validation.approvals import ValidationPolicy, is_overruled, new_rules
 from agentkit.evolution.validation.foreign_texts import suspicions_of_all
 from agentkit.evolution.validation.origins import TRUSTED
-from agentkit.evolution.validation.overruling import is_overruled
-from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, ValidationReport
-from agentkit.evolution.validation.rule_support import new_rules
 from agentkit.evolution.validation.texts import rules_of
 from agentkit.library.events import Author
 from agentkit.library.library import Library
@@ -374,7 +372,7 @@ _LONGEST_EXCERPT = 200
 _MOST_NAMED = 5
 
 Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]
-"""All checks on one change, such as ``agentkit.evolution.validation.validate.validate``."""
+"""All checks on one change, such as ``agentkit.evolution.validation.checks.validate``."""
 
 RejectedBy = Literal["checks", "unreadable", "judge", "person", "gate", "library", "parents"]
 """Who said no. ``library``: the library has moved on, and the change with it has lost its place;

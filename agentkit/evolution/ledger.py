@@ -16,7 +16,7 @@ from agentkit.evolution.proposal import (
     ProposerRecord,
     TestPlace,
 )
-from agentkit.evolution.validation.overruling import is_overruled
+from agentkit.evolution.validation.approvals import is_overruled
 from agentkit.library.events import LibraryEvent
 
 K = TypeVar("K")

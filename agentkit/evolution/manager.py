@@ -64,8 +64,8 @@ from agentkit.evolution.repository import (
 )
 from agentkit.evolution.rollback import Undoable, find_change
 from agentkit.evolution.usage import Passed, has_passed, uses_of
+from agentkit.evolution.validation.checks import validate
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.validate import validate
 from agentkit.library.changes import now
 from agentkit.library.event_chain import Operation, Signer
 from agentkit.library.events import Author
@@ -621,7 +621,7 @@ class ToolManager:
 
         It goes on as if they had passed: whoever must agree to it is asked, and the gates decide.
         Overruling is no approval. Which codes may be overruled, and why no others, is told by
-        ``agentkit.evolution.validation.overruling.OVERRULABLE``.
+        ``agentkit.evolution.validation.approvals.OVERRULABLE``.
 
         Args:
             proposal_id: Which.

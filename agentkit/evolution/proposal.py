@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
 
-from agentkit.evolution.validation.overruling import OVERRULABLE, OVERRULABLE_OF_ARRIVALS
+from agentkit.evolution.validation.approvals import OVERRULABLE, OVERRULABLE_OF_ARRIVALS
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, TextOrigin
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.messages import JsonObject

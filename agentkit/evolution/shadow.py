@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from agentkit.agent.contracts import ContractChecker
+from agentkit.agent.checks import ContractChecker
 from agentkit.agent.executor import CallHistory
 from agentkit.agent.output import normalize_response
 from agentkit.agent.refine import refine
@@ -570,7 +570,9 @@ class ShadowRunner:
             response = await run.model.complete(request)
             usage, trace = response.usage, None
             if run.refinement.mode != "none" and response.message.tool_calls:
-                response, trace = await refine(run.model, request, response, run.refinement)
+                response, trace = await refine(
+                    lambda again, _: run.model.complete(again), request, response, run.refinement
+                )
                 usage += trace.usage
         self.budget.spend(usage.total_tokens or _estimate(request))
         message = normalize_response(response.message, ())

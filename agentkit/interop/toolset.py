@@ -9,12 +9,10 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from agentkit import library as library_door  # a door: stores load when one is asked for
-from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.library_provider import LibraryProvider
+from agentkit.agent.executor import Execution
 from agentkit.agent.selection import SEARCH_TOOL, SelectedTools, Selection, ShownTools, ToolSelector
-from agentkit.agent.session import RunStart, happened
-from agentkit.agent.types import Approval, Approver, Limits
+from agentkit.agent.session import LibraryProvider, RunStart, happened
+from agentkit.agent.types import Approval, Approver, Limits, SelectionPolicy, ToolPolicy
 from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
 from agentkit.library.code_binding import CodeBinding
@@ -25,7 +23,6 @@ from agentkit.models.wire import WireNames
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
-from agentkit.tracing.tracer import Tracer
 from agentkit.tracing.tracing import Tracing
 
 _LOOK_BACK = 200
@@ -57,7 +54,7 @@ class Toolset:
         tool_retries: Retry budget per tool and run, unless the tool says otherwise.
         show_exceptions: Show models the text of every exception of a tool, for development.
         contracts: ``always`` checks pre- and postconditions of every call.
-        tracer: Is told of retrieval, calls and checks, see ``agentkit.tracing``; its spans lie
+        tracing: Is told of retrieval, calls and checks, see ``agentkit.tracing``; its spans lie
             below that of the framework, if that is active. None for nobody.
         name: Recorded as the label ``toolset`` of each episode; empty for no label.
 
@@ -96,7 +93,7 @@ class Toolset:
         tool_retries: int = 1,
         show_exceptions: bool = False,
         contracts: Literal["off", "always"] = "off",
-        tracer: Tracer | None = None,
+        tracing: Tracing | None = None,
         name: str = "",
     ) -> None:
         library = source if isinstance(source, Library) else None
@@ -106,15 +103,18 @@ class Toolset:
         self._libraries = LibraryProvider(
             store=self.store, library=library, tools=own, pin=pin, frozen=frozen
         )
-        tracing = None if tracer is None else Tracing(tracer)
-        self._selector = ToolSelector.of(retriever, search_tool=search_tool, tracing=tracing)
-        self._execution = ExecutionPolicy(
-            timeout_seconds=tool_timeout_seconds,
-            retries=tool_retries,
-            show_exceptions=show_exceptions,
+        self._selector = ToolSelector(
+            retriever, policy=SelectionPolicy(search_tool=search_tool), tracing=tracing
+        )
+        self._execution = Execution(
+            policy=ToolPolicy(
+                approve=approve,
+                timeout_seconds=tool_timeout_seconds,
+                retries=tool_retries,
+                show_exceptions=show_exceptions,
+                contracts=contracts,
+            ),
             limits=limits,
-            approve=approve,
-            contracts=ContractChecker(contracts),
             tracing=tracing,
         )
         self._labels = {"toolset": name} if name else {}
@@ -143,7 +143,7 @@ class Toolset:
     @property
     def approves(self) -> bool:
         """Whether the toolset asks a person itself, so that the framework need not."""
-        return self._execution.approve is not None
+        return self._execution.policy.approve is not None
 
     def refresh(self) -> Library:
         """Take up the newest version from the store, for runs that start from now on."""

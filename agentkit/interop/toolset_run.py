@@ -326,7 +326,7 @@ class ToolsetRun:
             return False
         if one.definition.signature.effects.writes and two.definition.signature.effects.writes:
             return True
-        return other.name in self._executor.policy.contracts.wanted_before(two.definition)
+        return other.name in self._executor.shared.contracts.wanted_before(two.definition)
 
     def _add(self, call: ToolCall, result: ToolResult) -> None:
         turn = self._record.turn_of(call)

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentkit.agent.agent import Agent
@@ -17,18 +16,14 @@ from agentkit.library.capabilities import append_all
 from agentkit.library.episode_writer import writer_of
 from agentkit.library.replicas import replica_of
 from agentkit.library.store import Store
-from agentkit.server.asked import Reader
 from agentkit.server.chat import ChatCompletions
+from agentkit.server.chat_request import Reader
 from agentkit.server.feedback import FeedbackEndpoint
-from agentkit.server.front import LOCAL_NAMES, Admission, Front
 from agentkit.server.keys import Keys
-from agentkit.server.limits import ServerLimits
-from agentkit.server.measures import Measures
-from agentkit.server.problem import Problem
-from agentkit.server.prometheus import CONTENT_TYPE
-from agentkit.server.runs import Runs
-from agentkit.server.slots import Bodies
-from agentkit.server.store_health import MinuteLog, Probe
+from agentkit.server.limits import Bodies, ServerLimits
+from agentkit.server.metrics import CONTENT_TYPE, Measures
+from agentkit.server.middleware import LOCAL_NAMES, Admission, Front, Problem
+from agentkit.server.runs import MinuteLog, Probe, Runs
 from agentkit.tools.invocation import run_in_daemon_thread
 
 if TYPE_CHECKING:
@@ -113,16 +108,9 @@ def create_app(
         raise missing("starlette") from error
     if cors_origins and keys is None:
         raise UsageError("cors_origins without keys would let any such page use the agent")
-    limits = _shared(limits, keys)
-    service = _Service(agent, limits=limits, model_name=model_name or agent.name)
+    service = _Service(agent, keys=keys, limits=limits, model_name=model_name or agent.name)
     chat = service.chat(takes_approvals=client_approval, takes_settings=client_settings)
-    open_paths = {HEALTH_PATH, READY_PATH, *((METRICS_PATH,) if open_metrics else ())}
-    hosts = LOCAL_NAMES if allowed_hosts is None and keys is None else tuple(allowed_hosts or ())
-    admission = Admission(
-        keys=keys,
-        open_paths=frozenset(open_paths),
-        hosts=() if "*" in hosts else tuple(host.lower() for host in hosts),
-    )
+    admission = admitting(keys, allowed_hosts, open_metrics=open_metrics)
     app = Starlette(
         routes=[
             Route(CHAT_PATH, chat, methods=["POST"]),
@@ -155,14 +143,16 @@ def create_app(
     return app
 
 
-def _shared(limits: ServerLimits, keys: Keys | None) -> ServerLimits:
-    """Limits in which the only client has all places.
-
-    Without keys, clients are addresses, and behind a proxy all of them are one.
-    """
-    if limits.max_concurrent_per_key or (keys is not None and len(keys.names) > 1):
-        return limits
-    return replace(limits, max_concurrent_per_key=limits.max_concurrent)
+def admitting(
+    keys: Keys | None, allowed_hosts: Sequence[str] | None, *, open_metrics: bool
+) -> Admission:
+    """Who gets into an application; its health needs no key."""
+    hosts = LOCAL_NAMES if allowed_hosts is None and keys is None else tuple(allowed_hosts or ())
+    return Admission(
+        keys=keys,
+        open_paths=frozenset({HEALTH_PATH, READY_PATH, *((METRICS_PATH,) if open_metrics else ())}),
+        hosts=() if "*" in hosts else tuple(host.lower() for host in hosts),
+    )
 
 
 def missing(package: str) -> MissingExtraError:
@@ -175,8 +165,11 @@ def missing(package: str) -> MissingExtraError:
 class _Service:
     """The parts that the endpoints share."""
 
-    def __init__(self, agent: Agent, *, limits: ServerLimits, model_name: str) -> None:
+    def __init__(
+        self, agent: Agent, *, keys: Keys | None, limits: ServerLimits, model_name: str
+    ) -> None:
         self._agent = agent
+        self._keys = keys
         self._limits = limits
         self._model_name = model_name
         self._queue = agent.queue
@@ -186,7 +179,7 @@ class _Service:
         self._replica = replica_of(agent.store)
         self._writer = writer_of(agent.store)
         self.runs = Runs()
-        self._bodies = Bodies(limits)
+        self._bodies = Bodies(limits, keys)
         self.measures = Measures(
             in_flight=lambda: len(self.runs),
             draining=lambda: self.runs.is_draining,
@@ -212,6 +205,7 @@ class _Service:
             bodies=self._bodies,
             measures=self.measures,
             limits=self._limits,
+            keys=self._keys,
             takes_approvals=takes_approvals,
         )
 
@@ -233,24 +227,24 @@ class _Service:
             "created": self._began,
             "owned_by": "agentkit",
         }
-        return _json({"object": "list", "data": [model]})
+        return json_response({"object": "list", "data": [model]})
 
     async def healthy(self, request: Request) -> Response:
         """The process runs its event loop."""
-        return _json({"status": "ok"})
+        return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
         """It can take a request, though maybe not with the newest library."""
         why = await self._not_ready()
         if why:
-            return _json({"status": "unavailable", "reason": why}, status=503)
+            return json_response({"status": "unavailable", "reason": why}, status=503)
         status = None if self._replica is None else self._replica.status
         reasons = [] if status is None or status.state == "current" else [status.summary]
         if self._writer is not None and self._writer.state.failures:
             reasons.append("episodes wait for their store")
         if reasons:
-            return _json({"status": "degraded", "reason": "; ".join(reasons)})
-        return _json({"status": "ok"})
+            return json_response({"status": "degraded", "reason": "; ".join(reasons)})
+        return json_response({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
         """What was counted."""
@@ -306,7 +300,8 @@ def _ask(store: Store | None) -> None:
         append_all(store, ())
 
 
-def _json(value: object, *, status: int = 200) -> Response:
+def json_response(value: object, *, status: int = 200) -> Response:
+    """A small answer of JSON."""
     from starlette.responses import Response
 
     return Response(json.dumps(value), status_code=status, media_type="application/json")

@@ -4,32 +4,191 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 from agentkit.agent.agent import Agent
+from agentkit.agent.episode_queue import Watched
 from agentkit.agent.types import RunFinished, RunResult, RunStarted, TurnFinished
-from agentkit.errors import AgentKitError
+from agentkit.episodes import StopReason
+from agentkit.errors import (
+    AgentKitError,
+    EpisodeNotKeptError,
+    ModelStatusError,
+    ModelTimeoutError,
+    RunError,
+    StoreError,
+)
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta
 from agentkit.models.wire import WireNames
-from agentkit.server.asked import Asked, Reader
-from agentkit.server.completion import Completion, answer_text, answered_by
-from agentkit.server.exchange import SCOPE_KEY, Exchange, Scope, Send
-from agentkit.server.limits import ServerLimits
-from agentkit.server.measures import Measures
-from agentkit.server.outcome import CLIENT_LEFT, Outcomes
-from agentkit.server.parents import below_caller
-from agentkit.server.problem import Problem, invalid, stopping, store_unavailable
-from agentkit.server.rates import RateLimiter
-from agentkit.server.runs import Receive, Runs
-from agentkit.server.slots import Bodies, Slots
-from agentkit.server.store_health import MinuteLog
-from agentkit.server.streamed import StreamedAnswer
+from agentkit.server.chat_answer import Completion, StreamedAnswer, answer_text, answered_by
+from agentkit.server.chat_request import Asked, Reader
+from agentkit.server.keys import Keys
+from agentkit.server.limits import Bodies, RateLimiter, ServerLimits, Slots
+from agentkit.server.metrics import Measures
+from agentkit.server.middleware import (
+    SCOPE_KEY,
+    Exchange,
+    Problem,
+    Scope,
+    Send,
+    invalid,
+    not_kept,
+    stopping,
+    store_unavailable,
+)
+from agentkit.server.runs import Cut, MinuteLog, Receive, Runs
 from agentkit.server.work import Work, already_answered, continued_work, new_work
 
 _LOG = logging.getLogger(__name__)
+_BUSY_UPSTREAM = frozenset({429, 503, 529})
+
+CLIENT_LEFT = 499
+"""nginx' status for a client that did not wait for the answer; nobody reads it."""
+
+
+class Outcomes:
+    """Sees runs through to their end.
+
+    Args:
+        agent: Whose runs they are.
+        runs: What is under way.
+        measures: Where things are counted.
+        seconds: The longest that a run may take.
+    """
+
+    def __init__(self, agent: Agent, *, runs: Runs, measures: Measures, seconds: float) -> None:
+        self._agent = agent
+        self._runs = runs
+        self._measures = measures
+        self._seconds = seconds
+        self._log = MinuteLog(_LOG)
+
+    async def of(
+        self, work: Work, run: Coroutine[Any, Any, RunResult], exchange: Exchange
+    ) -> RunResult | Problem | None:
+        """What came of a run; None when its client left. Its episode is recorded in any case."""
+        self._measures.runs.add()
+        with self._agent.queue.watching(work.episode_id) as episode:
+            try:
+                ended = await self._runs.see_through(
+                    run, receive=exchange.receive, seconds=self._seconds
+                )
+            except asyncio.CancelledError:
+                await self._record(work, episode, "cancelled", "CancelledError")
+                raise
+            except Exception as error:  # noqa: BLE001 - logged and recorded; the server serves on
+                await self._record(work, episode, "error", f"{type(error).__name__}: {error}")
+                problem = self._failed(work, error, exchange)
+                return replace(problem, episode_kept=episode.is_kept)
+            if isinstance(ended, RunResult):
+                self._measures.tell(ended.episode)
+                return _unmatched(ended) or ended
+            await self._record(work, episode, "cancelled", f"cut: {ended}")
+            if ended == "disconnected":
+                exchange.status = exchange.status or CLIENT_LEFT
+                return None
+            return replace(self._cut_short(ended, work), episode_kept=episode.is_kept)
+
+    async def _record(
+        self, work: Work, watched: Watched, stop_reason: StopReason, why: str
+    ) -> None:
+        """See that work that did not end well has an episode: the agent's, if it made one."""
+        if watched.episode is None:
+            await self._agent.queue.put(work.unfinished(self._agent, stop_reason, why))
+        assert watched.episode is not None
+        self._measures.tell(watched.episode)
+
+    def _failed(self, work: Work, error: Exception, exchange: Exchange) -> Problem:
+        match error:
+            case RunError():
+                return self._model_failed(work, error)
+            case EpisodeNotKeptError():  # the queue tells the log
+                return not_kept(work.episode_id)
+            case StoreError():
+                self._log.error("no run begins, the store can not be read", error)
+                return store_unavailable(episode_id=work.episode_id)
+            case _:
+                _LOG.error("request %s failed", exchange.request_id, exc_info=error)
+                return _defect(work.episode_id)
+
+    def _model_failed(self, work: Work, error: RunError) -> Problem:
+        _LOG.warning("episode %s: %s", work.episode_id, error)
+        problem = Problem(
+            status=502,
+            message="the model behind the agent failed; the episode tells how",
+            code="model_failed",
+            episode_id=work.episode_id,
+        )
+        cause = error.__cause__
+        if isinstance(cause, ModelTimeoutError):
+            return replace(problem, status=504, code="model_timeout")
+        if isinstance(cause, ModelStatusError) and cause.status in _BUSY_UPSTREAM:
+            wait = max(1, round(cause.retry_after or 1))
+            return replace(problem, status=503, code="model_overloaded", retry_after=wait)
+        return problem
+
+    def _cut_short(self, cut: Cut, work: Work) -> Problem:
+        if cut == "stopping":
+            return stopping(work.episode_id)
+        return Problem(
+            status=504,
+            message=f"no answer within {self._seconds:g} s",
+            code="request_timeout",
+            episode_id=work.episode_id,
+        )
+
+
+def _unmatched(result: RunResult) -> Problem | None:
+    """A structured answer that never matched its schema is no answer."""
+    if result.stop_reason != "output_invalid":
+        return None
+    return Problem(
+        status=502,
+        message="the model's answer did not match the agent's schema; the episode holds it",
+        code="output_invalid",
+        episode_id=result.episode.episode_id,
+    )
+
+
+def _defect(episode_id: str) -> Problem:
+    return Problem(
+        status=500,
+        message="something unexpected went wrong; the server's log and the episode tell what",
+        code="internal_error",
+        episode_id=episode_id,
+    )
+
+
+@contextmanager
+def below_caller(headers: Mapping[str, str]) -> Iterator[None]:
+    """Spans that begin inside hang below the one that ``traceparent`` names.
+
+    Nothing happens without that header, without OpenTelemetry, and where the server's own
+    instrumentation has made a span for the request already.
+
+    Args:
+        headers: Headers of the request, names in lower case.
+    """
+    if "traceparent" not in headers:
+        yield
+        return
+    try:
+        from opentelemetry import context, propagate, trace
+    except ImportError:
+        yield
+        return
+    if trace.get_current_span().get_span_context().is_valid:
+        yield
+        return
+    token = context.attach(propagate.extract(headers))
+    try:
+        yield
+    finally:
+        context.detach(token)
 
 
 class ChatCompletions:
@@ -42,6 +201,7 @@ class ChatCompletions:
         bodies: Reads what is sent.
         measures: Where things are counted.
         limits: What is taken on.
+        keys: Who may use it, for the share of each.
         takes_approvals: Whether clients may say that a call which needs approval may run.
     """
 
@@ -54,6 +214,7 @@ class ChatCompletions:
         bodies: Bodies,
         measures: Measures,
         limits: ServerLimits,
+        keys: Keys | None,
         takes_approvals: bool,
     ) -> None:
         self._agent = agent
@@ -61,7 +222,9 @@ class ChatCompletions:
         self._runs = runs
         self._bodies = bodies
         self._places = Slots(
-            most=limits.max_concurrent, each=limits.share, seconds=limits.request_seconds
+            most=limits.max_concurrent,
+            each=lambda: limits.share(keys),
+            seconds=limits.request_seconds,
         )
         self._measures = measures
         self._limits = limits
@@ -76,7 +239,7 @@ class ChatCompletions:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; an ASGI application behind ``Front``."""
         exchange: Exchange = scope[SCOPE_KEY]
-        problem = self._not_now() or self._too_often(exchange)
+        problem = self._not_now() or self._rates.refusal(exchange.key)
         if problem is None:
             with self._runs.entered():
                 problem = await self._answer(exchange)
@@ -90,14 +253,6 @@ class ChatCompletions:
         if queue.refuses_runs:
             return store_unavailable(retry_after=queue.state.retry_after)
         return None
-
-    def _too_often(self, exchange: Exchange) -> Problem | None:
-        wait = self._rates.wait(exchange.key)
-        if not wait:
-            return None
-        rate = self._limits.requests_per_minute
-        message = f"more than {rate:g} requests a minute with this key; wait {wait} s"
-        return Problem(status=429, message=message, code="rate_limit_exceeded", retry_after=wait)
 
     async def _answer(self, exchange: Exchange) -> Problem | None:
         """Answer, or give the problem if the answer has not begun."""
@@ -129,7 +284,7 @@ class ChatCompletions:
         claim = work.session_id or work.episode_id
         if claim in self._busy:
             return _conversation_busy() if work.session_id else already_answered()
-        parent = below_caller(exchange.headers) if self._agent.is_traced else nullcontext()
+        parent = below_caller(exchange.headers) if self._agent.tracing else nullcontext()
         with self._claimed(claim), parent:
             return await self._deliver(asked, work, exchange)
 

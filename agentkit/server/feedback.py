@@ -17,15 +17,20 @@ from agentkit.errors import AgentKitError
 from agentkit.evolution.feedback import UserFeedback, keep_feedback
 from agentkit.library.store import Store
 from agentkit.messages import JsonObject
-from agentkit.server.completion import ANSWER_PREFIX
-from agentkit.server.conversation import is_whole
-from agentkit.server.exchange import SCOPE_KEY, Exchange, Scope, Send
-from agentkit.server.limits import ServerLimits
-from agentkit.server.problem import Problem, invalid, stopping, store_unavailable
-from agentkit.server.rates import RateLimiter
-from agentkit.server.runs import Receive, Runs
-from agentkit.server.slots import Bodies
-from agentkit.server.store_health import MinuteLog
+from agentkit.server.chat_answer import ANSWER_PREFIX
+from agentkit.server.chat_request import is_whole
+from agentkit.server.limits import Bodies, RateLimiter, ServerLimits
+from agentkit.server.middleware import (
+    SCOPE_KEY,
+    Exchange,
+    Problem,
+    Scope,
+    Send,
+    invalid,
+    stopping,
+    store_unavailable,
+)
+from agentkit.server.runs import MinuteLog, Receive, Runs
 from agentkit.server.work import KEY_LABEL
 from agentkit.tools.canonical import is_json
 
@@ -143,19 +148,12 @@ class FeedbackEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in one request."""
         exchange: Exchange = scope[SCOPE_KEY]
-        problem = stopping() if self._runs.is_draining else self._too_often(exchange)
+        problem = stopping() if self._runs.is_draining else self._rates.refusal(exchange.key)
         if problem is None:
             with self._runs.entered():
                 problem = await self._answer(exchange)
         if problem is not None:
             await exchange.answer_problem(problem)
-
-    def _too_often(self, exchange: Exchange) -> Problem | None:
-        wait = self._rates.wait(exchange.key)
-        if not wait:
-            return None
-        message = f"more feedback a minute than this key may send; wait {wait} s"
-        return Problem(status=429, message=message, code="rate_limit_exceeded", retry_after=wait)
 
     async def _answer(self, exchange: Exchange) -> Problem | None:
         body = await self._bodies.of(exchange, most=MAX_BODY_BYTES)

@@ -1,10 +1,15 @@
-"""``ServerLimits``: what one server takes on."""
+"""What one server takes on: bounds, rates and places for all clients and for each."""
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from agentkit.errors import UsageError
+from agentkit.server.keys import Keys
+from agentkit.server.middleware import Exchange, Problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +53,153 @@ class ServerLimits:
             if value is not None and not (value > 0 or (can_be_nothing and value == 0)):
                 raise UsageError(f"ServerLimits.{one.name} is {value}; use a number above 0")
 
-    @property
-    def share(self) -> int:
-        """How many runs one client may have at once."""
-        return self.max_concurrent_per_key or max(1, self.max_concurrent // 4)
+    def share(self, keys: Keys | None) -> int:
+        """How many runs one client may have at once: with a single key, or none, all of them.
+
+        Keys may come and go while the server runs. Without keys, clients are addresses, and behind
+        a proxy all of them are one.
+        """
+        if self.max_concurrent_per_key is not None:
+            return self.max_concurrent_per_key
+        has_several = keys is not None and len(keys.names) > 1
+        return max(1, self.max_concurrent // 4) if has_several else self.max_concurrent
+
+
+_BURST_SECONDS = 10.0
+
+
+class RateLimiter:
+    """A token bucket for each key (the generic cell rate algorithm of ATM Forum TM 4.0).
+
+    For each key one number is kept: the time at which its bucket would be full again.
+
+    Args:
+        requests_per_minute: The rate at which a bucket fills; None never refuses.
+        clock: Seconds that only ever grow.
+
+    Example:
+        >>> limiter = RateLimiter(6, clock=lambda: 0.0)
+        >>> limiter.wait("ann"), limiter.wait("ann"), limiter.wait("bob")
+        (0, 10, 0)
+    """
+
+    def __init__(
+        self, requests_per_minute: float | None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._interval = None if requests_per_minute is None else 60.0 / requests_per_minute
+        self._clock = clock
+        self._full_at: dict[str, float] = {}
+
+    def wait(self, key: str) -> int:
+        """Take one request of ``key``: 0 if it may go on, else the seconds to wait.
+
+        A request that has to wait does not count.
+        """
+        if self._interval is None:
+            return 0
+        now = self._clock()
+        full_at = max(self._full_at.get(key, now), now) + self._interval
+        too_early = full_at - now - max(_BURST_SECONDS, self._interval)
+        if too_early > 0:
+            return math.ceil(too_early)
+        self._full_at[key] = full_at
+        return 0
+
+    def refusal(self, key: str) -> Problem | None:
+        """Take one request of ``key``; what it reads where it has to wait."""
+        wait = self.wait(key)
+        if not wait or self._interval is None:
+            return None
+        rate = 60.0 / self._interval
+        message = f"more than {rate:g} requests a minute with this key; wait {wait} s"
+        return Problem(status=429, message=message, code="rate_limit_exceeded", retry_after=wait)
+
+
+_BODIES_PER_PLACE = 4
+
+
+class Slots:
+    """Counts what is under way, so that one client leaves room for the others.
+
+    Args:
+        most: For all together.
+        each: Gives how many for one client; asked each time, for keys may come and go.
+        seconds: The longest that one is held, for ``Retry-After``.
+        clock: Seconds that only ever grow.
+
+    Example:
+        >>> slots = Slots(most=3, each=lambda: 2, seconds=60)
+        >>> [slots.take(who) is not None for who in ("ann", "ann", "ann", "bob", "eve")]
+        [True, True, False, True, False]
+    """
+
+    def __init__(
+        self,
+        *,
+        most: int,
+        each: Callable[[], int],
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most, self._each, self._seconds = most, each, seconds
+        self._clock = clock
+        self._taken: dict[str, list[float]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._taken.values()))
+
+    def take(self, who: str) -> float | None:
+        """Take one for a client, which ``free`` gives back; None where it has to wait."""
+        own = self._taken.get(who, ())
+        if len(self) >= self._most or len(own) >= self._each():
+            return None
+        began = self._clock()
+        self._taken[who] = [*own, began]
+        return began
+
+    def free(self, who: str, taken: float) -> None:
+        """Give one back."""
+        self._taken[who].remove(taken)
+        if not self._taken[who]:
+            del self._taken[who]
+
+    def refusal(self, who: str) -> Problem:
+        """What a client reads that found none.
+
+        ``Retry-After`` is as long as the oldest one is held already, for how long requests take is
+        not known beforehand, and no longer than it can be held.
+        """
+        own = self._taken.get(who, ())
+        is_full = len(self) >= self._most
+        held = self._clock() - min(min(one) for one in (self._taken.values() if is_full else [own]))
+        wait = max(1, math.ceil(min(held, self._seconds - held)))
+        if is_full:
+            message = f"{self._most} requests are being answered already; wait {wait} s"
+            return Problem(status=503, message=message, code="overloaded", retry_after=wait)
+        message = f"{len(own)} requests of this client are being answered already; wait {wait} s"
+        return Problem(status=429, message=message, code="too_many_at_once", retry_after=wait)
+
+
+class Bodies:
+    """Reads the bodies of requests. One that does not come holds up its own client alone."""
+
+    def __init__(self, limits: ServerLimits, keys: Keys | None) -> None:
+        self._limits = limits
+        self._slots = Slots(
+            most=limits.max_concurrent * _BODIES_PER_PLACE,
+            each=lambda: limits.share(keys) * _BODIES_PER_PLACE,
+            seconds=limits.body_seconds,
+        )
+
+    async def of(self, exchange: Exchange, *, most: int | None = None) -> bytes | Problem | None:
+        """The body; None when the client left before it was complete."""
+        taken = self._slots.take(exchange.who)
+        if taken is None:
+            return self._slots.refusal(exchange.who)
+        try:
+            return await exchange.body(
+                most=min(most or self._limits.max_body_bytes, self._limits.max_body_bytes),
+                seconds=self._limits.body_seconds,
+            )
+        finally:
+            self._slots.free(exchange.who, taken)

@@ -17,10 +17,9 @@ from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message, ToolCall
 from agentkit.models.base import ModelSettings
 from agentkit.reading import read_json
-from agentkit.server.asked import Asked
-from agentkit.server.completion import call_id_on_the_wire
-from agentkit.server.exchange import Exchange
-from agentkit.server.problem import Problem, invalid
+from agentkit.server.chat_answer import call_id_on_the_wire
+from agentkit.server.chat_request import Asked
+from agentkit.server.middleware import Exchange, Problem, invalid
 
 KEY_LABEL = "key"
 REQUEST_LABEL = "request_id"

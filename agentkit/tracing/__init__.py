@@ -1,7 +1,6 @@
-"""What an agent does, told while it does it: spans and metrics of OpenTelemetry, or lines of a log.
+"""What an agent does, told while it does it: OpenTelemetry spans and metrics, and lines of a log.
 
-``Agent(..., tracer=OpenTelemetryTracing())`` follows OpenTelemetry's GenAI conventions;
-``LoggingTracing`` tells the same to Python's ``logging``; ``Tracer`` is the seam for others.
+``Agent(..., tracing=Tracing())`` follows OpenTelemetry's GenAI conventions.
 """
 
 import lazy_loader

@@ -27,22 +27,10 @@ from agentkit.messages import (
 from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tracing import conventions as names
-from agentkit.tracing.tracer import (
-    ChatOperation,
-    ChildOperation,
-    ChildResult,
-    Operation,
-    Outcome,
-    RetrievalOperation,
-    RunOperation,
-    ToolOperation,
-)
 
 T = TypeVar("T")
 Redact: TypeAlias = Callable[[str], str]
 Render: TypeAlias = "Callable[[T, ContentPolicy], dict[str, Any]]"
-_FINISH = {"tool_calls": "tool_call"}
 _DEEPEST = 32
 
 
@@ -130,68 +118,66 @@ class ContentPolicy:
         return kept
 
 
-def content_of(operation: Operation, outcome: Outcome, policy: ContentPolicy) -> dict[str, str]:
-    """The content of an operation, as attributes.
-
-    Raises:
-        Exception: Whatever ``policy.redact`` raises.
-    """
-    match operation:
-        case RunOperation():
-            return _of_run(operation, outcome.value, policy)
-        case ChatOperation(request=request):
-            return _of_chat(request, outcome.value, policy)
-        case ToolOperation(call=call) | ChildOperation(call=call):
-            return _of_call(call, outcome.value, policy)
-        case RetrievalOperation(query=query):
-            return _of_retrieval(query, outcome.value, policy)
-        case _:
-            return {}
-
-
-def _of_run(run: RunOperation, value: object, policy: ContentPolicy) -> dict[str, str]:
-    asked: list[Message] = [one for one in run.history if not isinstance(one, SystemMessage)]
-    if run.request:
-        asked.append(UserMessage(text=run.request))
-    content = {names.INPUT_MESSAGES: policy.newest(asked, _message)}
-    if run.instructions:
-        content[names.INSTRUCTIONS] = policy.first([run.instructions], _part)
+def of_run(
+    request: str,
+    history: Sequence[Message],
+    instructions: str,
+    value: object,
+    policy: ContentPolicy,
+) -> dict[str, str]:
+    """What a run was asked and answered."""
+    asked: list[Message] = [one for one in history if not isinstance(one, SystemMessage)]
+    if request:
+        asked.append(UserMessage(text=request))
+    found = {"gen_ai.input.messages": policy.newest(asked, _message)}
+    if instructions:
+        found["gen_ai.system_instructions"] = policy.first([instructions], _part)
     if isinstance(value, Episode) and value.turns:
         last = value.turns[-1]
         render = partial(_answer, finish=last.finish_reason or "stop")
-        content[names.OUTPUT_MESSAGES] = policy.first([last.message], render)
-    return content
+        found["gen_ai.output.messages"] = policy.first([last.message], render)
+    return found
 
 
-def _of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict[str, str]:
+def of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict[str, str]:
+    """What a model read and wrote."""
     system = [one.text for one in request.messages if isinstance(one, SystemMessage)]
     said = [one for one in request.messages if not isinstance(one, SystemMessage)]
-    content = {names.INPUT_MESSAGES: policy.newest(said, _message)}
+    found = {"gen_ai.input.messages": policy.newest(said, _message)}
     if system:
-        content[names.INSTRUCTIONS] = policy.first(system, _part)
+        found["gen_ai.system_instructions"] = policy.first(system, _part)
     if request.tools:
-        content[names.TOOL_DEFINITIONS] = policy.first(request.tools, _definition)
+        found["gen_ai.tool.definitions"] = policy.first(request.tools, _definition)
     if isinstance(value, ModelResponse):
-        finish = _FINISH.get(value.finish_reason, value.finish_reason)
+        finish = "tool_call" if value.finish_reason == "tool_calls" else value.finish_reason
         render = partial(_answer, finish=finish)
-        content[names.OUTPUT_MESSAGES] = policy.first([value.message], render)
-    return content
+        found["gen_ai.output.messages"] = policy.first([value.message], render)
+    return found
 
 
-def _of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
-    content = {names.ARGUMENTS: policy.json(_arguments(call))}
+def of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
+    """The arguments of a call, and what the model was told of it."""
+    found = {"gen_ai.tool.call.arguments": policy.json(_arguments(call))}
     if isinstance(value, ToolResult):
-        content[names.RESULT] = policy.json(value.value if value.status == "ok" else value.text)
-    elif isinstance(value, ChildResult):
-        content[names.RESULT] = policy.json(value.value)
-    return content
+        shown = value.value if value.status == "ok" else value.text
+        found["gen_ai.tool.call.result"] = policy.json(shown)
+    return found
 
 
-def _of_retrieval(query: str, value: object, policy: ContentPolicy) -> dict[str, str]:
-    content = {names.QUERY: policy.text(query)}
+def of_child(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
+    """The arguments of a call inside a composite, and what it gave: a tuple of one, if anything."""
+    found = {"gen_ai.tool.call.arguments": policy.json(_arguments(call))}
+    if isinstance(value, tuple):
+        found["gen_ai.tool.call.result"] = policy.json(value[0])
+    return found
+
+
+def of_retrieval(query: str, value: object, policy: ContentPolicy) -> dict[str, str]:
+    """What was searched for, and what was found."""
+    found = {"gen_ai.retrieval.query.text": policy.text(query)}
     if isinstance(value, Retrieval):
-        content[names.DOCUMENTS] = policy.first(value.hits, _document)
-    return content
+        found["gen_ai.retrieval.documents"] = policy.first(value.hits, _document)
+    return found
 
 
 def _part(text: str, policy: ContentPolicy) -> dict[str, Any]:

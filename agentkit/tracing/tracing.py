@@ -1,390 +1,487 @@
-"""``Tracing``: a tracer as the agent uses it, whose errors stay out of the run."""
+"""``Tracing``: spans and metrics through OpenTelemetry's API, and lines of Python's ``logging``.
+
+Only the API package is used (the extra ``otel``): which SDK, sampler and exporter there is, is the
+application's choice, and without an SDK every span is a no-op. Names and attributes are those of
+the GenAI semantic conventions. What an exporter raises stays out of the run.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Self, TypeAlias
 
-from agentkit.errors import UsageError
-from agentkit.library.library import Library
-from agentkit.messages import ToolCall
-from agentkit.models.base import (
-    ChatModel,
-    ModelEvent,
-    ModelRequest,
-    ModelResponse,
-)
-from agentkit.models.retries import RETRYING, Attempt
-from agentkit.retrieval.retriever import Retrieval, Retriever
-from agentkit.tools.tool import Tool
-from agentkit.tracing.tracer import (
-    ChatOperation,
-    ChildOperation,
-    ChildResult,
-    ChildSpans,
-    Operation,
-    Outcome,
-    RetrievalOperation,
-    Retry,
-    Span,
-    Tracer,
-    Value,
-)
+from agentkit._version import __version__
+from agentkit.errors import CompositeRunError, MissingExtraError, ModelStatusError, RunError
+from agentkit.library.replicas import Replica, ReplicaStatus
+from agentkit.models.retries import RETRYING
 
 if TYPE_CHECKING:
-    from agentkit.composites.guards import TracedCall
+    from opentelemetry import trace
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
+    from agentkit.models.retries import Attempt
+    from agentkit.tracing.content import ContentPolicy
+
+CONVENTIONS_VERSION: Final = "1.41.1"
+"""The last release of OpenTelemetry's semantic conventions that holds those of GenAI."""
+
+LOGGER = "agentkit.trace"
+"""Name of the logger that ``agentkit run --trace log`` writes to."""
+
+ChildSpans = Literal["all", "errors", "off"]
+"""Which calls inside composites are told: all of them, those of composites that failed, or none."""
+
+Fact: TypeAlias = "str | bool | int | float | tuple[str, ...]"
+P = ParamSpec("P")
+
+_SCHEMA_URL = f"https://opentelemetry.io/schemas/{CONVENTIONS_VERSION}"
+_SECONDS_BUCKETS = tuple(0.01 * 2**power for power in range(14))
+_TOKEN_BUCKETS = tuple(float(4**power) for power in range(14))
+_EPISODE: ContextVar[str] = ContextVar("episode", default="")
+_LOGGED = {
+    "agentkit.episode.id": "episode",
+    "error.type": "error",
+    "agentkit.episode.stop_reason": "stop",
+    "agentkit.episode.turns": "turns",
+    "gen_ai.usage.input_tokens": "input_tokens",
+    "gen_ai.usage.output_tokens": "output_tokens",
+    "gen_ai.response.finish_reasons": "finish",
+    "agentkit.refine.round": "refine_round",
+    "agentkit.retries": "retries",
+    "agentkit.retrieval.offered.size": "offered",
+    "gen_ai.tool.call.id": "call",
+    "agentkit.tool.attempts": "attempts",
+    "agentkit.failure.label": "label",
+    "agentkit.guardrail.cause": "cause",
+}
+"""What the text of a line tells, and as what; all of it is in the record's ``agentkit``."""
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
+
+class Tracing:
+    """Tells what agents do. One serves any number of agents and runs.
+
+    Args:
+        tracer_provider: Makes the spans; None takes the global one.
+        meter_provider: Makes the histograms; None takes the global one.
+        content: How texts, arguments and results are written into spans; None, the default, writes
+            none of them, nor any message of an exception.
+        child_spans: Which calls inside composites get spans: ``all``, those of composite calls
+            that failed (``errors``), or none (``off``).
+        log: A logger that gets a line for each span when it ends: runs at INFO, their parts at
+            DEBUG, failures at WARNING and failed runs at ERROR. ``record.agentkit`` is a dictionary
+            of all attributes, for formatters that write JSON. With a logger, OpenTelemetry need
+            not be installed.
+
+    Raises:
+        MissingExtraError: ``opentelemetry-api`` is not installed, and there is no logger.
+
+    Attributes:
+        errors: How often an exporter, or ``ContentPolicy.redact``, raised. The first time is logged
+            with the lines of code that led to it, then each time that the count doubles; never
+            with the message of the exception, which may hold what was said.
+
+    Example:
+        >>> from agentkit import Agent
+        >>> from agentkit.testing import ScriptedModel
+        >>> agent = Agent(ScriptedModel(["Hello."]), tracing=Tracing())
+        >>> agent.run_sync("Hello?").output
+        'Hello.'
+    """
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: trace.TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        content: ContentPolicy | None = None,
+        child_spans: ChildSpans = "errors",
+        log: logging.Logger | None = None,
+    ) -> None:
+        self.content = content
+        self.child_spans: ChildSpans = child_spans
+        self.log = log
+        self.errors = 0
+        try:
+            self.otel: _OpenTelemetry | None = _OpenTelemetry(tracer_provider, meter_provider)
+        except ImportError as error:
+            if log is None:
+                raise _missing("Tracing") from error
+            self.otel = None
+
+    def span(
+        self,
+        kind: str,
+        subject: str,
+        facts: Mapping[str, Fact],
+        *,
+        outcome: Callable[[object], Mapping[str, Fact]] | None = None,
+        content: Callable[[object, ContentPolicy], Mapping[str, str]] | None = None,
+        measured: Mapping[str, Fact] | None = None,
+        is_remote: bool = False,
+        began_ns: int | None = None,
+        parent: Span | None = None,
+        episode_id: str = "",
+    ) -> Span:
+        """Begin a span; ``agentkit.tracing.spans`` holds those of a run.
+
+        Args:
+            kind: The operation, in the words of the conventions.
+            subject: Which one; it ends the name of the span.
+            facts: What is known now.
+            outcome: Tells more of the span's ``value`` when it ends.
+            content: Tells what was said; asked only where a policy wants it.
+            measured: What to tell the measurements of histograms apart by; None measures nothing.
+            is_remote: Whether another process does it.
+            began_ns: When, in nanoseconds since 1970; None for now.
+            parent: What it is a part of; None for the span that is active.
+            episode_id: For the span of a run.
+        """
+        span = Span(self, kind, subject, {"gen_ai.operation.name": kind, **facts})
+        span.outcome, span.content, span.measured = outcome, content, measured
+        span.episode_id = episode_id or _EPISODE.get()
+        span.is_run = bool(episode_id)
+        span.begin(began_ns or time.time_ns(), is_remote, parent)
+        return span
+
+    def failed(self, error: Exception) -> None:
+        """Count and log what telling raised."""
+        self.errors += 1
+        if self.errors & (self.errors - 1):  # not a power of two: a broken exporter is no flood
+            return
+        where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
+        logger.error(
+            "tracing failed (%s), %d times so far; the run goes on without it%s",
+            type(error).__name__,
+            self.errors,
+            f"\n{where}" if self.errors == 1 else "",
+        )
 
 
-class OpenSpan:
+def _safe(method: Callable[Concatenate[Span, P], None]) -> Callable[Concatenate[Span, P], None]:
+    """A method of a span whose errors are counted and stay out of the run."""
+
+    def safely(span: Span, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            method(span, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - whatever an exporter raises, the run goes on
+            span.tracing.failed(error)
+
+    return safely
+
+
+class Span:
     """An operation that goes on; a context manager around the work.
 
     What the work gives is put into ``value`` before the block is left; what it raises is seen on
-    the way out. Where the block is left in pieces, as by a generator, ``active`` guards the pieces.
-
-    Attributes:
-        value: See ``Outcome.value``.
-        retries: See ``Outcome.retries``; grows.
-        first_text_ns: See ``Outcome.first_text_ns``.
+    the way out. Retries of models inside the block become events.
     """
 
-    __slots__ = ("_span", "_token", "_tracing", "first_text_ns", "retries", "value")
+    outcome: Callable[[object], Mapping[str, Fact]] | None = None
+    content: Callable[[object, ContentPolicy], Mapping[str, str]] | None = None
+    measured: Mapping[str, Fact] | None = None
+    value: object = None
+    first_text_ns: int | None = None
+    episode_id = ""
+    is_run = False
+    began_ns = 0
+    retries = 0
+    _span: Any = None
+    _token: object = None
+    _episode_token: Token[str] | None = None
+    _retrying: Token[Attempt | None] | None = None
 
-    def __init__(self, tracing: Tracing, span: Span | None) -> None:
-        self._tracing = tracing
-        self._span = span
-        self._token: object = None
-        self.value: Value = None
-        self.retries: list[Retry] = []
-        self.first_text_ns: int | None = None
+    def __init__(self, tracing: Tracing, kind: str, subject: str, facts: dict[str, Fact]) -> None:
+        self.tracing = tracing
+        self.kind = kind
+        self.subject = subject
+        self.facts = facts
 
-    @property
-    def span(self) -> Span | None:
-        """The tracer's own span; None when it could not make one."""
-        return self._span
+    @_safe
+    def begin(self, began_ns: int, is_remote: bool, parent: Span | None) -> None:  # noqa: FBT001
+        """Start it; see ``Tracing.span``."""
+        self.began_ns = began_ns
+        otel = self.tracing.otel
+        if otel is not None:
+            kinds, above = otel.trace.SpanKind, None if parent is None else parent._span  # noqa: SLF001
+            self._span = otel.tracer.start_span(
+                f"{self.kind} {self.subject}" if self.subject else self.kind,
+                context=None if above is None else otel.trace.set_span_in_context(above),
+                kind=kinds.CLIENT if is_remote else kinds.INTERNAL,
+                attributes=self.facts,
+                start_time=began_ns,
+            )
 
     @property
     def ids(self) -> Mapping[str, str]:
-        """Labels by which the operation is found again."""
-        span = self._span
-        return {} if span is None else self._tracing.safely(lambda: dict(span.ids)) or {}
+        """``trace_id`` and ``span_id`` in hexadecimal digits; nothing without an SDK."""
+        otel = self.tracing.otel
+        if otel is None or self._span is None:
+            return {}
+        known = self._span.get_span_context()
+        if not known.is_valid:
+            return {}
+        return {
+            "trace_id": otel.trace.format_trace_id(known.trace_id),
+            "span_id": otel.trace.format_span_id(known.span_id),
+        }
 
     def __enter__(self) -> Self:
-        self.activate()
+        self._retrying = RETRYING.set(self._note_retry) if self.kind == "chat" else None
+        self._activate()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        self.deactivate()
+        if self._retrying is not None:
+            RETRYING.reset(self._retrying)
+        self._deactivate()
         self.end(error)
 
-    def activate(self) -> None:
-        """Make this the parent of what begins from now on in this context."""
-        if self._span is not None:
-            self._token = self._tracing.safely(self._span.activate)
-
-    def deactivate(self) -> None:
-        """Undo ``activate``."""
-        token, self._token = self._token, None
-        span = self._span
-        if span is not None and token is not None:
-            self._tracing.safely(lambda: span.deactivate(token))
-
     def end(self, error: BaseException | None = None, *, at_ns: int | None = None) -> None:
-        """Tell the tracer what came of it."""
-        span = self._span
-        if span is None:
+        """It is over; called by leaving the block, or for what is told afterwards."""
+        ended = at_ns or time.time_ns()
+        self._tell_outcome(error)
+        self._write(error, ended)
+        self._log(max(ended - self.began_ns, 0) / 1e9)
+
+    @_safe
+    def _activate(self) -> None:
+        if self.tracing.log is not None and self.is_run:
+            self._episode_token = _EPISODE.set(self.episode_id)
+        otel = self.tracing.otel
+        if otel is not None and self._span is not None:
+            self._token = otel.context.attach(otel.trace.set_span_in_context(self._span))
+
+    @_safe
+    def _deactivate(self) -> None:
+        if self._episode_token is not None:
+            _EPISODE.reset(self._episode_token)
+        otel = self.tracing.otel
+        if otel is not None and self._token is not None:
+            otel.context.detach(self._token)
+
+    @_safe
+    def _note_retry(self, error: BaseException, failures: int, delay_seconds: float) -> None:
+        del failures
+        self.retries += 1
+        if self._span is not None:
+            about = {"error.type": error_type(error), "agentkit.retry.delay_seconds": delay_seconds}
+            self._span.add_event("agentkit.retry", about)
+
+    @_safe
+    def _tell_outcome(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.facts["error.type"] = error_type(error)
+        if self.outcome is not None:
+            self.facts |= self.outcome(self.value)
+        if self.retries:
+            self.facts["agentkit.retries"] = self.retries
+        if self.first_text_ns is not None:
+            first = (self.first_text_ns - self.began_ns) / 1e9
+            self.facts["gen_ai.response.time_to_first_chunk"] = first
+
+    @_safe
+    def _write(self, error: BaseException | None, ended_ns: int) -> None:
+        otel, span, policy = self.tracing.otel, self._span, self.tracing.content
+        is_recording = span is not None and span.is_recording()
+        try:
+            if is_recording:
+                span.set_attributes(self.facts)
+                if "error.type" in self.facts and otel is not None:
+                    span.set_status(otel.trace.StatusCode.ERROR)  # a description would be content
+            wants_content = is_recording or self.tracing.log is not None
+            if policy is not None and self.content is not None and wants_content:
+                said = self.content(self.value, policy)
+                self.facts |= said
+                if is_recording:
+                    span.set_attributes(said)
+            if policy is not None and error is not None and is_recording:
+                text, name = policy.text(str(error)), type(error).__qualname__
+                span.add_event("exception", {"exception.type": name, "exception.message": text})
+        finally:
+            if otel is not None and span is not None:
+                span.end(end_time=ended_ns)
+                otel.measure(self, max(ended_ns - self.began_ns, 0) / 1e9)
+
+    @_safe
+    def _log(self, seconds: float) -> None:
+        log, failed = self.tracing.log, "error.type" in self.facts
+        part = logging.WARNING if failed else logging.DEBUG
+        whole = logging.ERROR if failed else logging.INFO
+        level = whole if self.is_run else part
+        if log is None or not log.isEnabledFor(level):
             return
-        outcome = Outcome(
-            value=self.value,
-            error=error,
-            retries=tuple(self.retries),
-            first_text_ns=self.first_text_ns,
+        facts = {**self.facts, "agentkit.episode.id": self.episode_id}
+        words = [self.kind, *([_one_word(self.subject)] if self.subject else [])]
+        words.append(f"seconds={seconds:.6f}")
+        told = ((key, facts[name]) for name, key in _LOGGED.items() if name in facts)
+        words += (f"{key}={_one_word(value)}" for key, value in told)
+        log.log(level, "%s", " ".join(words), extra={"agentkit": {"seconds": seconds, **facts}})
+
+
+class NoSpan:
+    """What stands in for a span where nobody traces."""
+
+    ids: Mapping[str, str] = {}
+    first_text_ns: int | None = 0
+    value: object = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Keep nothing: one object serves all runs."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+NO_SPAN = NoSpan()
+
+
+def error_type(error: BaseException) -> str:
+    """A word for an error: a status, a code, or the name of its class; never its message."""
+    if isinstance(error, RunError) and error.__cause__ is not None:
+        return error_type(error.__cause__)
+    if isinstance(error, ModelStatusError):
+        return str(error.status)
+    if isinstance(error, CompositeRunError):
+        failed = error.code == "child_failed" and error.__cause__ is not None
+        return type(error.__cause__).__name__ if failed else error.code
+    return type(error).__name__
+
+
+def _one_word(value: object) -> str:
+    """A value for a line: as it is when it is one word, else as JSON, which has no line breaks."""
+    text = ",".join(value) if isinstance(value, tuple) else str(value)
+    return text if text and text.isprintable() and " " not in text else json.dumps(text)
+
+
+class _OpenTelemetry:
+    """OpenTelemetry's API, imported when tracing is asked for, with our instruments."""
+
+    def __init__(self, tracers: trace.TracerProvider | None, meters: MeterProvider | None) -> None:
+        from opentelemetry import context, metrics, trace
+
+        self.context, self.trace = context, trace
+        self.tracer = trace.get_tracer("agentkit", __version__, tracers, schema_url=_SCHEMA_URL)
+        meter = metrics.get_meter("agentkit", __version__, meters, _SCHEMA_URL)
+        self._duration = meter.create_histogram(
+            "gen_ai.client.operation.duration",
+            unit="s",
+            description="GenAI operation duration.",
+            explicit_bucket_boundaries_advisory=_SECONDS_BUCKETS,
         )
-        self._tracing.safely(lambda: span.end(outcome, at_ns=at_ns))
+        self._tokens = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            unit="{token}",
+            description="Number of input and output tokens used.",
+            explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS,
+        )
+
+    def measure(self, span: Span, seconds: float) -> None:
+        """Record what took how long; tokens are those of requests, a run's would count twice."""
+        if span.measured is None:
+            return
+        about = {"gen_ai.operation.name": span.kind, **span.measured}
+        for name in ("gen_ai.response.model", "error.type"):
+            if name in span.facts:
+                about[name] = span.facts[name]
+        self._duration.record(seconds, about)
+        if span.kind == "chat" and "gen_ai.usage.input_tokens" in span.facts:
+            about.pop("error.type", None)
+            for kind in ("input", "output"):
+                count: Any = span.facts[f"gen_ai.usage.{kind}_tokens"]
+                self._tokens.record(count, {**about, "gen_ai.token.type": kind})
 
 
-class Tracing:
-    """Tells a tracer, and keeps its errors from the run.
+def _missing(what: str) -> MissingExtraError:
+    return MissingExtraError(
+        what, package="opentelemetry-api", install='pip install "agentkit-evolve[otel]"'
+    )
+
+
+_Read: TypeAlias = Callable[[ReplicaStatus], float]
+_GAUGES: tuple[tuple[str, str, str, _Read], ...] = (
+    ("library.version", "{version}", "Version that runs begin with.", lambda s: s.version),
+    (
+        "library.staleness",
+        "s",
+        "Time since the library was known to be the newest.",
+        lambda s: s.staleness_seconds,
+    ),
+    (
+        "store.away",
+        "1",
+        "1 while the store does not answer and the last library is served.",
+        lambda s: float(s.state == "away"),
+    ),
+    (
+        "library.behind",
+        "1",
+        "1 while the store answers and its newest library can not be taken up.",
+        lambda s: float(s.state == "behind"),
+    ),
+)
+_COUNTERS: tuple[tuple[str, str, str, _Read], ...] = (
+    ("library.refreshes", "{version}", "Library versions taken up.", lambda s: s.refreshes),
+    (
+        "library.refresh.failures",
+        "{look}",
+        "Looks at the store that failed.",
+        lambda s: s.failed_looks,
+    ),
+    ("library.hints", "{hint}", "Times that the store called for a look.", lambda s: s.hints),
+)
+
+
+def observe_replica(
+    replica: Replica, *, name: str = "library", meter_provider: MeterProvider | None = None
+) -> None:
+    """Report how a replica stands, each time that metrics are collected.
+
+    The replica is not kept alive by it: of one that is gone nothing more is reported.
 
     Args:
-        tracer: Is told.
+        replica: Which.
+        name: Tells it apart from other replicas of the process, as ``agentkit.replica.name``.
+        meter_provider: Makes the instruments; None takes the global one.
 
     Raises:
-        UsageError: It is no tracer.
+        MissingExtraError: ``opentelemetry-api`` is not installed.
 
-    Attributes:
-        errors: How often it raised. The first time is logged with the lines of code that led to
-            it, then each time that the count doubles; never with the message of the exception.
+    Example:
+        >>> with Replica("memory:") as store:
+        ...     observe_replica(store)
     """
-
-    def __init__(self, tracer: Tracer) -> None:
-        if isinstance(tracer, type) or not callable(getattr(tracer, "start", None)):
-            shown = tracer.__name__ if isinstance(tracer, type) else type(tracer).__name__
-            raise UsageError(
-                f"{shown} is no tracer: it has to be an object with a method start, such as "
-                "OpenTelemetryTracing(), which takes OpenTelemetry's own as tracer_provider"
-            )
-        self._tracer = tracer
-        self.errors = 0
-
-    @property
-    def child_spans(self) -> ChildSpans:
-        """Which calls inside composites are told."""
-        return self.safely(lambda: self._tracer.child_spans) or "off"
-
-    def span(
-        self, operation: Operation, *, at_ns: int | None = None, parent: OpenSpan | None = None
-    ) -> OpenSpan:
-        """An operation begins; the arguments are those of ``Tracer.start``."""
-        above = None if parent is None else parent.span
-        span = self.safely(lambda: self._tracer.start(operation, at_ns=at_ns, parent=above))
-        return OpenSpan(self, span)
-
-    def safely(self, work: Callable[[], T]) -> T | None:
-        """What ``work`` of the tracer gives; None when it raises, which is counted and logged."""
-        try:
-            return work()
-        except Exception as error:  # noqa: BLE001 - whatever a tracer raises, the run goes on
-            self._failed(error)
-            return None
-
-    def tell(
-        self,
-        operation: Operation,
-        value: Value = None,
-        *,
-        error: BaseException | None = None,
-        began_ns: int | None = None,
-        ended_ns: int | None = None,
-        parent: OpenSpan | None = None,
-    ) -> OpenSpan:
-        """An operation that is over; times are in nanoseconds since 1970, None for now."""
-        span = self.span(operation, at_ns=began_ns, parent=parent)
-        span.value = value
-        span.end(error, at_ns=ended_ns)
-        return span
-
-    def _failed(self, error: Exception) -> None:
-        self.errors += 1
-        if self.errors & (self.errors - 1):  # not a power of two: a broken tracer is no flood
-            return
-        logger.error(
-            "the tracer %s failed (%s), %d times so far; the run goes on without it%s",
-            type(self._tracer).__name__,
-            type(error).__name__,
-            self.errors,
-            f"\n{_where(error)}" if self.errors == 1 else "",
-        )
-
-
-def _where(error: Exception) -> str:
-    """The lines of code that led to an error, without its message.
-
-    A redaction that fails, or a tracer of the application's own, may raise what was said.
-    """
-    return "".join(traceback.format_tb(error.__traceback__)).rstrip()
-
-
-Told: TypeAlias = "Callable[[TracedCall], None]"
-
-
-def traceable(tool: Tool) -> Callable[[Told], Callable[..., Any]] | None:
-    """What makes the tool's function tell of the calls that it makes; a composite can do that."""
-    if not tool.definition.is_composite:
-        return None
-    traced: Callable[[Told], Callable[..., Any]] | None = getattr(tool.function, "traced", None)
-    return traced
-
-
-class ChildCalls:
-    """The calls that one call of a composite made.
-
-    Args:
-        call_id: Id of the call of the composite.
-        library: The pinned snapshot.
-    """
-
-    def __init__(self, call_id: str, library: Library) -> None:
-        self._call_id = call_id
-        self._library = library
-        self._calls: list[TracedCall] = []
-
-    def add(self, call: TracedCall) -> None:
-        """Write down a call that is over; may be called in the thread of the composite."""
-        self._calls.append(call)
-
-    def tell(self, tracing: Tracing, parent: OpenSpan) -> None:
-        """Tell of them in the order in which they began, each below the one that made it."""
-        spans: dict[tuple[int, ...], OpenSpan] = {}
-        for call in sorted(self._calls, key=lambda call: call.sequence):
-            spans[call.sequence] = tracing.tell(
-                self._operation(call),
-                None if call.error is not None else ChildResult(value=call.result),
-                error=call.error,
-                began_ns=call.began_ns,
-                ended_ns=call.ended_ns,
-                parent=_nearest(spans, call.sequence) or parent,
-            )
-
-    def _operation(self, call: TracedCall) -> ChildOperation:
-        place = ".".join(map(str, call.sequence))
-        return ChildOperation(
-            call=ToolCall(
-                call_id=f"{self._call_id}/{place}", name=call.name, arguments=call.arguments
-            ),
-            tool=self._library.get(call.name),
-            library=self._library,
-            level=call.depth,
-        )
-
-
-def _nearest(spans: dict[tuple[int, ...], OpenSpan], sequence: tuple[int, ...]) -> OpenSpan | None:
-    """The call that this one stands in; places of loops lie between them."""
-    for length in range(len(sequence) - 1, 0, -1):
-        if sequence[:length] in spans:
-            return spans[sequence[:length]]
-    return None
-
-
-class TracedModel:
-    """A model whose requests are told, each as a ``ChatOperation``.
-
-    Args:
-        model: Answers.
-        tracing: Is told.
-        conversation_id: Conversation that the requests belong to.
-        refines: Whether the requests are rounds of refinement, which are counted.
-    """
-
-    def __init__(
-        self,
-        model: ChatModel,
-        tracing: Tracing,
-        *,
-        conversation_id: str | None = None,
-        refines: bool = False,
-    ) -> None:
-        self._model = model
-        self._tracing = tracing
-        self._conversation_id = conversation_id
-        self._round = 0 if refines else None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)  # what else a model can do, it still can
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model.name
-
-    async def complete(self, request: ModelRequest) -> ModelResponse:
-        """Answer one request."""
-        with self._span(request, streams=False) as span:
-            told = RETRYING.set(_noting(span))
-            try:
-                response = await self._model.complete(request)
-            finally:
-                RETRYING.reset(told)
-            span.value = response
-        return response
-
-    def _span(self, request: ModelRequest, *, streams: bool) -> OpenSpan:
-        if self._round is not None:
-            self._round += 1
-        operation = ChatOperation(
-            model=self._model,
-            request=request,
-            conversation_id=self._conversation_id,
-            refinement=self._round or 0,
-            streams=streams,
-        )
-        return self._tracing.span(operation)
-
-
-class TracedStreamingModel(TracedModel):
-    """The same for a model that can stream."""
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Yield the answer as it arrives.
-
-        The span is active while the next piece is waited for, and not while whoever reads the
-        stream has it: a generator shares the context of its reader.
-        """
-        span = self._span(request, streams=True)
-        error: BaseException | None = None
-        try:
-            async with aclosing(cast("Any", self._model).stream(request)) as pieces:
-                while (event := await _next(pieces, span)) is not None:
-                    if isinstance(event, ModelResponse):
-                        span.value = event
-                    elif span.first_text_ns is None:
-                        span.first_text_ns = time.time_ns()
-                    yield event
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            span.end(error)
-
-
-async def _next(pieces: AsyncIterator[ModelEvent], span: OpenSpan) -> ModelEvent | None:
-    span.activate()
-    told = RETRYING.set(_noting(span))
     try:
-        return await anext(pieces, None)
-    finally:
-        RETRYING.reset(told)
-        span.deactivate()
+        from opentelemetry import metrics
+    except ImportError as error:
+        raise _missing("observe_replica") from error
+    held = weakref.ref(replica)
+    about = {"agentkit.replica.name": name}
 
+    def reading(read: _Read) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def observations(_: CallbackOptions) -> Iterable[Observation]:
+            found = held()
+            return () if found is None else (metrics.Observation(read(found.status), about),)
 
-def _noting(span: OpenSpan) -> Attempt:
-    def note(error: BaseException, failures: int, delay_seconds: float) -> None:
-        retry = Retry(
-            error=error, failures=failures, delay_seconds=delay_seconds, at_ns=time.time_ns()
-        )
-        span.retries.append(retry)
+        return observations
 
-    return note
-
-
-def traced_model(
-    model: ChatModel,
-    tracing: Tracing,
-    *,
-    conversation_id: str | None = None,
-    refines: bool = False,
-) -> ChatModel:
-    """The model with its requests told; it streams if ``model`` does."""
-    streams = hasattr(model, "stream")  # asking for the protocol takes 30 microseconds
-    kind = TracedStreamingModel if streams else TracedModel
-    return kind(model, tracing, conversation_id=conversation_id, refines=refines)
-
-
-class TracedRetriever:
-    """A retriever whose searches are told.
-
-    Args:
-        retriever: Searches.
-        tracing: Is told.
-    """
-
-    def __init__(self, retriever: Retriever, tracing: Tracing) -> None:
-        self._retriever = retriever
-        self._tracing = tracing
-
-    async def retrieve(self, query: str, library: Library) -> Retrieval:
-        """Search once."""
-        with self._tracing.span(RetrievalOperation(query=query, library=library)) as span:
-            span.value = found = await self._retriever.retrieve(query, library)
-        return found
+    meter = metrics.get_meter("agentkit", __version__, meter_provider, _SCHEMA_URL)
+    for kind, unit, words, read in _GAUGES:
+        callbacks = [reading(read)]
+        meter.create_observable_gauge(f"agentkit.{kind}", callbacks, unit=unit, description=words)
+    for kind, unit, words, read in _COUNTERS:
+        callbacks = [reading(read)]
+        meter.create_observable_counter(f"agentkit.{kind}", callbacks, unit=unit, description=words)

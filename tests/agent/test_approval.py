@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Agent, Episode, tool
+from agentkit.agent import ToolPolicy
 from agentkit.agent.types import Approval
 from agentkit.errors import UsageError
 from agentkit.testing import ScriptedModel
@@ -30,7 +31,7 @@ async def test_approved(delete, deleted, call):
     """A call that was approved runs."""
     model = ScriptedModel([[call("delete", name="a")], "gone"])
 
-    await Agent(model, tools=[delete], approve=lambda *_: True).run("go")
+    await Agent(model, tools=[delete], tool_policy=ToolPolicy(approve=lambda *_: True)).run("go")
 
     assert deleted == ["a"]
 
@@ -42,7 +43,7 @@ async def test_denied_with_a_reason(delete, deleted, call):
         return Approval(approved=False, reason="not on a Friday")
 
     model = ScriptedModel([[call("delete", name="a")], "understood"])
-    result = await Agent(model, tools=[delete], approve=approve).run("go")
+    result = await Agent(model, tools=[delete], tool_policy=ToolPolicy(approve=approve)).run("go")
 
     assert deleted == []
     assert result.episode.results[0].status == "denied"
@@ -55,7 +56,9 @@ async def test_invalid_arguments_are_never_put_to_a_person(delete, call):
     model = ScriptedModel([[call("delete", nme="a")], "ok"])
 
     await Agent(
-        model, tools=[delete], approve=lambda asked_call, _: asked.append(asked_call) or True
+        model,
+        tools=[delete],
+        tool_policy=ToolPolicy(approve=lambda asked_call, _: asked.append(asked_call) or True),
     ).run("go")
 
     assert asked == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Agent, tool
+from agentkit.agent import ToolPolicy
 from agentkit.testing import ScriptedModel
 
 
@@ -28,7 +29,7 @@ def run(call, name, arguments, **options):
 
 def test_broken_precondition_is_told_before_the_tool_runs(call):
     """A call outside the tool's contract is not run; the model reads the condition and values."""
-    result = run(call, "div", {"a": 1, "b": 0}, contracts="always")
+    result = run(call, "div", {"a": 1, "b": 0}, tool_policy=ToolPolicy(contracts="always"))
 
     assert result.failure.kind == "contract_violated"
     assert result.failure.cause == "precondition"
@@ -38,7 +39,7 @@ def test_broken_precondition_is_told_before_the_tool_runs(call):
 
 def test_broken_postcondition_is_final(call):
     """A result outside the contract is withheld, and trying again is not suggested."""
-    result = run(call, "wrong_root", {"x": 4.0}, contracts="always")
+    result = run(call, "wrong_root", {"x": 4.0}, tool_policy=ToolPolicy(contracts="always"))
 
     assert (result.failure.kind, result.failure.cause) == ("contract_violated", "postcondition")
     assert not result.failure.retryable
@@ -47,7 +48,9 @@ def test_broken_postcondition_is_final(call):
 
 def test_kept_contract_changes_nothing(call):
     """A call within the contract gives its result."""
-    assert run(call, "div", {"a": 6, "b": 3}, contracts="always").value == 2.0
+    assert (
+        run(call, "div", {"a": 6, "b": 3}, tool_policy=ToolPolicy(contracts="always")).value == 2.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +73,11 @@ def test_condition_that_can_not_be_read_counts_as_broken(call):
         return a
 
     model = ScriptedModel([[call("odd", a=1)], "done"])
-    result = Agent(model, tools=[odd], contracts="always").run_sync("go").episode.results[0]
+    result = (
+        Agent(model, tools=[odd], tool_policy=ToolPolicy(contracts="always"))
+        .run_sync("go")
+        .episode.results[0]
+    )
 
     assert result.failure.kind == "contract_violated"
     assert "can not be read" in result.text

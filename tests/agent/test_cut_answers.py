@@ -3,6 +3,7 @@
 import pytest
 
 from agentkit import Agent, tool
+from agentkit.agent import RefineSettings
 from agentkit.episodes import Episode, Turn
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelResponse
@@ -56,7 +57,9 @@ async def test_a_refined_turn_has_the_reason_of_the_round_that_is_run():
 
     first, refined = answer("stop", calls=calls(2)), answer("length", calls=calls(3))
     agent = Agent(
-        ScriptedModel([first, refined, "4"]), tools=[add], refine="vanilla", max_refinements=1
+        ScriptedModel([first, refined, "4"]),
+        tools=[add],
+        refine=RefineSettings(mode="vanilla", max_refinements=1),
     )
     turns = (await agent.run("1 + 3?")).episode.turns
     assert [turn.finish_reason for turn in turns] == ["length", None]

@@ -7,6 +7,7 @@ import pytest
 from mcp import Client, MCPError
 
 from agentkit import Agent, Library, composite, tool
+from agentkit.agent import ToolPolicy
 from agentkit.errors import ModelRetry, StoreError, ToolFailed
 from agentkit.interop.mcp import LibraryServer
 from agentkit.interop.toolset import Toolset
@@ -76,8 +77,7 @@ def read_by_model(name, kind, **options):
     agent = Agent(
         ScriptedModel([[called(name, kind)], "Done."]),
         library=Library([fetch, fetch_twice, fetch_later, fetch_nested]),
-        tool_repeats=0,
-        **options,
+        tool_policy=ToolPolicy(repeats=0, **options),
     )
     return agent.run_sync("Go.").episode.results[0].text
 

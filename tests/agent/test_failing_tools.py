@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from agentkit import Agent, ModelRetry, ToolFailed, tool
+from agentkit.agent import ToolPolicy
 from agentkit.testing import ScriptedModel
 
 
@@ -88,7 +89,7 @@ async def test_async_tool_hangs(call):
         await asyncio.Event().wait()
         return ""
 
-    result = await outcome(hang, call, tool_timeout_seconds=0.05)
+    result = await outcome(hang, call, tool_policy=ToolPolicy(timeout_seconds=0.05))
 
     assert result.failure.kind == "timeout"
     assert "0.05 seconds" in result.text

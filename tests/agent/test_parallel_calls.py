@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 from agentkit import Agent, tool
+from agentkit.agent import ToolPolicy
 from agentkit.testing import ScriptedModel
 
 
@@ -20,7 +21,7 @@ async def test_async_tools_run_together(call):
         return name
 
     model = ScriptedModel([[call("meet", id="1", name="a"), call("meet", id="2", name="b")], "ok"])
-    result = await Agent(model, tools=[meet], tool_timeout_seconds=10).run("go")
+    result = await Agent(model, tools=[meet], tool_policy=ToolPolicy(timeout_seconds=10)).run("go")
 
     assert [r.value for r in result.episode.results] == ["a", "b"]
 

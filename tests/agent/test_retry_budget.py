@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agentkit import Agent, ModelRetry, tool
-from agentkit.agent.executor import ExecutionPolicy, Executor
+from agentkit.agent import ToolPolicy
+from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools
 from agentkit.library.library import Library
 from agentkit.testing import ScriptedModel
@@ -16,7 +17,7 @@ def executor(library, sleeps, retries=2):
     return Executor(
         library=library,
         tools=SelectedTools.whole(library),
-        policy=ExecutionPolicy(retries=retries, backoff_seconds=0.5, sleep=sleep),
+        shared=Execution(policy=ToolPolicy(retries=retries, backoff_seconds=0.5, sleep=sleep)),
     )
 
 

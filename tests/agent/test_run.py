@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Agent
+from agentkit.agent import ToolPolicy
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from agentkit.testing import ScriptedModel
@@ -82,7 +83,7 @@ async def test_a_forced_call_is_forced_once(add, call):
     """With tool_choice="required" the model must call first and may answer afterwards."""
     model = ScriptedModel([[call("add", a=1, b=2)], "3"])
 
-    await Agent(model, tools=[add], tool_choice="required").run("1 + 2?")
+    await Agent(model, tools=[add], tool_policy=ToolPolicy(choice="required")).run("1 + 2?")
 
     assert [request.tool_choice for request in model.requests] == ["required", "auto"]
 

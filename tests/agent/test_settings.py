@@ -3,6 +3,7 @@
 import pytest
 
 from agentkit import Agent
+from agentkit.agent import RefineSettings, ToolPolicy
 from agentkit.errors import UsageError
 from agentkit.models.base import ModelSettings
 from agentkit.testing import FunctionModel, ScriptedModel
@@ -45,22 +46,30 @@ async def test_a_resumed_run_has_its_own_settings():
     assert seen == [None, 3]
 
 
+def policy(**options):
+    """An agent's options with this policy for its tools."""
+    return lambda: {"tool_policy": ToolPolicy(**options)}
+
+
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        ({"contracts": "allways"}, "contracts is 'allways'; use 'always' or 'off'"),
-        ({"refine": "adaptiv"}, "refine is 'adaptiv'; use one of none, vanilla, adaptive"),
-        ({"max_refinements": -1}, "max_refinements is -1; use 0 or more"),
-        ({"retriever": "all"}, "retriever is 'all'; use 'auto'"),
-        ({"tool_timeout_seconds": 0}, "a call may take 0 seconds.*give more than 0"),
-        ({"tool_retries": -1}, "a tool has -1 retries; give 0 or more"),
-        ({"tool_repeats": -1}, "a call has -1 repeats; give 0 or more"),
+        (policy(contracts="allways"), "contracts is 'allways'; use 'always' or 'off'"),
+        (lambda: {"refine": "adaptiv"}, "refine is 'adaptiv'; use one of none, vanilla, adaptive"),
+        (
+            lambda: {"refine": RefineSettings(mode="adaptive", max_refinements=-1)},
+            "max_refinements is -1; use 0 or more",
+        ),
+        (lambda: {"retriever": "all"}, "retriever is 'all'; use 'auto'"),
+        (policy(timeout_seconds=0), "a call may take 0 seconds.*give more than 0"),
+        (policy(retries=-1), "a tool has -1 retries; give 0 or more"),
+        (policy(repeats=-1), "a call has -1 repeats; give 0 or more"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(options, advice):
     """A slip in a setting is an error at once, and no check that is silently left out."""
     with pytest.raises(UsageError, match=advice):
-        Agent(ScriptedModel([]), **options)
+        Agent(ScriptedModel([]), **options())
 
 
 def test_an_agent_is_what_it_was_made_with():

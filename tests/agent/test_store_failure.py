@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from agentkit import Agent, open_store, tool
+from agentkit.agent import StorePolicy
 from agentkit.errors import EpisodeFormatError, EpisodeNotKeptError, StoreUnavailableError
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel
@@ -131,7 +132,7 @@ async def test_no_run_begins_while_no_episode_can_be_kept(make_agent, far):
 
 async def test_a_run_may_begin_whose_tools_only_read(make_agent, far):
     """With ``refuse_writes`` what a tool may change is not changed without a record."""
-    agent = make_agent(on_store_failure="refuse_writes")
+    agent = make_agent(store_policy=StorePolicy(on_failure="refuse_writes"))
     far.away()
     assert (await agent.run("look")).is_kept is False
     assert (await agent.run("look")).output == "saw it"
@@ -147,7 +148,7 @@ async def test_a_run_may_begin_whose_tools_only_read(make_agent, far):
 
 async def test_an_agent_may_go_on(make_agent, far):
     """With ``continue`` the result says that it is not kept yet, and the episodes follow."""
-    agent = make_agent(on_store_failure="continue")
+    agent = make_agent(store_policy=StorePolicy(on_failure="continue"))
     far.away()
     results = [await agent.run("send") for _ in range(3)]
     assert [(one.output, one.is_kept) for one in results] == [("sent it", False)] * 3
@@ -181,7 +182,7 @@ async def test_a_run_under_way_writes_no_more(make_agent, far):
 
 async def test_a_store_that_fails_is_one_line_in_the_log(make_agent, far, caplog):
     """However many episodes it does not take; and one more when it is back."""
-    agent = make_agent(on_store_failure="continue")
+    agent = make_agent(store_policy=StorePolicy(on_failure="continue"))
     far.away()
     with caplog.at_level(logging.INFO, "agentkit.agent.episode_queue"):
         for _ in range(10):

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from agentkit import Agent, Library, Tool, ToolDefinition, tool
+from agentkit.agent import SelectionPolicy, ToolPolicy
 from agentkit.agent.types import Limits, ToolsRetrieved
 from agentkit.episodes import Episode
 from agentkit.messages import ToolCall, ToolMessage
@@ -161,7 +162,9 @@ async def test_bad_arguments_are_answered_like_those_of_any_tool(library, call):
         [[call("search_tools", "1")], [call("search_tools", "2", query="song", limit="2")], "ok"]
     )
 
-    result = await Agent(model, library=library, tool_retries=3).run("find the weather")
+    result = await Agent(model, library=library, tool_policy=ToolPolicy(retries=3)).run(
+        "find the weather"
+    )
 
     assert [one.status for one in result.episode.results] == ["failed", "ok"]
     assert "query" in result.episode.results[0].text
@@ -202,7 +205,9 @@ async def test_the_start_of_the_prompt_stays_the_same(library, store, call, card
     )
 
     for request in ("find the weather", "and the invoice", "update the stock"):
-        agent = Agent(model, library=library, store=store, show_cards=cards)  # a new process
+        agent = Agent(
+            model, library=library, store=store, selection=SelectionPolicy(show_cards=cards)
+        )  # a new process
         await agent.run(request, session_id="s")
 
     offers = [[schema_text(one) for one in request.tools] for request in model.requests]
@@ -282,7 +287,9 @@ async def test_cards_can_be_left_out(library):
     """Then the tool says what it is for, and nothing else."""
     model = ScriptedModel(["ok"])
 
-    await Agent(model, library=library, show_cards=False).run("find the weather")
+    await Agent(model, library=library, selection=SelectionPolicy(show_cards=False)).run(
+        "find the weather"
+    )
 
     assert "\n" not in search_text(model.requests[0])
     assert "48" in search_text(model.requests[0])
@@ -292,7 +299,9 @@ async def test_the_search_can_be_switched_off(library, call):
     """Then a call to it is one to an unknown tool."""
     model = ScriptedModel([[call("search_tools", query="song")], "ok"])
 
-    result = await Agent(model, library=library, search_tool=False).run("find the weather")
+    result = await Agent(model, library=library, selection=SelectionPolicy(search_tool=False)).run(
+        "find the weather"
+    )
 
     assert "search_tools" not in names(model.requests[0])
     assert result.episode.results[0].failure.kind == "unknown_tool"

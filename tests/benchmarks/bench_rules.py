@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from agentkit import tool
-from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.executor import ExecutionPolicy, Executor
+from agentkit.agent.checks import ContractChecker
+from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import Limits
 from agentkit.composites import RuleChecker
@@ -117,7 +117,7 @@ def running(tools: list[Tool]) -> Callable[[int], None]:
         executor = Executor(
             library=library,
             tools=SelectedTools.whole(library),
-            policy=ExecutionPolicy(limits=Limits(max_calls=calls + 1)),
+            shared=Execution(limits=Limits(max_calls=calls + 1)),
         )
         await executor.execute([ToolCall(call_id="0", name="log_in")])
         for number in range(min(calls, 50)):  # what one run makes

@@ -35,11 +35,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
 
-from agentkit.evolution.validation import ALL_CHECKS, ProposedChange
-from agentkit.evolution.validation.lexical.tool_names import NAMES
-from agentkit.evolution.validation.policy import ValidationPolicy
-from agentkit.evolution.validation.semantic.near_copies import SUMMARIES
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import ALL_CHECKS, ProposedChange, validate
+from agentkit.evolution.validation.approvals import ValidationPolicy
+from agentkit.evolution.validation.tool_names import NAMES, SUMMARIES
 from agentkit.library.library import Library
 from agentkit.metrics.intervals import wilson_interval
 from agentkit.testing import sample_library

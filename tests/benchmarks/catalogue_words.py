@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentkit.evolution.validation.folding import folded
-from agentkit.evolution.validation.plain import is_plain
-from agentkit.evolution.validation.shipped import shipped_sections
+from agentkit.evolution.validation.phrasebook import shipped_sections
+from agentkit.evolution.validation.texts import folded
+from agentkit.evolution.validation.wording import is_plain
 
 LEAST_TOOLS = 20
 LEAST_CATALOGUES = 3

@@ -43,8 +43,8 @@ from agentkit.evolution.proposal import UnreadableProposal
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.streams import EvolutionStream
 from agentkit.evolution.usage import vocabulary, words_of
+from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.validate import validate
 from agentkit.library.memory import MemoryStore
 from agentkit.messages import AssistantMessage
 from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval

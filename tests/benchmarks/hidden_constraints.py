@@ -47,8 +47,8 @@ from agentkit.evolution.proposer import Observations, Proposer
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.evolution.proposers.streams import FeedbackStream
+from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.validate import validate
 from agentkit.library.store import Store
 from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval
 from agentkit.models.base import ChatModel, ModelSettings

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, Library, ModelRetry, tool
+from agentkit.agent import ToolPolicy
 from agentkit.agent.types import Approval
 from agentkit.composites.composite import composite_tool
 from agentkit.composites.source import compose
@@ -197,7 +198,9 @@ def test_a_person_is_asked_before_a_destructive_composite(*, approved: bool) -> 
     waiting = Agent(ScriptedModel(script), tools=[clean]).run_sync("Clean up")
     assert waiting.stop_reason == "deferred"
     decided = Agent(
-        ScriptedModel(script), tools=[clean], approve=lambda *_: Approval(approved=approved)
+        ScriptedModel(script),
+        tools=[clean],
+        tool_policy=ToolPolicy(approve=lambda *_: Approval(approved=approved)),
     ).run_sync("Clean up")
     (outcome,) = decided.episode.results
     assert outcome.status == ("ok" if approved else "denied")

@@ -102,10 +102,23 @@ CLOSED = Tool(
     ),
     function=lambda n=1: {"a": str(n)},
 )
+STRICT = Tool(
+    definition=ToolDefinition.from_schema(
+        "strict",
+        "Takes a record with no more than its keys.",
+        {
+            "type": "object",
+            "properties": {
+                "at": {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
+            },
+        },
+    ),
+    function=lambda at: at,
+)
 TOOLS: Mapping[str, Tool] = {
     entry.name: entry
     for entry in (
-        number, whole, name, total, rows, order, maybe, anything, place, pair, CLOSED,
+        number, whole, name, total, rows, order, maybe, anything, place, pair, CLOSED, STRICT,
     )
 }  # fmt: skip
 
@@ -145,7 +158,7 @@ def problems_of(head: str, body: str) -> list[tuple[str, str]]:
         ("s)", "return [r['b'] for r in [closed(n=1)]]", "argument_type", "'b'] for"),
         ("s)", "return CLOSED_(n=1)['b']", "argument_type", "'b']"),
         ("s)", "x = {'a': s}\nreturn anything(x['b'])", "argument_type", "'b'])"),
-        ("s)", "return place({'region': 'a', 'amount': 1, 'b': s})", "argument_type", "{'region'"),
+        ("s)", "return strict({'a': s, 'b': 1})", "argument_type", "{'a': s"),
         ("s)", "return pair(['a', s])", "argument_type", "['a', s])"),
         ("s)", "a, b = 1, 'x'\nreturn number(b) + a", "argument_type", "b) + a"),
         ("s)", "for k, r in enumerate(rows()):\n    place(k)\nreturn s", "argument_type", "k)"),
@@ -358,7 +371,7 @@ EXPRESSIONS = st.sampled_from(
         "p", "q", "p or q", "p and q", "[p, q]", "(p, 1)", "{'k': p}", "{'k': q, 'm': p}", "p['k']",
         "q[0]", "[p][0]", "{'k': p}['k']", "[x for x in p]", "[x for x in [p, q]]", "p + q", "p * 2",
         "str(p)", "p if p is None else q", "q if p else p", "-1", "'a'", "2.5", "None", "[]", "{}",
-        "list(p)", "max(p, q)", "not p", "p == q", "p.get('k')", "f'{p}'", "len(p)", "sum(p)",
+        "list(p)", "max(p, q)", "not p", "p == q", "p.get('k')", "f'{p}'", "'ab'[1:]", "[1, 2][1:]", "p[:1]", "len(p)", "sum(p)",
     ]
 )  # fmt: skip
 

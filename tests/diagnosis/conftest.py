@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import Agent, Library, ModelRetry, ToolFailed, tool
+from agentkit.agent import ToolPolicy
 from agentkit.episodes import Episode, Evidence, Verdict
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -116,7 +117,13 @@ def run() -> Run:
 
     def make(*answers: Any, **options: Any) -> Episode:
         history = options.pop("history", ())
-        agent = Agent(ScriptedModel(list(answers)), tools=TOOLS, tool_retries=9, **options)
+        policy = {name: options.pop(name) for name in ("contracts", "approve") if name in options}
+        agent = Agent(
+            ScriptedModel(list(answers)),
+            tools=TOOLS,
+            tool_policy=ToolPolicy(retries=9, **policy),
+            **options,
+        )
         return agent.run_sync("Switch the lamp in the kitchen on.", history=history).episode
 
     return make

@@ -7,6 +7,7 @@ from typing import Any, get_args
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, ToolDefinition
+from agentkit.agent import ToolPolicy
 from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Episode, Evidence, EvidenceKind, Recovery, Verdict
@@ -65,7 +66,9 @@ def judged(draw: st.DrawFn) -> tuple[Episode, Verdict]:
     """A real run of drawn calls, and a verdict whose every text is gold."""
     calls = draw(CALLS)
     model = ScriptedModel([[call] for call in calls] + ["Done."])
-    episode = Agent(model, library=LIBRARY, tool_retries=9).run_sync(REQUEST).episode
+    episode = (
+        Agent(model, library=LIBRARY, tool_policy=ToolPolicy(retries=9)).run_sync(REQUEST).episode
+    )
     ids = st.sampled_from([call.call_id for call in calls] + [""])
     evidence = st.builds(
         Evidence,

@@ -22,8 +22,7 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.round import evolve
-from agentkit.evolution.validation import ProposedChange
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import ProposedChange, validate
 from agentkit.library import Author, Library
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import FunctionModel, ScriptedModel

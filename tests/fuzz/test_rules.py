@@ -9,7 +9,7 @@ from hypothesis import given
 from support.cost import check_cost, fuzzing
 from support.hostile import RULES, Foreign, calls
 
-from agentkit.agent.contracts import ContractChecker
+from agentkit.agent.checks import ContractChecker
 from agentkit.composites import rule_problems
 from agentkit.errors import AgentKitError
 from agentkit.tools import ToolDefinition

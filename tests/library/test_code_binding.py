@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Agent, Library, open_store, tool
+from agentkit.agent import StorePolicy, ToolPolicy
 from agentkit.errors import CodeDriftError, DuplicateToolError, LibraryWarning
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
@@ -239,7 +240,7 @@ def test_a_pinned_version_is_used_and_nothing_is_written(store):
     promote(store, summary="Offer a car loan.")
     library, binding = pinned(store, 1, [loan])
     assert (shown(library)[1], library.version, binding.library_version) == ("Offer a loan.", 1, 1)
-    agent = Agent(ScriptedModel(["hi"]), tools=[loan], store=store, pin=1)
+    agent = Agent(ScriptedModel(["hi"]), tools=[loan], store=store, store_policy=StorePolicy(pin=1))
     assert agent.refresh().version == 1
     assert agent.run_sync("hi").episode.library_version == 1
 
@@ -276,7 +277,9 @@ def test_a_store_that_is_only_read_is_used_as_it_is(tmp_path, store):
 def test_tools_without_code_can_be_hidden(store):
     """With ``hide`` only what runs here is offered."""
     bind_code(store, [loan, replace(loan, definition=replace(loan.definition, name="far"))])
-    agent = Agent(ScriptedModel([]), tools=[loan], store=store, unbound_tools="hide")
+    agent = Agent(
+        ScriptedModel([]), tools=[loan], store=store, tool_policy=ToolPolicy(unbound="hide")
+    )
     assert list(agent.library.tools) == ["loan"]
     assert "far" in Agent(ScriptedModel([]), tools=[loan], store=store).library
 

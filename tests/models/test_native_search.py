@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from agentkit import Agent, Tool, tool
+from agentkit.agent import SelectionPolicy
 from agentkit.messages import ToolCall
 from agentkit.models import DeferringChatModel, OpenAICompatibleModel
 from agentkit.models.anthropic import anthropic_model
@@ -128,7 +129,9 @@ async def test_search_can_be_switched_off(open_searching, name) -> None:
     """``search_tool=False`` holds for the provider's search as for ours."""
     with ProviderServer(["well"]) as server:
         async with open_searching(name, server) as model:
-            await Agent(model, tools=catalogue(), search_tool=False).run("How is the weather?")
+            await Agent(model, tools=catalogue(), selection=SelectionPolicy(search_tool=False)).run(
+                "How is the weather?"
+            )
         assert loaded(server.requests[0].body, deferred=True) == []
 
 

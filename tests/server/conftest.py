@@ -218,7 +218,6 @@ def no_tls():
 PLUGIN = '''
 import asyncio
 from agentkit.testing import FunctionModel
-from support.app_stage import AppStage
 
 async def answer(request):
     """Takes as long as the message says."""

@@ -16,7 +16,7 @@ from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.server import Keys, ServerLimits
 from agentkit.server.library import create_library_app
-from agentkit.server.library.reading import LibraryReader
+from agentkit.server.library.pages import LibraryReader
 from agentkit.tools import ToolDefinition
 
 KEY = "sk-0123456789abcdef"

@@ -7,9 +7,8 @@ import httpx
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.server import ServerLimits
-from agentkit.server.rates import RateLimiter
-from agentkit.server.slots import Slots
+from agentkit.server import Keys, ServerLimits
+from agentkit.server.limits import RateLimiter, Slots
 
 URL = "/v1/chat/completions"
 KEY, OTHER_KEY = "sk-0123456789abcdef", "sk-fedcba9876543210"
@@ -122,7 +121,7 @@ async def test_one_client_leaves_places_for_the_others(make_app, talk, body, key
 def test_who_has_to_wait_hears_how_long_it_may_take():
     """As long as the oldest place is held already, and no longer than it can be held."""
     now = [0.0]
-    slots = Slots(most=2, each=1, seconds=100, clock=lambda: now[0])
+    slots = Slots(most=2, each=lambda: 1, seconds=100, clock=lambda: now[0])
     slots.take("ann")
     waits = []
     for now[0] in (0.5, 12.0, 95.0):
@@ -182,3 +181,18 @@ def test_limits_are_checked():
     for name in ("max_body_bytes", "max_concurrent", "request_seconds", "requests_per_minute"):
         with pytest.raises(UsageError, match=name):
             ServerLimits(**{name: 0})
+
+
+def test_the_share_of_a_key_follows_keys_that_come_later(tmp_path):
+    """A key file that gets a second key while the server runs leaves places for both."""
+    now = [0.0]
+    file = tmp_path / "keys"
+    file.write_text(f"ann={'a' * 20}\n")
+    keys = Keys.from_file(file, clock=lambda: now[0])
+    limits = ServerLimits(max_concurrent=8)
+    assert limits.share(keys) == limits.share(None) == 8
+    file.write_text(f"ann={'a' * 20}\nbob={'b' * 20}\n")
+    now[0] = 2.0
+    keys.holder("a" * 20)
+    assert limits.share(keys) == 2
+    assert ServerLimits(max_concurrent=8, max_concurrent_per_key=5).share(keys) == 5

@@ -2,7 +2,7 @@
 
 import re
 
-from agentkit.server.prometheus import Counter, Gauge, Histogram
+from agentkit.server.metrics import Counter, Gauge, Histogram
 
 URL = "/v1/chat/completions"
 SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>[^ ]+)")

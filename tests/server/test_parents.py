@@ -6,7 +6,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from agentkit.tracing import OpenTelemetryTracing
+from agentkit.tracing import Tracing
 
 URL = "/v1/chat/completions"
 
@@ -28,7 +28,7 @@ def provider(spans):
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_run_hangs_below_its_client(make_app, talk, body, store, spans, provider, stream):
     """The client's span is the parent of the run's, and the episode has the id of its trace."""
-    app = make_app(agent={"tracer": OpenTelemetryTracing(tracer_provider=provider)})
+    app = make_app(agent={"tracing": Tracing(tracer_provider=provider)})
     headers = {}
     with provider.get_tracer("client").start_as_current_span("client") as client_span:
         propagate.inject(headers)

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from agentkit import open_store
+from agentkit.agent import StorePolicy
 from agentkit.library.sqlite.store import SQLiteStore
 from agentkit.testing.unreliable_store import UnreliableStore
 
@@ -126,7 +127,7 @@ async def test_while_the_store_takes_nothing_no_run_begins(make_app, talk, body,
 async def test_a_server_may_go_on_while_nothing_is_kept(make_app, talk, body, store):
     """With ``continue`` the answer says that its episode is not kept, which follows."""
     far = UnreliableStore(store)
-    app = make_app(agent={"store": far, "on_store_failure": "continue"})
+    app = make_app(agent={"store": far, "store_policy": StorePolicy(on_failure="continue")})
     async with app.router.lifespan_context(app), talk(app) as client:
         far.away()
         answers = [await client.post(URL, json=body(ADD)) for _ in range(3)]

@@ -18,7 +18,7 @@ from agentkit.composites.composite import composite_tool
 from agentkit.composites.source import compose
 from agentkit.library.library import Library
 from agentkit.tools.tool import Tool
-from agentkit.tracing import OpenTelemetryTracing
+from agentkit.tracing import Tracing
 
 
 class Telemetry:
@@ -31,11 +31,9 @@ class Telemetry:
         self.reader = InMemoryMetricReader()
         self.meters = MeterProvider(metric_readers=[self.reader])
 
-    def tracer(self, **options: Any) -> OpenTelemetryTracing:
+    def tracing(self, **options: Any) -> Tracing:
         """A tracer that exports here."""
-        return OpenTelemetryTracing(
-            tracer_provider=self.provider, meter_provider=self.meters, **options
-        )
+        return Tracing(tracer_provider=self.provider, meter_provider=self.meters, **options)
 
     @property
     def spans(self) -> list[ReadableSpan]:

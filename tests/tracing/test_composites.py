@@ -8,6 +8,7 @@ import pytest
 from opentelemetry.trace import StatusCode
 
 from agentkit import Agent, tool
+from agentkit.agent import ToolPolicy
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -17,13 +18,18 @@ from agentkit.tools.definition import Effects
 def ask(library: Library, tracer: object, name: str, **arguments: object):
     """One run that calls one tool."""
     call = ToolCall(call_id="c1", name=name, arguments=arguments)
-    agent = Agent(ScriptedModel([[call], "Done."]), library=library, tracer=tracer, tool_retries=0)
+    agent = Agent(
+        ScriptedModel([[call], "Done."]),
+        library=library,
+        tracing=tracer,
+        tool_policy=ToolPolicy(retries=0),
+    )
     return agent.run_sync("Go.")
 
 
 def test_all_calls_are_told_each_below_its_composite(telemetry, composites) -> None:
     """With ``all`` the tree of spans is the tree of calls, in program order."""
-    ask(composites, telemetry.tracer(child_spans="all"), "both", x=2)
+    ask(composites, telemetry.tracing(child_spans="all"), "both", x=2)
     assert telemetry.tree() == [
         "invoke_agent agent",
         "  chat scripted",
@@ -40,14 +46,14 @@ def test_all_calls_are_told_each_below_its_composite(telemetry, composites) -> N
 
 def test_a_composite_tells_its_place_in_the_dag(telemetry, composites) -> None:
     """Depth and flat size are those of the library's DAG."""
-    ask(composites, telemetry.tracer(), "both", x=2)
+    ask(composites, telemetry.tracing(), "both", x=2)
     about = telemetry.named("execute_tool both").attributes
     assert (about["agentkit.tool.depth"], about["agentkit.tool.flat"]) == (2, 3)
 
 
 def test_a_composite_that_succeeds_has_no_children_by_default(telemetry, composites) -> None:
     """Nobody looks into what went well."""
-    ask(composites, telemetry.tracer(), "both", x=2)
+    ask(composites, telemetry.tracing(), "both", x=2)
     assert [name.strip() for name in telemetry.tree()[2:4]] == [
         "execute_tool both",
         "chat scripted",
@@ -57,7 +63,7 @@ def test_a_composite_that_succeeds_has_no_children_by_default(telemetry, composi
 @pytest.mark.parametrize("wanted", ["errors", "all"])
 def test_a_composite_that_fails_tells_all_that_led_to_it(telemetry, composites, wanted) -> None:
     """Its calls are there up to the one that failed, which has the kind of its error."""
-    ask(composites, telemetry.tracer(child_spans=wanted), "both", x=0)
+    ask(composites, telemetry.tracing(child_spans=wanted), "both", x=0)
     assert telemetry.tree()[2:6] == [
         "  execute_tool both",
         "    execute_tool half",
@@ -75,13 +81,13 @@ def test_a_composite_that_fails_tells_all_that_led_to_it(telemetry, composites, 
 
 def test_no_children_are_told_when_switched_off(telemetry, composites) -> None:
     """With ``off`` a failed composite is one span."""
-    ask(composites, telemetry.tracer(child_spans="off"), "both", x=0)
+    ask(composites, telemetry.tracing(child_spans="off"), "both", x=0)
     assert len(telemetry.spans) == 4
 
 
 def test_children_lie_within_their_composite(telemetry, composites) -> None:
     """Spans that are made afterwards have the times at which things happened."""
-    ask(composites, telemetry.tracer(child_spans="all"), "both", x=2)
+    ask(composites, telemetry.tracing(child_spans="all"), "both", x=2)
     spans = {span.context.span_id: span for span in telemetry.spans}
     for span in telemetry.spans:
         if span.parent is not None:
@@ -99,7 +105,7 @@ def test_children_of_loops_hang_below_their_composite(telemetry, composing) -> N
 
     text = "def many(n: int) -> list[float]:\n    return [double(i) for i in range(n)]"
     library = composing([double], text)
-    ask(library, telemetry.tracer(child_spans="all"), "many", n=3)
+    ask(library, telemetry.tracing(child_spans="all"), "many", n=3)
     assert telemetry.tree()[2:6] == ["  execute_tool many", *["    execute_tool double"] * 3]
 
 
@@ -114,7 +120,7 @@ def test_children_that_are_waited_for_overlap(telemetry, composing) -> None:
 
     text = "def pair(a: str, b: str) -> list[str]:\n    return [fetch(a), fetch(b)]"
     library = composing([fetch], text)
-    result = ask(library, telemetry.tracer(child_spans="all"), "pair", a="x", b="y")
+    result = ask(library, telemetry.tracing(child_spans="all"), "pair", a="x", b="y")
     assert result.episode.results[0].value == ["x", "y"]
     one, other = (s for s in telemetry.spans if s.name == "execute_tool fetch")
     assert other.start_time < one.end_time
@@ -134,9 +140,8 @@ def test_a_child_that_hangs_is_told_when_time_is_up(telemetry, composing) -> Non
     Agent(
         ScriptedModel([[call], "Done."]),
         library=library,
-        tracer=telemetry.tracer(),
-        tool_timeout_seconds=0.02,
-        tool_retries=0,
+        tracing=telemetry.tracing(),
+        tool_policy=ToolPolicy(timeout_seconds=0.02, retries=0),
     ).run_sync("Go.")
     assert telemetry.named("execute_tool wait").attributes["error.type"] == "timeout"
     assert telemetry.named("execute_tool hang").attributes["error.type"] == "CancelledError"

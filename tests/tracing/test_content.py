@@ -14,12 +14,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from agentkit import Agent, tool
+from agentkit.agent import ToolPolicy
 from agentkit.errors import ModelRetry, ModelStatusError, RunError, UsageError
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelResponse
 from agentkit.testing import ScriptedModel
-from agentkit.tracing import ContentPolicy, LoggingTracing, OpenTelemetryTracing
+from agentkit.tracing import ContentPolicy, Tracing
 
 SECRET = "wombat-4711"
 PART = {
@@ -63,6 +64,8 @@ MESSAGES = {
         "additionalProperties": False,
     },
 }
+
+LOG = logging.getLogger("agentkit.trace")
 
 
 @tool
@@ -113,9 +116,9 @@ def chatty(tracer: object, *answers: object) -> Agent:
         ScriptedModel(script),
         tools=[remember, forget, *(_numbered(n) for n in range(40))],
         instructions=f"Never tell {SECRET}.",
-        approve=lambda *_: False,
+        tool_policy=ToolPolicy(approve=lambda *_: False),
         refine="none",
-        tracer=tracer,
+        tracing=tracer,
     )
 
 
@@ -130,11 +133,11 @@ def _numbered(number: int):
 
 def test_nothing_that_was_said_leaves_by_default(telemetry, composites, caplog) -> None:
     """No text, argument, result, instruction, or message of an error is in spans or metrics."""
-    agent = chatty(telemetry.tracer(child_spans="all"))
+    agent = chatty(telemetry.tracing(child_spans="all"))
     agent.run_sync(f"Keep {SECRET}, and forget {SECRET}.")
     broken = ModelStatusError(f"bad {SECRET}", status=400, body=SECRET, retry_after=None)
     with pytest.raises(RunError):
-        chatty(telemetry.tracer(), broken).run_sync(f"Keep {SECRET}.")
+        chatty(telemetry.tracing(), broken).run_sync(f"Keep {SECRET}.")
     assert len(telemetry.spans) > 15
     assert SECRET not in telemetry.everything()
     assert all(span.status.description is None for span in telemetry.spans)
@@ -145,8 +148,8 @@ def test_nothing_that_was_said_leaves_by_default(telemetry, composites, caplog) 
 def test_nothing_that_was_said_is_logged_by_default(caplog) -> None:
     """Neither the lines nor what they carry for formatters hold content."""
     with caplog.at_level(logging.DEBUG):
-        chatty(LoggingTracing()).run_sync(f"Keep {SECRET}.")
-    assert len(caplog.records) > 20
+        chatty(Tracing(log=LOG)).run_sync(f"Keep {SECRET}.")
+    assert len(caplog.records) > 10
     for record in caplog.records:
         assert SECRET not in record.getMessage()
         assert SECRET not in repr(vars(record))
@@ -155,8 +158,8 @@ def test_nothing_that_was_said_is_logged_by_default(caplog) -> None:
 def test_arguments_and_results_inside_composites_stay_here(telemetry, composites) -> None:
     """Child spans without content hold names, places and times only."""
     asks = ToolCall(call_id="c1", name="both", arguments={"x": 0.123456})
-    tracer = telemetry.tracer(child_spans="all")
-    Agent(ScriptedModel([[asks], "Done."]), library=composites, tracer=tracer).run_sync("Go.")
+    tracer = telemetry.tracing(child_spans="all")
+    Agent(ScriptedModel([[asks], "Done."]), library=composites, tracing=tracer).run_sync("Go.")
     assert len(telemetry.spans) == 8
     assert "123456" not in telemetry.everything()
     assert "4.29" not in telemetry.everything()
@@ -164,7 +167,7 @@ def test_arguments_and_results_inside_composites_stay_here(telemetry, composites
 
 def test_content_has_the_shape_of_the_conventions(telemetry) -> None:
     """Messages are roles with parts; instructions and offered tools stand beside them."""
-    agent = chatty(telemetry.tracer(content=ContentPolicy()), [CALLS[0]], ANSWER)
+    agent = chatty(telemetry.tracing(content=ContentPolicy()), [CALLS[0]], ANSWER)
     agent.run_sync("Keep it.")
     chats = [span for span in telemetry.spans if span.name == "chat scripted"]
     for span in chats:
@@ -193,7 +196,7 @@ def test_content_has_the_shape_of_the_conventions(telemetry) -> None:
 
 def test_calls_have_their_arguments_and_results(telemetry) -> None:
     """Arguments and values are JSON; a failed call has what the model was told."""
-    chatty(telemetry.tracer(content=ContentPolicy())).run_sync("Keep it.")
+    chatty(telemetry.tracing(content=ContentPolicy())).run_sync("Keep it.")
     spans = {span.attributes.get("gen_ai.tool.call.id"): span for span in telemetry.spans}
     assert json.loads(spans["c1"].attributes["gen_ai.tool.call.arguments"]) == {"note": SECRET}
     assert json.loads(spans["c1"].attributes["gen_ai.tool.call.result"]) == {"kept": SECRET}
@@ -203,7 +206,7 @@ def test_calls_have_their_arguments_and_results(telemetry) -> None:
 
 def test_the_run_has_request_and_answer(telemetry) -> None:
     """Who reads traces sees on the first span what was asked and what came of it."""
-    chatty(telemetry.tracer(content=ContentPolicy()), ANSWER).run_sync("Keep it.")
+    chatty(telemetry.tracing(content=ContentPolicy()), ANSWER).run_sync("Keep it.")
     span = telemetry.named("invoke_agent agent")
     (asked,) = json.loads(span.attributes["gen_ai.input.messages"])
     (said,) = json.loads(span.attributes["gen_ai.output.messages"])
@@ -219,7 +222,7 @@ def test_an_error_has_its_message_with_content(telemetry) -> None:
     """The exception is an event of the span that it ended."""
     broken = ModelStatusError("the server said no", status=400, body="", retry_after=None)
     with pytest.raises(RunError):
-        chatty(telemetry.tracer(content=ContentPolicy()), broken).run_sync("Go.")
+        chatty(telemetry.tracing(content=ContentPolicy()), broken).run_sync("Go.")
     (event,) = telemetry.named("chat scripted").events
     assert event.name == "exception"
     assert event.attributes["exception.message"] == "the server said no"
@@ -228,7 +231,7 @@ def test_an_error_has_its_message_with_content(telemetry) -> None:
 def test_redaction_sees_every_text_before_it_is_cut(telemetry) -> None:
     """What ``redact`` takes out is in none of the attributes, also not in part."""
     policy = ContentPolicy(max_chars=20, redact=lambda text: text.replace(SECRET, "[gone]"))
-    agent = chatty(telemetry.tracer(content=policy, child_spans="all"))
+    agent = chatty(telemetry.tracing(content=policy, child_spans="all"))
     agent.run_sync(f"Keep {SECRET}.")
     assert SECRET not in telemetry.everything()
     assert SECRET[:8] not in telemetry.everything()
@@ -238,24 +241,24 @@ def test_redaction_sees_every_text_before_it_is_cut(telemetry) -> None:
 def test_a_redaction_that_fails_lets_nothing_out(telemetry, caplog) -> None:
     """The span is there without content, the error is counted, and its message kept back."""
     policy = ContentPolicy(redact=numbers_alone)
-    agent = chatty(telemetry.tracer(content=policy), [CALLS[0]], ANSWER)
+    agent = chatty(telemetry.tracing(content=policy), [CALLS[0]], ANSWER)
     assert agent.run_sync(f"Keep {SECRET}.").output == f"Kept {SECRET}."
-    assert agent.tracer_errors == len(telemetry.spans) == 5
+    assert agent.tracing.errors == len(telemetry.spans) == 5
     assert SECRET not in telemetry.everything()
-    assert "OpenTelemetryTracing failed (ValueError)" in caplog.text
+    assert "tracing failed (ValueError)" in caplog.text
     assert "return str(int(text))" in caplog.text  # where it was
     assert SECRET not in caplog.text
 
 
 def test_a_line_whose_redaction_fails_is_there_without_content(caplog) -> None:
     """That a call failed is told all the same."""
-    tracer = LoggingTracing(content=ContentPolicy(redact=numbers_alone))
+    tracer = Tracing(log=LOG, content=ContentPolicy(redact=numbers_alone))
     with caplog.at_level(logging.INFO, logger="agentkit.trace"):
         agent = chatty(tracer, [CALLS[1]], ANSWER)
         agent.run_sync(f"Keep {SECRET}.")
     told = [record.agentkit for record in caplog.records if record.name == "agentkit.trace"]
     assert [one.get("error.type") for one in told] == ["ValueError", None]
-    assert agent.tracer_errors > 0
+    assert agent.tracing.errors > 0
     assert SECRET not in caplog.text + str(told)
 
 
@@ -263,7 +266,7 @@ def test_huge_arguments_are_bounded(telemetry) -> None:
     """A call with a hundred thousand short texts is no attribute of megabytes."""
     huge = ToolCall(call_id="c1", name="remember", arguments={"note": ["x"] * 100_000})
     policy = ContentPolicy(max_chars=100)
-    chatty(telemetry.tracer(content=policy), [huge], ANSWER).run_sync("Keep it.")
+    chatty(telemetry.tracing(content=policy), [huge], ANSWER).run_sync("Keep it.")
     for span in telemetry.spans:
         for name, value in span.attributes.items():
             assert not isinstance(value, str) or len(value) < 4 * policy.longest, name
@@ -271,7 +274,7 @@ def test_huge_arguments_are_bounded(telemetry) -> None:
 
 def test_the_best_documents_and_the_first_tools_stay(telemetry) -> None:
     """Where a list is too long, its end is left out."""
-    agent = chatty(telemetry.tracer(content=ContentPolicy(max_chars=20)), ANSWER)
+    agent = chatty(telemetry.tracing(content=ContentPolicy(max_chars=20)), ANSWER)
     result = agent.run_sync("Forget a note.")
     found = json.loads(telemetry.named("retrieval").attributes["gen_ai.retrieval.documents"])
     shortlist = result.episode.turns[0].retrieval.shortlist
@@ -292,7 +295,7 @@ def test_no_text_whatever_leaves_by_default(new_telemetry, text: str, key: str) 
         ToolCall(call_id="c3", name=said, arguments={}),
     ]
     model = ScriptedModel([asks, said])
-    Agent(model, tools=[remember], instructions=said, tracer=telemetry.tracer()).run_sync(said)
+    Agent(model, tools=[remember], instructions=said, tracing=telemetry.tracing()).run_sync(said)
     assert "§" not in telemetry.everything()
     assert "\\u00a7" not in telemetry.everything()
 
@@ -300,7 +303,7 @@ def test_no_text_whatever_leaves_by_default(new_telemetry, text: str, key: str) 
 def test_old_messages_are_left_out_of_long_conversations(telemetry) -> None:
     """The newest stay, and the attribute is still JSON."""
     policy = ContentPolicy(max_chars=50)
-    agent = chatty(telemetry.tracer(content=policy), *([[c] for c in CALLS[:4]] * 3), ANSWER)
+    agent = chatty(telemetry.tracing(content=policy), *([[c] for c in CALLS[:4]] * 3), ANSWER)
     agent.run_sync("x" * 1000)
     last = [span for span in telemetry.spans if span.name == "chat scripted"][-1]
     text = last.attributes["gen_ai.input.messages"]
@@ -349,8 +352,8 @@ def test_a_nested_value_that_refers_to_itself_ends() -> None:
 
 def test_content_needs_no_library(telemetry) -> None:
     """An agent without tools has no definitions to show."""
-    tracer: OpenTelemetryTracing = telemetry.tracer(content=ContentPolicy())
-    Agent(ScriptedModel(["Hi."]), library=Library([]), tracer=tracer).run_sync("Hi")
+    tracer: Tracing = telemetry.tracing(content=ContentPolicy())
+    Agent(ScriptedModel(["Hi."]), library=Library([]), tracing=tracer).run_sync("Hi")
     assert "gen_ai.tool.definitions" not in telemetry.named("chat scripted").attributes
 
 
@@ -363,12 +366,12 @@ def test_runs_that_are_not_sampled_cost_no_content() -> None:
         return text
 
     reader = InMemoryMetricReader()
-    tracer = OpenTelemetryTracing(
+    tracer = Tracing(
         tracer_provider=TracerProvider(sampler=ALWAYS_OFF),
         meter_provider=MeterProvider(metric_readers=[reader]),
         content=ContentPolicy(redact=noting),
     )
     agent = chatty(tracer, [CALLS[0]], ANSWER)
     assert agent.run_sync("Keep it.").output == f"Kept {SECRET}."
-    assert (seen, agent.tracer_errors) == ([], 0)
+    assert (seen, agent.tracing.errors) == ([], 0)
     assert "gen_ai.client.operation.duration" in reader.get_metrics_data().to_json()

@@ -16,7 +16,7 @@ from agentkit.messages import ToolCall
 from agentkit.models.base import ModelRequest, ModelResponse, TextDelta
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.testing import FaultyServer, Reply, ScriptedModel
-from agentkit.tracing import OpenTelemetryTracing
+from agentkit.tracing import Tracing
 
 CALLER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
@@ -56,7 +56,7 @@ def inside(telemetry):
 def test_what_tools_do_hangs_below_their_calls(telemetry, inside) -> None:
     """Calls that run side by side, in threads and tasks, do not mix up their spans."""
     script = [calls("in_thread", "in_task", "in_thread", "in_task"), "Done."]
-    agent = Agent(ScriptedModel(script), tools=inside, tracer=telemetry.tracer())
+    agent = Agent(ScriptedModel(script), tools=inside, tracing=telemetry.tracing())
     result = agent.run_sync("Go.")
     assert result.episode.results[0].value == "agentkit-tool"
     for kind in ("in_thread", "in_task"):
@@ -68,7 +68,7 @@ def test_what_tools_do_hangs_below_their_calls(telemetry, inside) -> None:
 async def test_runs_side_by_side_are_traces_of_their_own(telemetry, inside) -> None:
     """Many runs of one agent share nothing."""
     model = FunctionOfTheRequest()
-    agent = Agent(model, tools=inside, tracer=telemetry.tracer())
+    agent = Agent(model, tools=inside, tracing=telemetry.tracing())
     results = await asyncio.gather(*(agent.run(f"Run {number}.") for number in range(20)))
     traces = {result.episode.metadata["trace_id"] for result in results}
     assert len(traces) == 20
@@ -98,7 +98,7 @@ def test_the_caller_is_the_parent(telemetry) -> None:
     """A run is a part of the trace that its caller is in, also through ``run_sync``."""
     token = context.attach(propagate.extract({"traceparent": CALLER}))
     try:
-        agent = Agent(ScriptedModel(["Hi."]), tracer=telemetry.tracer())
+        agent = Agent(ScriptedModel(["Hi."]), tracing=telemetry.tracing())
         result = agent.run_sync("Hi")
     finally:
         context.detach(token)
@@ -112,7 +112,7 @@ def test_nothing_stays_active_behind_a_run(telemetry) -> None:
     """After a run, the context of the caller is what it was."""
 
     async def run() -> None:
-        await Agent(ScriptedModel(["Hi."]), tracer=telemetry.tracer()).run("Hi")
+        await Agent(ScriptedModel(["Hi."]), tracing=telemetry.tracing()).run("Hi")
         assert not trace.get_current_span().get_span_context().is_valid
 
     asyncio.run(run())
@@ -121,7 +121,7 @@ def test_nothing_stays_active_behind_a_run(telemetry) -> None:
 async def test_a_streamed_run_has_the_same_tree(telemetry, inside) -> None:
     """Streaming changes neither parents nor what is active where events are read."""
     model = ScriptedModel([calls("in_task"), "All done."])
-    agent = Agent(model, tools=inside, tracer=telemetry.tracer())
+    agent = Agent(model, tools=inside, tracing=telemetry.tracing())
     async for _ in agent.stream("Go."):
         assert not trace.get_current_span().get_span_context().is_valid
     assert telemetry.tree() == [
@@ -151,7 +151,7 @@ class Speaking(ScriptedModel):
 async def test_a_stream_is_active_while_its_pieces_are_waited_for(telemetry) -> None:
     """What a model does for each piece hangs below its request, whose span knows the first one."""
     model = Speaking(telemetry.provider.get_tracer("tests"))
-    agent = Agent(model, tracer=telemetry.tracer())
+    agent = Agent(model, tracing=telemetry.tracing())
     texts = [event.text async for event in agent.stream("Go.") if isinstance(event, TextDelta)]
     assert texts == ["One ", "two ", "three."]
     assert parents(telemetry, "network") == ["chat scripted"] * 3
@@ -172,7 +172,7 @@ async def test_leaving_a_stream_ends_its_spans(telemetry, inside, leave_at) -> N
 
     model = Slow(telemetry.provider.get_tracer("tests"))
     model._answers = [calls("in_task"), "Later."]
-    agent = Agent(model, tools=inside, store="memory:", tracer=telemetry.tracer())
+    agent = Agent(model, tools=inside, store="memory:", tracing=telemetry.tracing())
     events = agent.stream("Go.")
     wanted = TextDelta if leave_at == "first text" else TurnFinished
     async for event in events:
@@ -196,7 +196,7 @@ async def test_a_cancelled_run_ends_its_spans(telemetry) -> None:
         """Never return."""
         await asyncio.sleep(3600)
 
-    agent = Agent(ScriptedModel([calls("hang")]), tools=[hang], tracer=telemetry.tracer())
+    agent = Agent(ScriptedModel([calls("hang")]), tools=[hang], tracing=telemetry.tracing())
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(agent.run("Go."), timeout=0.05)
     kinds = {span.name: span.attributes.get("error.type") for span in telemetry.spans}
@@ -216,7 +216,7 @@ async def test_requests_to_a_model_can_carry_the_trace(telemetry) -> None:
     async with httpx.AsyncClient(event_hooks={"request": [inject]}) as client:
         with FaultyServer([Reply(text="Hi.")]) as server:
             model = OpenAICompatibleModel("m", base_url=server.base_url, client=client)
-            await Agent(model, tracer=telemetry.tracer()).run("Hi")
+            await Agent(model, tracing=telemetry.tracing()).run("Hi")
             (sent,) = server.requests
     headers = {name.lower(): value for name, value in sent.headers.items()}
     _, trace_id, span_id, _ = headers["traceparent"].split("-")
@@ -227,6 +227,6 @@ async def test_requests_to_a_model_can_carry_the_trace(telemetry) -> None:
 
 def test_without_an_sdk_nothing_happens() -> None:
     """The API alone gives spans that do nothing, and episodes have no ids of a trace."""
-    result = Agent(ScriptedModel(["Hi."]), tracer=OpenTelemetryTracing()).run_sync("Hi")
+    result = Agent(ScriptedModel(["Hi."]), tracing=Tracing()).run_sync("Hi")
     assert result.output == "Hi."
     assert "trace_id" not in result.episode.metadata

@@ -8,11 +8,14 @@ import logging
 import pytest
 
 from agentkit import Agent, tool
+from agentkit.agent import ToolPolicy
 from agentkit.errors import ModelConnectionError, RunError
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import ScriptedModel
-from agentkit.tracing import ContentPolicy, LoggingTracing
+from agentkit.tracing import ContentPolicy, Tracing
+
+LOG = logging.getLogger("agentkit.trace")
 
 
 @tool
@@ -26,16 +29,15 @@ def call(b: float) -> ToolCall:
 
 
 def ends(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    """Level and first words of the lines about what is over."""
-    lines = (record for record in caplog.records if record.getMessage().startswith("end "))
-    return [(one.levelname, " ".join(one.getMessage().split()[1:3])) for one in lines]
+    """Level and first words of the lines."""
+    return [(one.levelname, " ".join(one.getMessage().split()[:2])) for one in caplog.records]
 
 
 def test_each_operation_is_a_line_when_it_ends(caplog) -> None:
     """Runs are INFO, their parts DEBUG, failures WARNING."""
     with caplog.at_level(logging.DEBUG, logger="agentkit.trace"):
         model = ScriptedModel([[call(1)], [call(0)], "Hm."])
-        Agent(model, tools=[divide], tracer=LoggingTracing()).run_sync("Go.")
+        Agent(model, tools=[divide], tracing=Tracing(log=LOG)).run_sync("Go.")
     assert ends(caplog) == [
         ("DEBUG", "chat scripted"),
         ("DEBUG", "execute_tool divide"),
@@ -51,13 +53,13 @@ def test_a_line_tells_the_most_important_facts(caplog) -> None:
     usage = Usage(requests=1, prompt_tokens=30, completion_tokens=5)
     answer = ModelResponse(message=AssistantMessage(text="Hi."), usage=usage)
     with caplog.at_level(logging.INFO, logger="agentkit.trace"):
-        agent = Agent(ScriptedModel([answer]), tracer=LoggingTracing())
+        agent = Agent(ScriptedModel([answer]), tracing=Tracing(log=LOG))
         episode = agent.run_sync("Hi").episode
     (record,) = caplog.records
     words = record.getMessage().split()
-    assert words[:3] == ["end", "invoke_agent", "agent"]
-    assert words[3].startswith("seconds=0.")
-    assert words[4:] == [
+    assert words[:2] == ["invoke_agent", "agent"]
+    assert words[2].startswith("seconds=0.")
+    assert words[3:] == [
         f"episode={episode.episode_id}",
         "stop=finished",
         "turns=1",
@@ -65,16 +67,15 @@ def test_a_line_tells_the_most_important_facts(caplog) -> None:
         "output_tokens=5",
     ]
     assert record.agentkit["gen_ai.usage.input_tokens"] == 30
-    assert record.agentkit["event"] == "end"
 
 
 def test_lines_carry_the_episode_of_their_run(caplog) -> None:
     """Also where runs go on side by side."""
-    tracer = LoggingTracing()
+    tracer = Tracing(log=LOG)
 
     async def run() -> set[str]:
         agents = [
-            Agent(ScriptedModel([[call(1)], "Done."]), tools=[divide], tracer=tracer)
+            Agent(ScriptedModel([[call(1)], "Done."]), tools=[divide], tracing=tracer)
             for _ in range(5)
         ]
         results = await asyncio.gather(*(agent.run("Go.") for agent in agents))
@@ -83,12 +84,12 @@ def test_lines_carry_the_episode_of_their_run(caplog) -> None:
     with caplog.at_level(logging.DEBUG, logger="agentkit.trace"):
         ids = asyncio.run(run())
     told = [record.agentkit["agentkit.episode.id"] for record in caplog.records]
-    assert {one: told.count(one) for one in told} == dict.fromkeys(ids, 8)
+    assert {one: told.count(one) for one in told} == dict.fromkeys(ids, 4)
 
 
 def test_a_failed_run_is_an_error(caplog) -> None:
     """It names the kind of the error and not its message."""
-    agent = Agent(ScriptedModel([ModelConnectionError("secret host")]), tracer=LoggingTracing())
+    agent = Agent(ScriptedModel([ModelConnectionError("secret host")]), tracing=Tracing(log=LOG))
     with caplog.at_level(logging.INFO, logger="agentkit.trace"), pytest.raises(RunError):
         agent.run_sync("Go.")
     assert ends(caplog) == [("WARNING", "chat scripted"), ("ERROR", "invoke_agent agent")]
@@ -100,7 +101,9 @@ def test_children_of_composites_are_lines(caplog, composites) -> None:
     """Those of failed composites by default, with the episode of the run."""
     asked = ToolCall(call_id="c1", name="both", arguments={"x": 0})
     model = ScriptedModel([[asked], "Done."])
-    agent = Agent(model, library=composites, tracer=LoggingTracing(), tool_retries=0)
+    agent = Agent(
+        model, library=composites, tracing=Tracing(log=LOG), tool_policy=ToolPolicy(retries=0)
+    )
     with caplog.at_level(logging.DEBUG, logger="agentkit.trace"):
         episode = agent.run_sync("Go.").episode
     names = [name for _, name in ends(caplog) if name.startswith("execute_tool")]
@@ -111,9 +114,9 @@ def test_children_of_composites_are_lines(caplog, composites) -> None:
 
 def test_content_is_in_the_record_when_asked_for(caplog) -> None:
     """The text of the line stays without."""
-    tracer = LoggingTracing(content=ContentPolicy())
+    tracer = Tracing(log=LOG, content=ContentPolicy())
     with caplog.at_level(logging.INFO, logger="agentkit.trace"):
-        Agent(ScriptedModel(["It is a wombat."]), tracer=tracer).run_sync("What?")
+        Agent(ScriptedModel(["It is a wombat."]), tracing=tracer).run_sync("What?")
     (record,) = caplog.records
     assert "wombat" in record.agentkit["gen_ai.output.messages"]
     assert "wombat" not in record.getMessage()
@@ -122,14 +125,14 @@ def test_content_is_in_the_record_when_asked_for(caplog) -> None:
 def test_names_with_spaces_and_breaks_stay_one_word(caplog) -> None:
     """A line is one line, whatever an agent is called."""
     with caplog.at_level(logging.INFO, logger="agentkit.trace"):
-        Agent(ScriptedModel(["Hi."]), tracer=LoggingTracing(), name="my\nagent").run_sync("Hi")
+        Agent(ScriptedModel(["Hi."]), tracing=Tracing(log=LOG), name="my\nagent").run_sync("Hi")
     (record,) = caplog.records
-    assert record.getMessage().startswith('end invoke_agent "my\\nagent" seconds=')
+    assert record.getMessage().startswith('invoke_agent "my\\nagent" seconds=')
 
 
 def test_a_logger_of_ones_own_is_used(caplog) -> None:
     """Two agents can write to two places."""
-    tracer = LoggingTracing(logging.getLogger("my.runs"))
+    tracer = Tracing(log=logging.getLogger("my.runs"))
     with caplog.at_level(logging.INFO, logger="my.runs"):
-        Agent(ScriptedModel(["Hi."]), tracer=tracer).run_sync("Hi")
+        Agent(ScriptedModel(["Hi."]), tracing=tracer).run_sync("Hi")
     assert [record.name for record in caplog.records] == ["my.runs"]

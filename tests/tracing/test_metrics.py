@@ -25,7 +25,7 @@ def answer(text: str, prompt: int, completion: int) -> ModelResponse:
 def test_requests_runs_and_calls_are_timed(telemetry) -> None:
     """Each kind of operation is told apart, and failures by their kind."""
     call = ToolCall(call_id="1", name="fail")
-    agent = Agent(ScriptedModel([[call], "Sorry."]), tools=[fail], tracer=telemetry.tracer())
+    agent = Agent(ScriptedModel([[call], "Sorry."]), tools=[fail], tracing=telemetry.tracing())
     agent.run_sync("Go.")
     counts = {
         tuple(sorted(point.attributes.items())): point.count for point in telemetry.points(DURATION)
@@ -45,7 +45,7 @@ def test_requests_runs_and_calls_are_timed(telemetry) -> None:
 
 def test_tokens_are_those_of_requests(telemetry) -> None:
     """Input and output are counted apart, once a request, and not again for the run."""
-    agent = Agent(ScriptedModel([answer("a", 100, 3)]), tracer=telemetry.tracer())
+    agent = Agent(ScriptedModel([answer("a", 100, 3)]), tracing=telemetry.tracing())
     agent.run_sync("Hi")
     points = telemetry.points(TOKENS)
     sums = {point.attributes["gen_ai.token.type"]: point.sum for point in points}
@@ -55,14 +55,14 @@ def test_tokens_are_those_of_requests(telemetry) -> None:
 
 def test_unknown_usage_is_not_zero_tokens(telemetry) -> None:
     """A provider that reports no usage leaves no measurement."""
-    Agent(ScriptedModel(["Hi."]), tracer=telemetry.tracer()).run_sync("Hi")
+    Agent(ScriptedModel(["Hi."]), tracing=telemetry.tracing()).run_sync("Hi")
     assert telemetry.points(TOKENS) == []
 
 
 def test_names_that_a_model_made_up_are_one_value(telemetry) -> None:
     """A metric does not grow with what models write."""
     calls = [ToolCall(call_id=str(n), name=f"made_up_{n}") for n in range(5)]
-    agent = Agent(ScriptedModel([calls, "Hm."]), tools=[fail], tracer=telemetry.tracer())
+    agent = Agent(ScriptedModel([calls, "Hm."]), tools=[fail], tracing=telemetry.tracing())
     agent.run_sync("Go.")
     points = [p for p in telemetry.points(DURATION) if "gen_ai.tool.name" in p.attributes]
     assert [(p.attributes["gen_ai.tool.name"], p.count) for p in points] == [("unknown_tool", 5)]

@@ -35,7 +35,7 @@ ANSWERS = ModelResponse(
 
 def test_a_run_is_a_tree_of_its_requests_and_calls(telemetry) -> None:
     """The run holds each request to the model and each call of a tool, in order."""
-    agent = Agent(ScriptedModel([ASKS, ANSWERS]), tools=[add], tracer=telemetry.tracer())
+    agent = Agent(ScriptedModel([ASKS, ANSWERS]), tools=[add], tracing=telemetry.tracing())
     agent.run_sync("What is 1 + 2?")
     assert telemetry.tree() == [
         "invoke_agent agent",
@@ -44,7 +44,7 @@ def test_a_run_is_a_tree_of_its_requests_and_calls(telemetry) -> None:
         "  chat scripted",
     ]
     assert len({span.context.trace_id for span in telemetry.spans}) == 1
-    assert agent.tracer_errors == 0
+    assert agent.tracing.errors == 0
 
 
 def test_the_span_of_the_run_tells_what_it_was(telemetry) -> None:
@@ -53,7 +53,7 @@ def test_the_span_of_the_run_tells_what_it_was(telemetry) -> None:
         ScriptedModel([ASKS, ANSWERS]),
         tools=[add],
         store="memory:",
-        tracer=telemetry.tracer(),
+        tracing=telemetry.tracing(),
         name="sums",
     )
     result = agent.run_sync("What is 1 + 2?", session_id="s-1")
@@ -83,7 +83,7 @@ def test_the_span_of_a_request_tells_what_was_asked_for_and_spent(telemetry) -> 
     """It has the settings that were given, the reported model, finish reason and tokens."""
     settings = ModelSettings(temperature=0.0, top_p=0.9, max_tokens=64, seed=7)
     agent = Agent(
-        ScriptedModel([ASKS, ANSWERS]), tools=[add], settings=settings, tracer=telemetry.tracer()
+        ScriptedModel([ASKS, ANSWERS]), tools=[add], settings=settings, tracing=telemetry.tracing()
     )
     agent.run_sync("What is 1 + 2?")
     span = next(span for span in telemetry.spans if span.name == "chat scripted")
@@ -106,7 +106,7 @@ def test_the_span_of_a_request_tells_what_was_asked_for_and_spent(telemetry) -> 
 
 def test_the_span_of_a_call_names_the_tool_and_its_revision(telemetry) -> None:
     """It has the tool's name, text and digest, its place in the DAG, and how the call went."""
-    agent = Agent(ScriptedModel([ASKS, ANSWERS]), tools=[add], tracer=telemetry.tracer())
+    agent = Agent(ScriptedModel([ASKS, ANSWERS]), tools=[add], tracing=telemetry.tracing())
     agent.run_sync("What is 1 + 2?")
     span = telemetry.named("execute_tool add")
     assert span.kind is SpanKind.INTERNAL
@@ -130,7 +130,7 @@ def test_rounds_of_refinement_are_numbered_requests(telemetry) -> None:
     """The direct answer has no number; each turn's rounds count from 1."""
     again = ToolCall(call_id="c2", name="add", arguments={"a": 2, "b": 2})
     model = ScriptedModel([[CALL], [CALL], [again], [again], "4"])
-    agent = Agent(model, tools=[add], refine="adaptive", tracer=telemetry.tracer())
+    agent = Agent(model, tools=[add], refine="adaptive", tracing=telemetry.tracing())
     agent.run_sync("Add.")
     chats = [span for span in telemetry.spans if span.name == "chat scripted"]
     rounds = [span.attributes.get("agentkit.refine.round") for span in chats]
@@ -147,7 +147,7 @@ def test_searches_for_tools_have_spans(telemetry) -> None:
 
     search = ToolCall(call_id="s", name="search_tools", arguments={"query": "subtract"})
     many = [add, subtract, *(_numbered(number) for number in range(40))]
-    agent = Agent(ScriptedModel([[search], "Done."]), tools=many, tracer=telemetry.tracer())
+    agent = Agent(ScriptedModel([[search], "Done."]), tools=many, tracing=telemetry.tracing())
     agent.run_sync("Add two numbers.")
     assert telemetry.tree() == [
         "invoke_agent agent",
@@ -173,7 +173,7 @@ def _numbered(number: int):
 
 def test_a_structured_answer_is_asked_for_as_json(telemetry) -> None:
     """Run and request say that the output has to be JSON."""
-    agent = Agent(ScriptedModel(["[1, 2]"]), output_type=list[int], tracer=telemetry.tracer())
+    agent = Agent(ScriptedModel(["[1, 2]"]), output_type=list[int], tracing=telemetry.tracing())
     assert agent.run_sync("Count.").output == [1, 2]
     assert {span.attributes["gen_ai.output.type"] for span in telemetry.spans} == {"json"}
 
@@ -181,8 +181,8 @@ def test_a_structured_answer_is_asked_for_as_json(telemetry) -> None:
 def test_an_answer_that_was_cut_is_told_of_the_run_too(telemetry) -> None:
     """The run's span and its last message say that the provider ended the answer."""
     cut = replace(ANSWERS, finish_reason="length")
-    tracer = telemetry.tracer(content=ContentPolicy())
-    Agent(ScriptedModel([cut]), tracer=tracer).run_sync("What is 1 + 2?")
+    tracer = telemetry.tracing(content=ContentPolicy())
+    Agent(ScriptedModel([cut]), tracing=tracer).run_sync("What is 1 + 2?")
     for span in telemetry.spans:
         assert span.attributes["gen_ai.response.finish_reasons"] == ("length",)
         (said,) = json.loads(span.attributes["gen_ai.output.messages"])

@@ -24,6 +24,7 @@ from agentkit import (
     resolve_model,
     tool,
 )
+from agentkit.agent import RefineSettings, ToolPolicy
 from agentkit.agent.types import Approval, Limits, RunEvent, RunFinished, ToolCallFinished
 from agentkit.composites.annotations import Expr
 from agentkit.composites.composite import composite_tool
@@ -180,10 +181,9 @@ agent = Agent(
     tools=[add, delete, plain_function],
     instructions="Be brief.",
     retriever=retriever,
-    refine="adaptive",
-    max_refinements=3,
+    refine=RefineSettings(mode="adaptive", max_refinements=3),
     limits=Limits(max_steps=5, max_cost_usd=0.1),
-    approve=approve,
+    tool_policy=ToolPolicy(approve=approve),
     settings=ModelSettings(temperature=0, max_tokens=100),
 )
 

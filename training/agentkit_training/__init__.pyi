@@ -1,8 +1,8 @@
 from ._version import __version__ as __version__
-from .coevolution.frozen import FrozenEngine as FrozenEngine
+from .cli.processes import joined_ranks as joined_ranks
 from .coevolution.keeper import LibraryKeeper as LibraryKeeper
 from .coevolution.records import CoevolutionStep as CoevolutionStep
-from .coevolution.running import coevolve as coevolve
+from .coevolution.running import FrozenEngine as FrozenEngine, coevolve as coevolve
 from .coevolution.settings import (
     CoevolutionSettings as CoevolutionSettings,
     ablation as ablation,
@@ -10,7 +10,6 @@ from .coevolution.settings import (
 from .coevolution.source import Coevolution as Coevolution
 from .coevolution.stages import cocoda as cocoda
 from .distributed.synchronising import synchronise as synchronise
-from .distributed.torch_ranks import joined_ranks as joined_ranks
 from .engines.base import (
     Engine as Engine,
     OptimizerSettings as OptimizerSettings,
@@ -30,15 +29,17 @@ from .export.handover import (
     hand_over as hand_over,
     load_handover as load_handover,
 )
-from .export.library import export_library as export_library
+from .export.manifest import export_library as export_library
 from .fine_tuning.examples import (
     Example as Example,
     make_examples as make_examples,
 )
 from .fine_tuning.settings import SftSettings as SftSettings
 from .fine_tuning.training import sft as sft
-from .interface.collecting import collect_through as collect_through
-from .interface.learning_interface import LearningInterface as LearningInterface
+from .interface.collecting import (
+    LearningInterface as LearningInterface,
+    collect_through as collect_through,
+)
 from .policy.loading import load_policy as load_policy
 from .policy.lora import (
     LoraSettings as LoraSettings,
@@ -47,15 +48,14 @@ from .policy.lora import (
     save_adapter as save_adapter,
     with_lora as with_lora,
 )
-from .policy.policy import Policy as Policy
+from .policy.policy import CHAT_TEMPLATES as CHAT_TEMPLATES, Policy as Policy
 from .policy.reference import reference_policy as reference_policy
 from .policy.saving import save_policy as save_policy
-from .policy.templates import CHAT_TEMPLATES as CHAT_TEMPLATES
 from .policy.tiny import tiny_policy as tiny_policy
-from .rewards.combining import RewardSum as RewardSum
-from .rewards.composites import saved_calls_reward as saved_calls_reward
+from .rewards.gates import saved_calls_reward as saved_calls_reward
 from .rewards.reward import (
     Reward as Reward,
+    RewardSum as RewardSum,
     Worth as Worth,
     rewarded as rewarded,
     verdict_reward as verdict_reward,
@@ -75,17 +75,15 @@ from .tasks.loading import (
 from .tasks.splits import (
     Shares as Shares,
     TaskSplits as TaskSplits,
-)
-from .tasks.splitting import (
     leakage as leakage,
     split as split,
 )
 from .toolace.iterations import iterate as iterate
 from .toolace.settings import ToolAceSettings as ToolAceSettings
-from .weighting.dynamic import DynamicWeighting as DynamicWeighting
-from .weighting.fixed import FixedWeighting as FixedWeighting
-from .weighting.normalised import MeanNormalised as MeanNormalised
-from .weighting.protocol import (
+from .weighting.weighting import (
+    DynamicWeighting as DynamicWeighting,
+    FixedWeighting as FixedWeighting,
+    MeanNormalised as MeanNormalised,
     Weighting as Weighting,
     weighted_rollouts as weighted_rollouts,
 )

@@ -26,9 +26,8 @@ from agentkit.evolution.proposers.constraints import (
     stated_in_error,
 )
 from agentkit.evolution.proposers.observed import ObservedCall, values_of
-from agentkit.evolution.validation.folding import folded
-from agentkit.evolution.validation.lexical.readings import readings
-from agentkit.evolution.validation.numbers import numbers_in
+from agentkit.evolution.validation.directives import readings
+from agentkit.evolution.validation.texts import folded, numbers_in
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 

@@ -1,4 +1,4 @@
-"""What is asked of a suggested change before anybody runs it: ``validation.validate.validate``."""
+"""What is asked of a suggested change before anybody runs it: ``validate``."""
 
 import lazy_loader
 

@@ -16,39 +16,43 @@ from functools import cache, cached_property
 from itertools import pairwise
 
 from agentkit.evolution.validation.examples import NUMERIC, KnownValues, is_code
-from agentkit.evolution.validation.folding import folded, sentences, stands_in
-from agentkit.evolution.validation.forms import (
+from agentkit.evolution.validation.phrasebook import shipped_sections
+from agentkit.evolution.validation.report import ProposedChange
+from agentkit.evolution.validation.schema_facts import ParameterFacts
+from agentkit.evolution.validation.texts import (
+    Edit,
+    folded,
+    mapping,
+    numbers_in,
+    rules_of,
+    sentences,
+    stands_in,
+)
+from agentkit.evolution.validation.wording import (
+    ALIKE,
     BOUND,
     BY_DEFAULT,
+    CAPITALS,
     COUNTS,
+    FORMAL,
+    GRAMMAR,
     HOW_LONG,
     OF_FORM,
     QUOTED,
-    WHAT_WAS_SAID,
-    WIDE,
-    WRITTEN_SO,
-    borne_out,
-    without_examples,
-)
-from agentkit.evolution.validation.numbers import numbers_in
-from agentkit.evolution.validation.plain import (
-    ALIKE,
-    CAPITALS,
-    FORMAL,
-    GRAMMAR,
     SMALL,
     UNIT_NAMES,
     UNITS,
+    WHAT_WAS_SAID,
+    WIDE,
     WRITING,
+    WRITTEN_SO,
+    borne_out,
     spaced,
     stem,
     stems_of,
+    without_examples,
     word_stems,
 )
-from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.schema_facts import ParameterFacts
-from agentkit.evolution.validation.shipped import shipped_sections
-from agentkit.evolution.validation.texts import Edit, mapping, rules_of
 
 _WORD = re.compile(r"[^\W\d_]+")
 _CLAUSE = re.compile("[.;:!?]\\s+|[\u3002\uff1b\uff1a]")

@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from agentkit.evolution.validation.folding import folded, stands_in
-from agentkit.evolution.validation.forms import EXAMPLE, WIDE, masks
-from agentkit.evolution.validation.numbers import numbers_in
-from agentkit.evolution.validation.plain import UNITS, stems_of, word_stems
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.schema_facts import ParameterFacts
-from agentkit.evolution.validation.texts import Edit, mapping
+from agentkit.evolution.validation.texts import Edit, folded, mapping, numbers_in, stands_in
+from agentkit.evolution.validation.wording import EXAMPLE, UNITS, WIDE, masks, stems_of, word_stems
 
 _VALUE = re.compile(r"[\w.+*?@/:=#-]*[\w*?/]")
 _INTRODUCED = re.compile(

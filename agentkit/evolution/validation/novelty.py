@@ -18,47 +18,52 @@ from itertools import islice
 from typing import Any
 
 from agentkit.evolution.validation.claims import claims
-from agentkit.evolution.validation.folding import folded, stands_in
-from agentkit.evolution.validation.forms import (
+from agentkit.evolution.validation.report import ProposedChange
+from agentkit.evolution.validation.texts import (
+    Edit,
+    folded,
+    leaves,
+    mapping,
+    numbers_in,
+    readings_of,
+    rules_of,
+    stands_in,
+)
+from agentkit.evolution.validation.tool_names import without_closed_forms
+from agentkit.evolution.validation.wording import (
+    ALIKE,
+    BEFORE_OBJECTS,
     BOUND,
     BY_DEFAULT,
+    CAPITALS,
     COUNTS,
+    DESCRIBING,
     EXAMPLE,
+    FORMAL,
     HOW_LONG,
     ISO,
     OF_ALL_TALK,
     OF_FORM,
-    QUOTED,
-    UNLESS_GIVEN,
-    WHAT_WAS_SAID,
-    WIDE,
-    WRITTEN_SO,
-    borne_out,
-    masks,
-    shown,
-    without_examples,
-)
-from agentkit.evolution.validation.numbers import numbers_in, readings_of
-from agentkit.evolution.validation.plain import (
-    ALIKE,
-    BEFORE_OBJECTS,
-    CAPITALS,
-    DESCRIBING,
-    FORMAL,
     PLAIN,
     PLAIN_ABROAD,
     PLAIN_UNSPACED,
+    QUOTED,
     SMALL,
     UNITS,
+    UNLESS_GIVEN,
+    WHAT_WAS_SAID,
+    WIDE,
     WRITING,
+    WRITTEN_SO,
+    borne_out,
     catalogue_nouns,
     is_plain,
+    masks,
+    shown,
     spaced,
     stem,
+    without_examples,
 )
-from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.semantic.comparing import without_closed_forms
-from agentkit.evolution.validation.texts import Edit, leaves, mapping, rules_of
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LETTERS = re.compile(r"[^\W\d_]+")

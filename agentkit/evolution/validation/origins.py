@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from agentkit.evolution.validation.folding import folded, stands_in
 from agentkit.evolution.validation.report import OriginKind, ProposedChange, TextOrigin
-from agentkit.evolution.validation.texts import mapping, rules_of, sequence
+from agentkit.evolution.validation.texts import folded, mapping, rules_of, sequence, stands_in
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.rules.demands import ToolsByName, demanded

@@ -1,4 +1,4 @@
-"""Which texts a definition holds, and which of them a candidate changed.
+"""The texts of a definition, what a candidate changed of them, and how texts and data are read.
 
 Nothing here trusts the types of a definition: one that was read from foreign JSON may hold
 anything where a text is expected. What is no text is left out, and ``malformed`` reports it.
@@ -6,6 +6,9 @@ anything where a text is expected. What is no text is left out, and ``malformed`
 
 from __future__ import annotations
 
+import re
+import reprlib
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -174,3 +177,152 @@ def sentences_of(definition: ToolDefinition, kinds: Iterable[TextKind]) -> str:
     """The texts of these kinds, a line each."""
     wanted = frozenset(kinds)
     return "\n".join(text.text for text in texts_of(definition) if text.kind in wanted)
+
+
+_ACCENTS = re.compile(r"[\u0300-\u036f]")
+_INVISIBLE = re.compile(
+    r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0000-\U000e01ef]"
+)
+_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。\uff01\uff1f\uff1b])|\n+")
+_FIRST_EAST_ASIAN = 0x2E80
+_SPACE = re.compile(r"\s+")
+
+
+def folded(text: str) -> str:
+    """The text without case, accents, presentation forms and invisible characters.
+
+    Example:
+        >>> folded("Ⅷ  Überprüfung der ﬁnalen Datei")
+        'viii uberprufung der finalen datei'
+    """
+    if not text.isascii():
+        text = _INVISIBLE.sub("", text)
+        text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+        text = unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("\u2018", "'")
+        text = text.replace("“", '"').replace("”", '"')
+    return _SPACE.sub(" ", text.casefold())
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text, each folded.
+
+    Example:
+        >>> list(sentences("Price in euros. Tax included."))
+        ['price in euros.', 'tax included.']
+    """
+    for part in _END.split(text):
+        if part.strip():
+            yield folded(part).strip()
+
+
+def stands_in(word: str, text: str) -> bool:
+    """Whether a word stands in a text as a word; in scripts without spaces, anywhere.
+
+    Example:
+        >>> stands_in("days", "how many days."), stands_in("day", "how many days.")
+        (True, False)
+    """
+    if not word.isascii():
+        return word in text
+    start = text.find(word) if word else -1
+    while start >= 0:
+        end = start + len(word)
+        if not (_goes_on(text[max(start - 1, 0) : start]) or _goes_on(text[end : end + 1])):
+            return True
+        start = text.find(word, end)
+    return False
+
+
+def _goes_on(char: str) -> bool:
+    """Whether a word goes on with this character; Chinese needs no space beside a Latin word."""
+    return char == "_" or (char.isalnum() and ord(char) < _FIRST_EAST_ASIAN)
+
+
+_NUMBER = re.compile(
+    r"(?<![\w.])[-\u2212]?\d{1,3}(?:[ ,.'\u2019]\d{3})+(?:[.,]\d+)?(?!\d)"
+    r"|(?:(?<!\w)[-\u2212])?\d+(?:[.,]\d+)?"
+)
+_THOUSANDS = re.compile(r"(?<=\d)[ ,.'\u2019](?=\d{3}(?!\d))")
+
+
+def numbers_in(text: str) -> set[float]:
+    """The numbers in a text, in each way in which they can be read.
+
+    Example:
+        >>> sorted(numbers_in("1.500 or 2,5, from 3-7"))
+        [1.5, 2.5, 3.0, 7.0, 1500.0]
+    """
+    found: set[float] = set()
+    for match in _NUMBER.finditer(text):
+        found.update(readings_of(match.group()))
+    return found
+
+
+def readings_of(written: str) -> set[float]:
+    """The numbers that one written number may mean: ``1.500`` is 1500 in German."""
+    plain = written.replace("\u2212", "-")
+    forms = {_THOUSANDS.sub("", plain).replace(",", "."), plain.replace(",", ".")}
+    return {float(form) for form in forms if re.fullmatch(r"-?\d{1,300}(?:\.\d+)?", form)}
+
+
+DEEPEST = 64
+"""Levels of nesting that a definition may have."""
+
+_REPR = reprlib.Repr()
+_REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
+
+
+def same(left: Any, right: Any) -> bool:
+    """As ``agentkit.tools.fit.same_json``, without recursion and for any mapping or sequence.
+
+    What is compared was made by a proposer, who may nest it as deep as a parser lets through.
+
+    Example:
+        >>> same({"a": [1, 2]}, {"a": (1.0, 2)}), same([1], [True])
+        (True, False)
+    """
+    waiting = [(left, right)]
+    while waiting:
+        one, other = waiting.pop()
+        if one is other:
+            continue
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            if one.keys() != other.keys():
+                return False
+            waiting.extend((one[key], other[key]) for key in one)
+        elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
+            if len(one) != len(other):
+                return False
+            waiting.extend(zip(one, other, strict=True))
+        elif isinstance(one, bool) or isinstance(other, bool) or not bool(one == other):
+            return False
+    return True
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether data are nested deeper than a definition may be.
+
+    Example:
+        >>> is_too_deep({"a": [1]})
+        False
+    """
+    level, depth = [value], 0
+    while level and depth <= DEEPEST:
+        parts = (
+            part.values() if isinstance(part, Mapping) else part
+            for part in level
+            if isinstance(part, Mapping | list | tuple)
+        )
+        level = [inner for part in parts for inner in part]
+        depth += 1
+    return bool(level)
+
+
+def shown_value(value: Any) -> str:
+    """A value as it is written in Python, short, whatever it is.
+
+    Example:
+        >>> shown_value({"minimum": 1, "enum": [1, 2, 3]})
+        "{'enum': [1, 2, 3], 'minimum': 1}"
+    """
+    return _REPR.repr(value)

@@ -13,8 +13,7 @@ from typing import Any, Literal, Self, get_args
 from agentkit.agent.session import Route, RouteRequest
 from agentkit.errors import McpError, ToolNotFoundError, UsageError
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
-from agentkit.evolution.validation.reasons import shown
-from agentkit.evolution.validation.report import Check
+from agentkit.evolution.validation.report import Check, shown
 from agentkit.interop.mcp.answers import call_tool
 from agentkit.interop.mcp.connection import Connection, outcome_of
 from agentkit.interop.mcp.listing import (

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agentkit import retrieval
 from agentkit._version import __version__
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.executor import ExecutionPolicy
-from agentkit.agent.library_provider import LibraryProvider
-from agentkit.agent.session import new_episode_id
-from agentkit.agent.types import Approval, Approver
+from agentkit.agent.executor import Execution
+from agentkit.agent.session import LibraryProvider, new_episode_id
+from agentkit.agent.types import Approval, Approver, ToolPolicy
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.interop.mcp.listing import require_sdk
 from agentkit.interop.mcp.serving import (
@@ -126,9 +125,8 @@ class LibraryServer:
             store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
         )
         queue = EpisodeQueue(store, on_failure="refuse_writes")
-        execution = ExecutionPolicy(
-            timeout_seconds=timeout_seconds, show_exceptions=show_exceptions, queue=queue
-        )
+        policy = ToolPolicy(timeout_seconds=timeout_seconds, show_exceptions=show_exceptions)
+        execution = Execution(policy=policy, queue=queue)
         self._runner = CallRunner(queue=queue, execution=execution)
         self._exposure = self._exposed(self._libraries.current)
         self._listeners = _Listeners()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from agentkit.errors import DefinitionError, MissingExtraError, UsageError
-from agentkit.evolution.validation.reasons import shown
+from agentkit.evolution.validation.report import shown
 from agentkit.messages import JsonObject
 from agentkit.tools.bounded import schema_fault
 from agentkit.tools.definition import Effects, ToolDefinition

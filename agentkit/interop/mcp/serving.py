@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.executor import ExecutionPolicy
+from agentkit.agent.executor import Execution
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval, Approver
@@ -132,7 +132,7 @@ class CallRunner:
     """
 
     queue: EpisodeQueue
-    execution: ExecutionPolicy
+    execution: Execution
     _running: int = field(init=False, default=0)
     _quiet: asyncio.Event | None = field(init=False, default=None)
 
@@ -203,7 +203,7 @@ def _ended(episode: Episode, call: ToolCall, seconds: float, *results: ToolResul
 def for_client(result: ToolResult) -> ToolResult:
     """A result as somebody outside may read it: of an exception only its class.
 
-    The model of an agent reads what a tool says about its arguments (``agentkit.agent.failures``);
+    The model of an agent reads what a tool says about its arguments (``agentkit.agent.checks``);
     a client is somebody else's. What it does not read is in the log and in the episode, under
     the id that it is given.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,18 +17,23 @@ from agentkit.library.remote.wire import (
     TOOLS_PATH,
 )
 from agentkit.library.store import Store
-from agentkit.server.app import HEALTH_PATH, METRICS_PATH, READY_PATH, as_problem, missing
-from agentkit.server.front import LOCAL_NAMES, Admission, Front
+from agentkit.server.app import (
+    HEALTH_PATH,
+    METRICS_PATH,
+    READY_PATH,
+    admitting,
+    as_problem,
+    json_response,
+    missing,
+)
 from agentkit.server.keys import Keys
 from agentkit.server.library.endpoints import LibraryEndpoints
-from agentkit.server.library.measures import LibraryMeasures
-from agentkit.server.library.news import News
-from agentkit.server.library.pages import Pages
-from agentkit.server.library.reading import LibraryReader
+from agentkit.server.library.notifier import ChangeNotifier
+from agentkit.server.library.pages import LibraryReader, Pages
 from agentkit.server.limits import ServerLimits
-from agentkit.server.prometheus import CONTENT_TYPE
-from agentkit.server.runs import Runs
-from agentkit.server.store_health import MinuteLog, Probe
+from agentkit.server.metrics import CONTENT_TYPE, LibraryMeasures
+from agentkit.server.middleware import Front
+from agentkit.server.runs import MinuteLog, Probe, Runs
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -94,13 +98,7 @@ def create_library_app(
     except ImportError as error:
         raise missing("starlette") from error
     service = _Service(store, limits=limits, has_keys=keys is not None, close_store=close_store)
-    open_paths = {HEALTH_PATH, READY_PATH, *((METRICS_PATH,) if open_metrics else ())}
-    hosts = LOCAL_NAMES if allowed_hosts is None and keys is None else tuple(allowed_hosts or ())
-    admission = Admission(
-        keys=keys,
-        open_paths=frozenset(open_paths),
-        hosts=() if "*" in hosts else tuple(host.lower() for host in hosts),
-    )
+    admission = admitting(keys, allowed_hosts, open_metrics=open_metrics)
     front = Middleware(
         Front,
         admission=admission,
@@ -141,16 +139,18 @@ class _Service:
             limits.max_concurrent, thread_name_prefix="agentkit-library"
         )
         reader = LibraryReader(store)
-        self._news = News(reader)
-        self._probe = Probe(self._news.newest)
+        self._notifier = ChangeNotifier(reader)
+        self._probe = Probe(self._notifier.newest)
         self._log = MinuteLog(_LOG)
         self.measures = LibraryMeasures(
             waiting=lambda: len(self.endpoints.waiting),
             reading=lambda: len(self.endpoints.reading),
-            version=lambda: 0 if self._news.known is None else self._news.known.head.version,
+            version=lambda: (
+                0 if self._notifier.known is None else self._notifier.known.head.version
+            ),
         )
         self.endpoints = LibraryEndpoints(
-            news=self._news,
+            notifier=self._notifier,
             pages=Pages(reader),
             threads=self._threads,
             runs=self._runs,
@@ -159,24 +159,28 @@ class _Service:
             is_private=has_keys,
         )
 
+    def _version(self) -> int:
+        known = self._notifier.known
+        return 0 if known is None else known.head.version
+
     async def drain(self, seconds: float) -> None:
         """Let those go who wait for news, and let those end who are being answered."""
-        self._news.stop()
+        self._notifier.stop()
         await self._runs.drain(seconds)
 
     async def healthy(self, request: Request) -> Response:
         """The process runs its event loop."""
-        return _json({"status": "ok"})
+        return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
         """The store answers, and no stop was asked for."""
         if self._runs.is_draining:
-            return _json({"status": "unavailable", "reason": "stopping"}, status=503)
+            return json_response({"status": "unavailable", "reason": "stopping"}, status=503)
         error = await self._probe.error()
         if error is not None:
             self._log.error("not ready, the store does not answer", error)
-            return _json({"status": "unavailable", "reason": "store"}, status=503)
-        return _json({"status": "ok"})
+            return json_response({"status": "unavailable", "reason": "store"}, status=503)
+        return json_response({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
         """What was counted."""
@@ -191,13 +195,7 @@ class _Service:
             yield
         finally:
             await self.drain(self._limits.drain_seconds)
-            await self._news.close()
+            await self._notifier.close()
             await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
             if self._closes:
                 await asyncio.to_thread(self._store.close)
-
-
-def _json(value: object, *, status: int = 200) -> Response:
-    from starlette.responses import Response
-
-    return Response(json.dumps(value), status_code=status, media_type="application/json")

@@ -20,16 +20,21 @@ from agentkit.library.remote.wire import (
     LONGEST_WAIT_SECONDS,
     TOOLS_PATH,
 )
-from agentkit.server.exchange import SCOPE_KEY, Exchange, Header, Scope, Send
-from agentkit.server.library.measures import LibraryMeasures
-from agentkit.server.library.news import News, Told
+from agentkit.server.library.notifier import ChangeNotifier, KnownHead
 from agentkit.server.library.pages import Body, Pages
-from agentkit.server.limits import ServerLimits
-from agentkit.server.problem import Problem, invalid, stopping
-from agentkit.server.rates import RateLimiter
-from agentkit.server.runs import Receive, Runs
-from agentkit.server.slots import Slots
-from agentkit.server.store_health import MinuteLog
+from agentkit.server.limits import RateLimiter, ServerLimits, Slots
+from agentkit.server.metrics import LibraryMeasures
+from agentkit.server.middleware import (
+    SCOPE_KEY,
+    Exchange,
+    Header,
+    Problem,
+    Scope,
+    Send,
+    invalid,
+    stopping,
+)
+from agentkit.server.runs import MinuteLog, Receive, Runs
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,7 +54,7 @@ class LibraryEndpoints:
     """Answers from one store. One object for all paths; an ASGI application behind ``Front``.
 
     Args:
-        news: Knows what is newest.
+        notifier: Knows what is newest.
         pages: Makes what never changes again.
         threads: Where the store is read.
         runs: What is under way.
@@ -61,7 +66,7 @@ class LibraryEndpoints:
     def __init__(
         self,
         *,
-        news: News,
+        notifier: ChangeNotifier,
         pages: Pages,
         threads: ThreadPoolExecutor,
         runs: Runs,
@@ -69,7 +74,7 @@ class LibraryEndpoints:
         limits: ServerLimits,
         is_private: bool,
     ) -> None:
-        self._news = news
+        self._notifier = notifier
         self._pages = pages
         self._threads = threads
         self._runs = runs
@@ -79,30 +84,24 @@ class LibraryEndpoints:
         self._rates = RateLimiter(limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
         self.reading = Slots(
-            most=limits.max_concurrent, each=limits.share, seconds=limits.request_seconds
+            most=limits.max_concurrent,
+            each=lambda: limits.max_concurrent_per_key or max(1, limits.max_concurrent // 4),
+            seconds=limits.request_seconds,
         )
         self.waiting = Slots(
-            most=_MOST_WAITING, each=_MOST_WAITING // 4, seconds=LONGEST_WAIT_SECONDS
+            most=_MOST_WAITING, each=lambda: _MOST_WAITING // 4, seconds=LONGEST_WAIT_SECONDS
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         exchange: Exchange = scope[SCOPE_KEY]
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        problem = stopping() if self._runs.is_draining else self._too_often(exchange)
+        problem = stopping() if self._runs.is_draining else self._rates.refusal(exchange.key)
         if problem is None:
             with self._runs.entered():
                 problem = await self._answered(exchange, query, exchange.who)
         if problem is not None:
             await exchange.answer_problem(problem)
-
-    def _too_often(self, exchange: Exchange) -> Problem | None:
-        wait = self._rates.wait(exchange.key)
-        if not wait:
-            return None
-        rate = self._limits.requests_per_minute
-        message = f"more than {rate:g} requests a minute with this key; wait {wait} s"
-        return Problem(status=429, message=message, code="rate_limit_exceeded", retry_after=wait)
 
     async def _answered(self, exchange: Exchange, query: Query, who: str) -> Problem | None:
         try:
@@ -123,12 +122,12 @@ class LibraryEndpoints:
         if isinstance(wait, Problem):
             return wait
         known = _etags(exchange)
-        told: Told | Problem | None
+        told: KnownHead | Problem | None
         if wait and known:
             told = await self._waited(exchange, known, wait, who)
         else:
-            told = await self._news.newest()
-        if not isinstance(told, Told):
+            told = await self._notifier.newest()
+        if not isinstance(told, KnownHead):
             return told
         cache = (b"cache-control", f"{self._scope}, no-cache".encode())
         headers = [(b"etag", _quoted(told.etag)), cache]
@@ -141,19 +140,19 @@ class LibraryEndpoints:
 
     async def _waited(
         self, exchange: Exchange, known: frozenset[str], seconds: float, who: str
-    ) -> Told | Problem | None:
+    ) -> KnownHead | Problem | None:
         """The head once it is another one, or when the time is over."""
         taken = self.waiting.take(who)
         if taken is None:
             message = "as many clients wait for news as may wait; poll without wait instead"
             return Problem(status=429, message=message, code="too_many_waiting", retry_after=5)
         try:
-            work = self._news.other_than(known.__contains__)
+            work = self._notifier.other_than(known.__contains__)
             told = await self._runs.see_through(work, receive=exchange.receive, seconds=seconds)
         finally:
             self.waiting.free(who, taken)
         match told:
-            case Told():
+            case KnownHead():
                 return told
             case "disconnected":
                 exchange.status = CLIENT_LEFT
@@ -161,7 +160,7 @@ class LibraryEndpoints:
             case "stopping":
                 return stopping()
             case _:
-                return await self._news.newest()
+                return await self._notifier.newest()
 
     async def _page(self, exchange: Exchange, query: Query, who: str) -> Problem | None:
         read = await self._wanted(exchange.path, query)
@@ -210,9 +209,9 @@ class LibraryEndpoints:
             return after
         if isinstance(upto, Problem):
             return upto
-        told = self._news.known
+        told = self._notifier.known
         if told is None or not _has(told, path, upto):
-            told = await self._news.newest()
+            told = await self._notifier.newest()
         if not _has(told, path, upto):
             what = f"event {upto}" if path == EVENTS_PATH else f"library version {upto}"
             return Problem(status=404, message=f"there is no {what}", code="not_found")
@@ -243,7 +242,7 @@ async def _answer(exchange: Exchange, status: int, body: bytes, headers: list[He
     await exchange.send({"type": "http.response.body", "body": body})
 
 
-def _has(told: Told, path: str, upto: int) -> bool:
+def _has(told: KnownHead, path: str, upto: int) -> bool:
     return upto <= told.head.events.sequence if path == EVENTS_PATH else told.head.has(upto)
 
 

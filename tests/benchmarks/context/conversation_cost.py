@@ -29,6 +29,7 @@ from statistics import fmean
 from typing import Any
 
 from agentkit import Agent, Library, Tool, ToolDefinition
+from agentkit.agent import SelectionPolicy
 from agentkit.agent.types import RunResult
 from agentkit.messages import Message, ToolCall, ToolMessage, message_to_json
 from agentkit.models.base import ModelRequest
@@ -40,9 +41,9 @@ from agentkit_bench.retrieval.corpus import RetrievalCorpus
 SEED = 7
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "all": {"retriever": None},
-    "anew": {"search_tool": False},
+    "anew": {"selection": SelectionPolicy(search_tool=False)},
     "kept": {},
-    "kept, no cards": {"show_cards": False},
+    "kept, no cards": {"selection": SelectionPolicy(show_cards=False)},
 }
 
 

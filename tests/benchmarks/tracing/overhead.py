@@ -54,24 +54,24 @@ def sdk_tracer(**options: Any) -> Any:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from agentkit.tracing import OpenTelemetryTracing
+    from agentkit.tracing import Tracing
 
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     meters = MeterProvider(metric_readers=[InMemoryMetricReader()])
-    tracer = OpenTelemetryTracing(tracer_provider=provider, meter_provider=meters, **options)
+    tracer = Tracing(tracer_provider=provider, meter_provider=meters, **options)
     return tracer, exporter.clear
 
 
 def log_tracer(level: int) -> Any:
     """A tracer that writes to a handler which drops what it gets."""
-    from agentkit.tracing import LoggingTracing
+    from agentkit.tracing import Tracing
 
     logger = logging.getLogger("measured")
     logger.setLevel(level)
     logger.propagate = False
     logger.addHandler(logging.NullHandler())
-    return LoggingTracing(logger), None
+    return Tracing(logger), None
 
 
 def tracer_for(variant: str) -> Any:
@@ -80,10 +80,10 @@ def tracer_for(variant: str) -> Any:
         return None, None
     if variant.startswith("logging"):
         return log_tracer(logging.DEBUG if variant.endswith("debug") else logging.INFO)
-    from agentkit.tracing import ContentPolicy, OpenTelemetryTracing
+    from agentkit.tracing import ContentPolicy, Tracing
 
     if variant == "otel api":
-        return OpenTelemetryTracing(), None
+        return Tracing(), None
     if variant == "otel content":
         return sdk_tracer(content=ContentPolicy())
     return sdk_tracer(child_spans="all" if variant == "otel children" else "errors")

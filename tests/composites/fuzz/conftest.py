@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,9 @@ from agentkit.composites.parser import parse
 from agentkit.errors import CompositeRunError
 
 BATCH = 250
+PROGRAMS = int(os.environ.get("AGENTKIT_PROGRAMS", "250"))
+"""`make test-all` asks for 20,000."""
+
 MISTAKES = (0.002, 0.006, 0.006, 0.03)
 """Some programs hardly ever fail, some soon do."""
 PREAMBLE = """
@@ -34,7 +38,7 @@ COUNTS = pytest.StashKey[Counter[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``pytest tests/composites/fuzz --programs 20000 --first-seed 100000``."""
     group = parser.getgroup("composites")
-    group.addoption("--programs", type=int, default=500, help="random programs to compare")
+    group.addoption("--programs", type=int, default=PROGRAMS, help="random programs to compare")
     group.addoption("--first-seed", type=int, default=0, help="seed of the first one")
 
 
@@ -42,7 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each batch of seeds."""
     if "batch" in metafunc.fixturenames:
         first = metafunc.config.getoption("--first-seed", 0)
-        last = first + metafunc.config.getoption("--programs", 500)
+        last = first + metafunc.config.getoption("--programs", PROGRAMS)
         ranges = [range(seed, min(seed + BATCH, last)) for seed in range(first, last, BATCH)]
         names = [f"{seeds.start}-{seeds.stop - 1}" for seeds in ranges]
         metafunc.parametrize("batch", ranges, ids=names, indirect=True, scope="session")

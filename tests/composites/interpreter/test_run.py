@@ -90,6 +90,7 @@ def test_statements(body: Body, text: str, result: Any) -> None:
         "'%' + str(None) + str(1e16) + str([1.0, 'é', (1,)])",
         "a == [1, 2] and a is not None and 2 in a and 3 not in a",
         "max([], default=0), min(3, 1, 2), max('ab', 'b')",
+        "max(x for x in [1, 1.0]), min(x for x in [True, 1]), max(x for x in [0, 2])",
         "sum([[1], [2]], []), list('ab'), list({'x': 1}), len(range(0, 10, 3))",
         "{'x': 1}.get('y', 2), [3, 4].index(4), (1, 1).count(1), 'abcb'.find('b')",
         "int(' 12 '), int(-2.5), float('1e3'), bool([]), abs(-2)",

@@ -53,6 +53,18 @@ def test_the_only_class_of_a_file_is_taken(python_file):
         assert [one.name for one in world.tools()] == ["switch"]
 
 
+def test_a_class_goes_before_tools_beside_it(python_file):
+    """A file may hold tools that its world binds or not; the world is what is asked for."""
+    beside = """
+    @tool
+    def shout(text: str) -> str:
+        '''In capitals.'''
+        return text.upper()
+"""
+    world = environment_from(python_file(WORLD + beside))(TASK)
+    assert [one.name for one in world.tools()] == ["switch"]
+
+
 def test_every_attempt_has_its_own_world(python_file):
     """What is done in one world is not seen in another."""
     make = environment_from(python_file(WORLD))

@@ -45,6 +45,12 @@ def test_open_schemas_are_found(a_tool, codes, schema, code):
         {"$ref": "#/$defs/Place"},
         {"type": "string", "title": "City, as people call it"},
         {"type": "object", "required": ["x"], "allOf": [{"$ref": "#/$defs/Place"}]},
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string", **TEXT}},
+            "required": ["x"],
+            "allOf": [{"$ref": "#/$defs/Place"}],
+        },
     ],
 )
 def test_declared_schemas_are_left_alone(a_tool, codes, schema):

@@ -291,3 +291,14 @@ def test_a_comparison_can_be_read(make):
         assert "refined" in page
         assert "+50.0" in page
         assert "refine" in page
+
+
+def test_adjusted_p_values_are_holms():
+    """The smallest of three counts three times, the next twice, and none falls below an earlier."""
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_few_tasks_have_wilsons_interval():
+    """Below twenty tasks no bootstrap is drawn, even where attempts at a task differ."""
+    share, wilson = accuracy([(2, 1), (2, 2), (2, 0)]), wilson_interval(1.5, 3)
+    assert (share.low, share.high) == (wilson.low, wilson.high)

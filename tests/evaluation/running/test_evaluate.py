@@ -12,7 +12,7 @@ import pytest
 from agentkit import Library, Tool, ToolDefinition, open_store
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
-from agentkit.evaluation import AllowedCalls, Benchmark, Rubric, Task, UserTurn
+from agentkit.evaluation import AllowedCalls, Benchmark, NoCall, Rubric, Task, UserTurn
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.messages import ToolCall, UserMessage
@@ -87,6 +87,19 @@ async def test_tools_go_by_the_names_of_the_benchmark(lamps, store):
     (episode,) = store.select()
     assert episode.calls[0].name == "lamp.set"
     assert episode.verdict.passed
+
+
+async def test_tools_of_one_upstream_name_keep_those_of_the_catalogue(lamps, store):
+    """Two tools that the benchmark calls alike can not both be offered by that name."""
+    lamp = lamps.definitions[0]
+    origin = replace(lamp.origin, original_name="lamp.set")
+    both = tuple(replace(lamp, name=name, origin=origin) for name in ("lamp.set", "lamp.set__2"))
+    task = replace(lamps.tasks[0], offered=("lamp.set", "lamp.set__2"), expects=(NoCall(),))
+    model = FunctionModel(lambda request: ", ".join(tool.name for tool in request.tools))
+    benchmark = Benchmark(name="b", tasks=(task,), definitions=both)
+    await evaluate(benchmark, model=model, store=store, run="r")
+    (episode,) = store.select()
+    assert episode.output == "lamp.set, lamp.set__2"
 
 
 async def test_tools_can_be_retrieved(lamps, good, store):

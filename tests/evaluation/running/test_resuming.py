@@ -273,3 +273,15 @@ async def test_a_user_turn_that_was_never_answered_fails(house, store):
     last = next(store.select())
     assert (last.metadata["user_turn"], last.stop_reason) == ("1", "error")
     assert last.error == "ModelStatusError: the recorded run has no further answer"
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_busy_server_is_asked_again(lamps, store, status):
+    """What may work the next time finishes no task, and its answers are none to judge again."""
+
+    def busy(request):
+        raise ModelStatusError("busy", status=status, body="", retry_after=None)
+
+    outcome = await evaluate(lamps, model=FunctionModel(busy), store=store, run="r")
+    assert (outcome.finished, outcome.unfinished) == (0, 4)
+    assert RecordedAnswers.of(store.select()).episodes == {}

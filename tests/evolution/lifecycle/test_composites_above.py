@@ -9,8 +9,8 @@ import pytest
 from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import ValidationReport
-from agentkit.evolution.validation.validate import validate
 from agentkit.library.chain_check import verify_library
 from agentkit.library.events import Author
 from agentkit.library.pins import pin_faults

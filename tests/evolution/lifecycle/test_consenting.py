@@ -10,7 +10,7 @@ from agentkit import Tool, ToolDefinition
 from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import validate
 from agentkit.library import LibraryChange
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description

@@ -10,10 +10,9 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.validation.overruling import OVERRULABLE
-from agentkit.evolution.validation.policy import ValidationPolicy
+from agentkit.evolution.validation import validate
+from agentkit.evolution.validation.approvals import OVERRULABLE, ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
-from agentkit.evolution.validation.validate import validate
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.events import Author
 

@@ -31,8 +31,7 @@ from agentkit import (
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.validation import ValidationPolicy
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel

@@ -6,8 +6,8 @@ import pytest
 
 from agentkit import Library, ToolDefinition
 from agentkit.evolution.proposers.observed import RuleSuggestion, applied
+from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.validate import validate
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires
 
 FORECAST = ToolDefinition.from_schema(

@@ -19,9 +19,8 @@ from agentkit.evolution.feedback import FEEDBACK as NAME
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.validation import ValidationPolicy
+from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.evolution.validation.report import TextOrigin
-from agentkit.evolution.validation.validate import validate
 from agentkit.library.events import Author
 from agentkit.tools.definition import Effects, Origin
 from agentkit.tools.rules import Condition, Form, OneOf

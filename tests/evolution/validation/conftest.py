@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import validate
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import read_rewrites

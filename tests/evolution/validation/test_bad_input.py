@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.evolution.validation import ProposedChange
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import ProposedChange, validate
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import (

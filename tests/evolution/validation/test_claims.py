@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import validate
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.rules import OneOf
 

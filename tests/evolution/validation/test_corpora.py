@@ -6,8 +6,7 @@ import json
 import re
 from collections import Counter
 
-from agentkit.evolution.validation import ValidationPolicy
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import read_rewrites
 from agentkit.tools.definition import ToolDefinition

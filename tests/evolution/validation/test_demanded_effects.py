@@ -11,8 +11,7 @@ from agentkit.cli.review_view import as_markdown
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.review import review_of
-from agentkit.evolution.validation import ProposedChange, ValidationPolicy
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import ProposedChange, ValidationPolicy, validate
 from agentkit.interop.export import (
     ImportRequest,
     artifact_of,

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agentkit import ToolDefinition
+from agentkit.evolution.validation.character_checks import CHAT_FORMS, ENCODED_FORMS
 from agentkit.evolution.validation.foreign_texts import suspicions, suspicions_of_all
-from agentkit.evolution.validation.lexical.encodings import ENCODED_FORMS
-from agentkit.evolution.validation.lexical.markup import CHAT_FORMS
-from agentkit.evolution.validation.lexical.secrets import SECRET_FORMS
+from agentkit.evolution.validation.leak_checks import SECRET_FORMS
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description
 

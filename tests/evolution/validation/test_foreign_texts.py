@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agentkit import ToolDefinition
+from agentkit.evolution.validation.checks import LEXICAL_CHECKS
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions
-from agentkit.evolution.validation.lexical import LEXICAL_CHECKS
-from agentkit.evolution.validation.lexical.secrets import no_secret_requests
+from agentkit.evolution.validation.leak_checks import no_secret_requests
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.testing import primitive_library, sample_library
 from agentkit.tools.definition import Description, Example, Specification

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.novelty import new_words, says_new
-from agentkit.evolution.validation.plain import catalogue_nouns, stem
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation.wording import catalogue_nouns, stem
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.rules import Between, OneOf
 

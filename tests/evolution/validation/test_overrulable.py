@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from agentkit.evolution.validation.overruling import OVERRULABLE
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import validate
+from agentkit.evolution.validation.approvals import OVERRULABLE
 from agentkit.testing.rewrites import rewrite
 
 

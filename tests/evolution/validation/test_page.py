@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import validate
 from agentkit.testing.rewrites import rewrite
 
 ROW = re.compile(

@@ -8,9 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from agentkit.evolution.validation.folding import folded
-from agentkit.evolution.validation.phrasebook import Phrasebook, alternatives
-from agentkit.evolution.validation.shipped import shipped_lines
+from agentkit.evolution.validation.phrasebook import Phrasebook, alternatives, shipped_lines
+from agentkit.evolution.validation.texts import folded
 
 BOOKS = [
     "call_first", "conditions", "deeds", "demands", "exclusive", "exfiltration", "explains",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.evolution.validation import ValidationPolicy
-from agentkit.evolution.validation.policy import is_about_money
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation import ValidationPolicy, validate
+from agentkit.evolution.validation.approvals import is_about_money
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import Effects, ToolDefinition
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from agentkit.evolution.validation import ALL_CHECKS, ProposedChange
-from agentkit.evolution.validation.lexical.characters import no_invisible_characters
-from agentkit.evolution.validation.structural import STRUCTURAL_CHECKS
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation.character_checks import no_invisible_characters
+from agentkit.evolution.validation.checks import STRUCTURAL_CHECKS, validate
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite

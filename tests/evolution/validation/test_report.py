@@ -8,8 +8,8 @@ from agentkit.evolution.validation import (
     ALL_CHECKS,
     FailedCheck,
     ProposedChange,
+    validate,
 )
-from agentkit.evolution.validation.validate import validate
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
 

@@ -7,13 +7,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from shared import SQUARE_12, caller, check, square
 
 from agentkit import Agent
-from agentkit.tracing import OpenTelemetryTracing
+from agentkit.tracing import Tracing
 
 exporter, provider = InMemorySpanExporter(), TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
 trace.set_tracer_provider(provider)
 
-agent = Agent(caller(SQUARE_12), tools=[square], tracer=OpenTelemetryTracing())
+agent = Agent(caller(SQUARE_12), tools=[square], tracing=Tracing())
 result = agent.run_sync("What is 12 squared?")
 names = [span.name for span in exporter.get_finished_spans()]
 assert "execute_tool square" in names, names

@@ -3,7 +3,7 @@
 from shared import SQUARE_12, caller, check, square
 
 from agentkit import Agent
-from agentkit.tracing import OpenTelemetryTracing
+from agentkit.tracing import Tracing
 
-agent = Agent(caller(SQUARE_12), tools=[square], tracer=OpenTelemetryTracing())
+agent = Agent(caller(SQUARE_12), tools=[square], tracing=Tracing())
 check(agent.run_sync("What is 12 squared?"), 144, "spans to nowhere", "opentelemetry-api")

@@ -13,8 +13,8 @@ from agentkit.errors import UsageError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions
-from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop.export import ImportReport, ImportRequest, artifact_of, import_artifact
 from agentkit.library import Author, LibraryChange, Store
 from agentkit.library.chain_check import verify_library

@@ -10,7 +10,7 @@ from agentkit import Library
 from agentkit.interop import Toolset
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.retrieval import default_retriever
-from agentkit.tracing import OpenTelemetryTracing
+from agentkit.tracing import Tracing
 
 reason = "needs opentelemetry-sdk"
 sdk = pytest.importorskip("opentelemetry.sdk.trace", reason=reason)
@@ -25,8 +25,8 @@ async def test_spans_below_those_of_the_framework(
 
     exporter, provider = InMemorySpanExporter(), sdk.TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    tracer = OpenTelemetryTracing(tracer_provider=provider)
-    toolset = Toolset(library, tracer=tracer, retriever=default_retriever())
+    tracer = Tracing(tracer_provider=provider)
+    toolset = Toolset(library, tracing=tracer, retriever=default_retriever())
     with provider.get_tracer("framework").start_as_current_span("agent run"):
         run = await toolset.start("Delete everything below a path; twice a number?")
         calls = call("1", "double", x=4), call("2", "double", x="four"), call("3", "wipe", path="/")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, Library, composite, tool
+from agentkit.agent import ToolPolicy
 from agentkit.diagnosis import FailureProfile, diagnose
 from agentkit.episodes import Turn
 from agentkit.errors import ToolFailed
@@ -103,7 +104,7 @@ def test_nobody_is_asked_to_approve_what_a_rule_refuses(call) -> None:
     (refused,) = results(
         [learned(pay, PERIODS)],
         [call("pay", periods=1)],
-        approve=lambda made, _: asked.append(made) or True,
+        tool_policy=ToolPolicy(approve=lambda made, _: asked.append(made) or True),
     )
     assert refused.failure.kind == "contract_violated"
     assert asked == []
@@ -113,8 +114,14 @@ def test_nobody_is_asked_to_approve_what_a_rule_refuses(call) -> None:
 def test_rules_are_checked_without_being_asked_for(call, contracts) -> None:
     """Rules hold whether or not conditions are checked, after the schema."""
     tools = [learned(quote, PERIODS)]
-    (broken,) = results(tools, [call("quote", amount=1, periods="many")], contracts=contracts)
-    (refused,) = results(tools, [call("quote", amount=1, periods=1)], contracts=contracts)
+    (broken,) = results(
+        tools,
+        [call("quote", amount=1, periods="many")],
+        tool_policy=ToolPolicy(contracts=contracts),
+    )
+    (refused,) = results(
+        tools, [call("quote", amount=1, periods=1)], tool_policy=ToolPolicy(contracts=contracts)
+    )
     assert (broken.failure.kind, refused.failure.kind) == ("invalid_arguments", "contract_violated")
 
 
@@ -207,7 +214,7 @@ def test_a_call_before_in_the_same_run(call) -> None:
         [call("find_customer", name="Ada")],
         [call("order", customer="C-Ada")],
         [call("order", customer="C-Eve")],
-        tool_retries=9,
+        tool_policy=ToolPolicy(retries=9),
     )
     assert [one.status for one in outcomes] == ["failed", "failed", "failed", "ok", "ok", "failed"]
     assert "call find_customer first" in outcomes[0].text

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from agentkit.errors import UsageError
+from agentkit_training.cli.commands import command_line, run_options
 from agentkit_training.cli.dry_run import show_run
-from agentkit_training.cli.options import command_line, run_options
 from agentkit_training.cli.processes import shown_run, told_once
-from agentkit_training.distributed.failing import company
+from agentkit_training.distributed.ranks import company
 
 if TYPE_CHECKING:
     from agentkit_training.config.jobs import CoevolveConfig

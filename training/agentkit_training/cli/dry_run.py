@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentkit.cli.output import print_text, say
-from agentkit_training.cli.planning import counted, show_layout
+from agentkit_training.cli.plan import counted, show_layout
 
 if TYPE_CHECKING:
     from agentkit_training.config.jobs import CoevolveConfig, SftConfig
@@ -110,7 +110,7 @@ def _solutions(
 ) -> Solutions:
     """What the training tasks would be taught with; each was acted out where that can be done."""
     from agentkit._waiting import wait_for
-    from agentkit_training.coevolution.offering import with_composites
+    from agentkit_training.coevolution.tasks import with_composites
     from agentkit_training.fine_tuning.rehearsing import rehearsed
     from agentkit_training.fine_tuning.solutions import answers_of, solutions_of
     from agentkit_training.fine_tuning.teaching import nothing_to_teach

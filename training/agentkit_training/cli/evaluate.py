@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentkit_training.cli.options import command_line
-from agentkit_training.cli.pages import PAGE
+from agentkit_training.cli.commands import command_line
+from agentkit_training.cli.console import PAGE
 
 if TYPE_CHECKING:
     from agentkit.evaluation import Benchmark
-    from agentkit_training.config.evaluation import EvaluationConfig
-    from agentkit_training.jobs.trained import Trained
+    from agentkit_training.config.sections import EvaluationConfig
+    from agentkit_training.jobs.runtime import Trained
     from agentkit_training.tasks.loading import TaskSpec
 
 
@@ -54,10 +54,10 @@ def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:
     from agentkit.cli.evaluate_report import print_evaluation
     from agentkit.cli.output import print_json, say
     from agentkit.evaluation.results.page import report_html
-    from agentkit_training.config.evaluation import EvaluationConfig
     from agentkit_training.config.reading import read_config
+    from agentkit_training.config.sections import EvaluationConfig
     from agentkit_training.jobs.ending import library_of
-    from agentkit_training.jobs.evaluate import Examination, evaluate_job
+    from agentkit_training.jobs.export import Examination, evaluate_job
     from agentkit_training.tasks.loading import load_tasks_for_training
 
     wanted = read_config(config, EvaluationConfig, changes=changes, ignores_rest=True)
@@ -85,7 +85,7 @@ def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:
 def _warn_of_known(folder: Path, tasks: Benchmark, spec: TaskSpec) -> None:
     """Say how many held-out tasks the run has learned from."""
     from agentkit.cli.output import say
-    from agentkit_training.jobs.trained import learned_from
+    from agentkit_training.jobs.runtime import learned_from
     from agentkit_training.runs.directory import RunDirectory
 
     if count := learned_from(RunDirectory(folder), tasks, spec):
@@ -100,7 +100,7 @@ def _answering(wanted: EvaluationConfig, given: dict[str, Any]) -> Trained:
     """Who answers, the artifact with the texts of the tools, and which tools are offered."""
     from agentkit.errors import UsageError
     from agentkit.models.resolve import resolve_model
-    from agentkit_training.jobs.trained import Trained, trained_by
+    from agentkit_training.jobs.runtime import Trained, trained_by
     from agentkit_training.runs.directory import RunDirectory
 
     if given["run"] and given["model"]:

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Mapping
 
 import click
 
 from agentkit.cli.boundary import LazyGroup
-from agentkit_training.cli.quiet import quiet_libraries
+
+
+def quiet_libraries() -> None:
+    """Prepare this process before torch and transformers are imported.
+
+    Their bars are left to us; threads of OpenMP sleep while they wait, so that the local model can
+    use every core after training. What the user has set in the environment stays.
+    """
+    for name, value in (
+        ("TQDM_DISABLE", "1"),
+        ("HF_HUB_DISABLE_PROGRESS_BARS", "1"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("OMP_WAIT_POLICY", "PASSIVE"),
+    ):
+        os.environ.setdefault(name, value)
+    warnings.filterwarnings("ignore", category=FutureWarning)  # of transformers, about itself
+
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("agentkit_training.cli.demo:demo", "Train a small model on a CPU, then ask it."),
-    "sft": ("agentkit_training.cli.sft:sft", "Fine-tune on gold answers."),
+    "demo": ("agentkit_training.cli.commands:demo", "Train a small model on a CPU, then ask it."),
+    "sft": ("agentkit_training.cli.commands:sft", "Fine-tune on gold answers."),
     "grpo": ("agentkit_training.cli.coevolve:grpo", "Train with rewards; the library stays."),
     "coevolve": (
         "agentkit_training.cli.coevolve:coevolve",
         "Train while texts and library learn as well.",
     ),
     "evaluate": ("agentkit_training.cli.evaluate:evaluate", "Measure a model on the tasks."),
-    "export": ("agentkit_training.cli.export:export", "Hand over what a run has learned."),
-    "verl": ("agentkit_training.cli.verl:verl", "Write what verl is started with."),
+    "export": ("agentkit_training.cli.commands:export", "Hand over what a run has learned."),
+    "verl": ("agentkit_training.cli.commands:verl", "Write what verl is started with."),
     "plan": ("agentkit_training.cli.plan:plan", "Reckon the memory and the tokens of a run."),
-    "report": ("agentkit_training.cli.report:report", "Draw the curves of a run as a page."),
+    "report": ("agentkit_training.cli.commands:report", "Draw the curves of a run as a page."),
 }
 """Command name to the place of its implementation and what the help page says about it."""
 

@@ -8,23 +8,145 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
+from agentkit.evaluation import Benchmark
+from agentkit.evaluation.task_files import task_to_json
 from agentkit.interop.export import read_artifact, write_artifact
-from agentkit.messages import JsonObject
-from agentkit_training.atomic import new_folder, room_beside
-from agentkit_training.coevolution.identity import differences, identity
-from agentkit_training.coevolution.memory import Memory
-from agentkit_training.coevolution.records import CoevolutionStep
+from agentkit.messages import JsonObject, JsonValue
+from agentkit.tools.canonical import digest
+from agentkit_training.coevolution.records import CoevolutionStep, Memory
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.engines.base import Engine, Share, SharedState, StepReport
 from agentkit_training.errors import CheckpointError
+from agentkit_training.files import Difference, differing, new_folder, room_beside
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.samples import Rollout
+
+
+def described(part: object) -> JsonValue:
+    """A part of a run, so that two that behave otherwise are told apart, and equal ones are not.
+
+    A function is its qualified name: what it closes over is seen by nobody, so that a reward with
+    settings is better a dataclass. Of a dataclass all fields count that its ``repr`` shows, without
+    what it has learned (``state()``), which is a checkpoint's business.
+
+    Args:
+        part: A function, a dataclass, or plain data; None for none.
+
+    Returns:
+        Plain data that is equal after it went through JSON.
+
+    Example:
+        >>> from agentkit_training.weighting import FixedWeighting
+        >>> sorted(described(FixedWeighting(utilities={}, clip=(0.5, 2.0))).items())
+        [('clip', [0.5, 2.0]), ('kind', 'agentkit_training.weighting.weighting.FixedWeighting'), \
+('utilities', {})]
+    """
+    found: JsonValue
+    match part:
+        case None:
+            found = ""
+        case str() | int() | float():
+            found = part
+        case Mapping():
+            found = {str(name): described(one) for name, one in part.items()}
+        case set() | frozenset():
+            found = sorted((described(one) for one in part), key=str)
+        case list() | tuple():
+            found = [described(one) for one in part]
+        case partial():
+            given = {"given": described(part.args)} if part.args else {}
+            found = {"kind": described(part.func), **given, **_all(part.keywords)}
+        case _ if is_dataclass(part) and not isinstance(part, type):
+            found = {"kind": _name(type(part)), **_all(_shown(part))}
+        case _:
+            found = _name(part if hasattr(part, "__qualname__") else type(part))
+    return found
+
+
+def _all(parts: Mapping[str, object]) -> dict[str, JsonValue]:
+    return {name: described(one) for name, one in parts.items()}
+
+
+def _shown(part: Any) -> dict[str, object]:
+    learned = set(part.state()) if hasattr(part, "state") else set()
+    shown = (one.name for one in fields(part) if one.repr and one.name not in learned)
+    return {name: getattr(part, name) for name in shown}
+
+
+def _name(kind: Any) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+_MAY_DIFFER = frozenset({"steps", "epochs"})
+"""A run may be made longer; what it did until then would have been the same."""
+
+
+def identity(policy: Policy, source: Coevolution) -> dict[str, Any]:
+    """What must be the same for a run to go on: settings, policy, tasks and reward, as JSON.
+
+    Weights are told by names, shapes and precision; what they hold is the checkpoint's business.
+    Rewards, weightings and interfaces are told by their settings, see ``described``.
+    """
+    settings = source.settings.to_json()
+    shapes = {
+        name: [list(one.shape), str(one.dtype)]
+        for name, one in policy.model.named_parameters()
+        if one.requires_grad
+    }
+    asking = {**source.asking.to_json(), "instructions": source.asking.instructions}
+    model = source.model.name
+    return {
+        **({} if model == policy.name else {"rollout_model": model}),
+        "settings": {name: one for name, one in settings.items() if name not in _MAY_DIFFER},
+        "policy": {"name": policy.name, "weights": len(shapes), "shapes": digest(shapes)[:12]},
+        "tasks": _tasks(source.benchmark),
+        "asking": asking,
+        "reward": described(source.reward),
+        "weighting": described(source.weighting),
+        "interface": described(source.interface),
+        "world": source.ranks.world,
+    }
+
+
+def differences(kept: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Everything in which two identities differ, a line each.
+
+    Example:
+        >>> differences({"settings": {"seed": 1}}, {"settings": {"seed": 2}})
+        ['settings.seed: the checkpoint has 1, this run 2']
+    """
+    return [_told(one) for one in differing(kept, given)]
+
+
+def _told(found: Difference) -> str:
+    if found.place == "world":
+        return (
+            f"world: the checkpoint is of {found.kept} process{'es' if found.kept != 1 else ''}, "
+            f"and {found.given} were started; shares of rollouts are summed up and rounded "
+            "otherwise"
+        )
+    return f"{found.place}: the checkpoint has {found.kept!r}, this run {found.given!r}"
+
+
+def _tasks(benchmark: Benchmark) -> dict[str, Any]:
+    """A benchmark by its questions, answers and tools; worlds are functions, told by nobody."""
+    asked = [task_to_json(one) for one in benchmark.tasks]
+    tools = {one.name: one.digest for one in benchmark.definitions}
+    return {
+        "benchmark": benchmark.name,
+        "tasks": len(asked),
+        "asked": digest(asked)[:12],
+        "tools": digest(tools)[:12],
+    }
+
 
 FORMAT_VERSION = 1
 """Version of the form of a checkpoint."""

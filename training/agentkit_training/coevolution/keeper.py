@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -10,12 +10,23 @@ from agentkit import open_store
 from agentkit._waiting import wait_for
 from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
+from agentkit.episodes.naming import in_library_names
+from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evolution import EvidenceConfig, ToolManager
+from agentkit.evolution import (
+    EvidenceConfig,
+    EvidenceProposer,
+    EvolutionStream,
+    FeedbackStream,
+    Observations,
+    Proposer,
+    ToolManager,
+)
 from agentkit.evolution.compare import Compare
+from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.validation import ValidationPolicy
-from agentkit.evolution.validation.validate import validate
+from agentkit.evolution.validation.checks import validate
 from agentkit.interop.export import Artifact, artifact_of, restore_artifact
 from agentkit.library import Library
 from agentkit.library.capabilities import Retention
@@ -25,11 +36,87 @@ from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.tools.tool import Tool
 from agentkit_training.coevolution.distilling import AUTHOR, distil, taught
 from agentkit_training.coevolution.library_round import LibraryRound, library_round
-from agentkit_training.coevolution.offering import with_composites
-from agentkit_training.coevolution.proposing import proposers_of
 from agentkit_training.coevolution.records import ProposalOutcome
 from agentkit_training.coevolution.settings import CoevolutionSettings
+from agentkit_training.coevolution.tasks import with_composites
 from agentkit_training.errors import CheckpointError
+
+
+class Shuffled:
+    """Shows a proposer what each tool did under the name of the next one.
+
+    What is then learned is as much, and as well-formed, and about the wrong tools: if it helps as
+    much, the content does not matter. With one tool alone there is nothing to exchange, and nothing
+    is suggested.
+
+    Args:
+        proposer: Who suggests.
+    """
+
+    def __init__(self, proposer: Proposer) -> None:
+        self._proposer = proposer
+
+    @property
+    def name(self) -> str:
+        """That of the proposer, which is who answers for it."""
+        return self._proposer.name
+
+    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+        """What the proposer suggests about the wrong tools."""
+        names = _next_names(observations)
+        if not names:
+            return ()
+        episodes = tuple(_exchanged(one, names) for one in observations.episodes)
+        return await self._proposer.propose(replace(observations, episodes=episodes))
+
+
+def _next_names(observations: Observations) -> Mapping[str, str]:
+    """For each tool of the library that was called, or is offered beside it, the next by name."""
+    primitives = sorted(
+        tool.name for tool in observations.library if not tool.definition.is_composite
+    )
+    if len(primitives) < 2:
+        return {}
+    return dict(zip(primitives, [*primitives[1:], primitives[0]], strict=True))
+
+
+def _exchanged(episode: Episode, names: Mapping[str, str]) -> Episode:
+    """The episode as if each tool had been another: calls, results, verdict and diagnosis."""
+    return in_library_names(replace(in_library_names(episode), library_names=names))
+
+
+_KNOBS = EvidenceConfig()
+
+
+def proposers_of(
+    settings: CoevolutionSettings,
+    *,
+    feedback_model: ChatModel | None = None,
+    knobs: EvidenceConfig = _KNOBS,
+) -> tuple[Proposer, ...]:
+    """The proposers that the switches ask for, in the order in which they are heard.
+
+    Composites are no proposals of this kind; see ``distil``.
+
+    Args:
+        settings: The switches.
+        feedback_model: Answers for the feedback path.
+        knobs: How much must have happened before the evidence proposer says anything.
+
+    Raises:
+        UsageError: The feedback path has no model.
+    """
+    found: list[Proposer] = []
+    if settings.evolution:
+        found.append(EvolutionStream())
+    if settings.feedback:
+        if feedback_model is None:
+            raise UsageError("feedback is on and there is no feedback_model to ask; give one")
+        found.append(FeedbackStream(feedback_model))
+    if settings.evidence:
+        found.append(EvidenceProposer(knobs))
+    return tuple(Shuffled(one) for one in found) if settings.shuffled else tuple(found)
+
 
 _VALIDATE = partial(validate, policy=ValidationPolicy(untrusted=(), new_words=(), new_rules=()))
 """The tools of tasks are simulated by the run itself: nobody else words what they say."""

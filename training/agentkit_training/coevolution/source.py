@@ -23,23 +23,25 @@ Where we differ from the papers:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from agentkit._waiting import wait_for
+from agentkit.episodes import FailureLabel
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings, Task
 from agentkit.library import Library
 from agentkit.messages import JsonObject
 from agentkit_training.coevolution.deciding import Decision, Tried, decided
 from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.memory import Memory
-from agentkit_training.coevolution.naming import with_stable_ids
-from agentkit_training.coevolution.offering import with_composites
-from agentkit_training.coevolution.prompting import BLOCK_PROMPT
-from agentkit_training.coevolution.records import CoevolutionStep
-from agentkit_training.coevolution.settings import CoevolutionSettings
-from agentkit_training.coevolution.tasks import step_count, step_seed, step_tasks
-from agentkit_training.coevolution.weighing import weighed
+from agentkit_training.coevolution.records import CoevolutionStep, Memory
+from agentkit_training.coevolution.settings import CoevolutionSettings, with_stable_ids
+from agentkit_training.coevolution.tasks import (
+    BLOCK_PROMPT,
+    step_count,
+    step_seed,
+    step_tasks,
+    with_composites,
+)
 from agentkit_training.distributed.ranks import Alone, Ranks
 from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.engines.base import Share, StepReport
@@ -53,7 +55,39 @@ from agentkit_training.rewards import (
 )
 from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.rollout.samples import Rollout
-from agentkit_training.weighting.protocol import Weighting, weighted_rollouts
+from agentkit_training.weighting.weighting import Weighting, weighted_rollouts, with_weights
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Told:
+    """What the others must know of a rollout; see ``Judged``."""
+
+    labels: tuple[FailureLabel, ...]
+    passed: bool
+    fault: str
+
+
+def weighed(
+    rollouts: Sequence[Rollout], weighting: Weighting, ranks: Ranks
+) -> tuple[tuple[Rollout, ...], Weighting]:
+    """The rollouts of this process with their weights, and the weighting after the step.
+
+    The weighting is told of a step before it weighs it, as SEAL's release has it. It sees the
+    rollouts of all processes, so that utilities and mean weight are those of one process that tried
+    everything. All processes must call this, those without rollouts as well.
+
+    Args:
+        rollouts: Those of this process.
+        weighting: As it was before the step, the same everywhere.
+        ranks: The processes.
+    """
+    own = [_Told(labels=one.labels, passed=one.passed, fault=one.fault) for one in rollouts]
+    shares = ranks.broadcast(ranks.gather([asdict(one) for one in own]))
+    told = [_Told(**one) for share in shares for one in share]
+    observed = weighting.observed(told)
+    first = sum(map(len, shares[: ranks.rank]))
+    weights = observed.weights(told)[first : first + len(rollouts)]
+    return with_weights(rollouts, weights), observed
 
 
 def ignore(record: CoevolutionStep) -> None:

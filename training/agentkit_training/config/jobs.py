@@ -8,20 +8,21 @@ from typing import Literal
 from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings
 from agentkit_training.coevolution.settings import CoevolutionSettings
-from agentkit_training.config.hardware import HardwareSection, VerlSection
 from agentkit_training.config.sections import (
     AskingSection,
     EngineSection,
+    HardwareSection,
     PolicySection,
     RewardName,
     TrackingSection,
+    VerlSection,
     WatchSection,
     WeightingSection,
 )
 from agentkit_training.fine_tuning.settings import SftSettings
 from agentkit_training.interface import LearningInterface
-from agentkit_training.selection import SelectionSettings
 from agentkit_training.tasks.loading import TaskSpec
+from agentkit_training.toolace.settings import SelectionSettings
 
 
 @dataclass(frozen=True, kw_only=True)

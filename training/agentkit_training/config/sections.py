@@ -8,12 +8,13 @@ from typing import Literal, TypeAlias
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.models.prompt_format import PromptFormat
+from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.base import Engine, OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.sharding import Sharding
 from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
-from agentkit_training.fine_tuning.prompting import Prompting
+from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.policy.loading import Precision, check_device, load_policy
 from agentkit_training.policy.lora import LoraSettings, load_adapter, with_lora
 from agentkit_training.policy.policy import Policy
@@ -22,14 +23,64 @@ from agentkit_training.policy.tiny import tiny_policy
 from agentkit_training.ranges import check_least
 from agentkit_training.rewards import Reward, tooldna_reward, verdict_reward
 from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
-from agentkit_training.rollout.writing import Writer
-from agentkit_training.runs.trackers import TrackerName
-from agentkit_training.weighting import (
-    DynamicWeighting,
-    FixedWeighting,
-    MeanNormalised,
-    Weighting,
-)
+from agentkit_training.rollout.templated import Writer
+from agentkit_training.runs.records import TrackerName
+from agentkit_training.tasks.loading import TaskSpec
+from agentkit_training.weighting import DynamicWeighting, FixedWeighting, MeanNormalised, Weighting
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardwareSection:
+    """What ``--dry-run`` and ``plan`` reckon with, where nothing else is known.
+
+    ``torchrun`` says how many processes there are when a run begins; verl is told these numbers.
+
+    Attributes:
+        machines: How many.
+        devices: Of each machine, and processes on it.
+        device_gib: Memory of each device; None when it is not known.
+    """
+
+    machines: int = 1
+    devices: int = 1
+    device_gib: float | None = None
+
+    def __post_init__(self) -> None:
+        check_least(self, "machines", "devices", section="hardware")
+        if self.device_gib is not None and self.device_gib <= 0:
+            raise UsageError(f"hardware.device_gib is {self.device_gib:g}; give more than 0")
+
+    @property
+    def processes(self) -> int:
+        """How many processes train: one for each device."""
+        return self.machines * self.devices
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerlSection:
+    """What verl must know that no engine of ours asks for.
+
+    Attributes:
+        prompt_tokens: Longest prompt. A rollout with a longer one is left out.
+        response_tokens: Longest response: all answers, and what tools said between them.
+        tensor_parallel: Devices over which a server of rollouts lays the weights.
+        library: URL of a store that every machine reaches, whose newest version serves; empty for
+            the tasks' own texts.
+        keeps_episodes: Whether workers put episodes of training tasks into that store, to be
+            learned from.
+    """
+
+    prompt_tokens: int = 2048
+    response_tokens: int = 1024
+    tensor_parallel: int = 1
+    library: str = ""
+    keeps_episodes: bool = False
+
+    def __post_init__(self) -> None:
+        check_least(self, "prompt_tokens", "response_tokens", "tensor_parallel", section="verl")
+        if self.keeps_episodes and not self.library:
+            raise UsageError("verl.keeps_episodes is on and verl.library names no store; name one")
+
 
 RewardName: TypeAlias = Literal["verdict", "R1", "R2", "R3"]
 
@@ -316,3 +367,22 @@ def reward_named(name: RewardName, benchmark: Benchmark) -> Reward:
         benchmark: Whose tasks are rewarded.
     """
     return verdict_reward if name == "verdict" else tooldna_reward(benchmark, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationConfig:
+    """The sections of a training configuration that an evaluation needs.
+
+    Attributes:
+        policy: Which model answers.
+        tasks: What is asked.
+        asking: How.
+        coevolution: Its ``tools`` say which tools are offered.
+        library: An artifact whose texts the tools have; empty for the tasks' own.
+    """
+
+    policy: PolicySection
+    tasks: TaskSpec
+    asking: AskingSection = field(default_factory=AskingSection)
+    coevolution: CoevolutionSettings = field(default_factory=CoevolutionSettings)
+    library: str = ""

@@ -2,20 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from agentkit.library import Library
+from agentkit.library.linking import link_above
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
-from agentkit_training.distributed.library_delta import (
-    LibraryDelta,
-    library_delta,
-    library_fingerprint,
-    with_delta,
-)
 from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.errors import LibraryMismatchError, PeerError, TrainingError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LibraryDelta:
+    """What changed between two libraries.
+
+    Attributes:
+        version: Of the next one.
+        upserts: Definitions that are new or other than before.
+        removals: Names that are gone.
+        order: All names in the order in which they are offered, where that does not follow from
+            the rest; empty where it does.
+    """
+
+    version: int
+    upserts: tuple[ToolDefinition, ...] = ()
+    removals: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the tools are those of before."""
+        return not (self.upserts or self.removals or self.order)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data."""
+        return {
+            "version": self.version,
+            "upserts": [one.to_json() for one in self.upserts],
+            "removals": list(self.removals),
+            "order": list(self.order),
+        }
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> LibraryDelta:
+        """The inverse of ``to_json``.
+
+        Raises:
+            DefinitionError: A definition is none.
+        """
+        return cls(
+            version=int(record["version"]),
+            upserts=tuple(ToolDefinition.from_json(one) for one in record["upserts"]),
+            removals=tuple(record["removals"]),
+            order=tuple(record["order"]),
+        )
+
+
+def library_delta(before: Library, after: Library) -> LibraryDelta:
+    """What leads from ``before`` to ``after``.
+
+    Cost: a look at each tool; nothing is hashed that was not hashed already.
+    """
+    if after is before:
+        return LibraryDelta(version=after.version)
+    old, new = before.tools, after.tools
+    moved = [tool for name, tool in new.items() if old.get(name) is not tool]  # most are the same
+    upserts = tuple(tool.definition for tool in moved if not _holds(old, tool.definition))
+    removals = tuple(name for name in old if name not in new)
+    kept = [name for name in old if name in new]
+    names = [*kept, *(one.name for one in upserts if one.name not in old)]
+    order = () if names == list(new) else tuple(new)
+    return LibraryDelta(version=after.version, upserts=upserts, removals=removals, order=order)
+
+
+def _holds(tools: Mapping[str, Tool], definition: ToolDefinition) -> bool:
+    known = tools.get(definition.name)
+    return known is not None and (
+        known.definition is definition or known.definition.digest == definition.digest
+    )
+
+
+def with_delta(library: Library, delta: LibraryDelta, *, tools: Iterable[Tool] = ()) -> Library:
+    """The library that ``delta`` leads to.
+
+    Cost: the changed tools, and the composites that are made of them; a few copies of dicts.
+
+    Args:
+        library: The one that the delta goes out from, with its composites linked.
+        delta: What changed.
+        tools: Code of tools that may be among the changes; what the library has bound already
+            stays bound, also where the definition changed.
+    """
+    if delta.is_empty:
+        same = delta.version == library.version
+        return library if same else library.at_version(delta.version)
+    code = {tool.name: tool for tool in tools}
+    new = [_bound(one, library, code) for one in delta.upserts]
+    changed = library.without(delta.removals).with_tools(new)
+    if delta.order:
+        changed = Library([changed[name] for name in delta.order], cache=library.cache).continuing(
+            changed
+        )
+    names = {*delta.removals, *(tool.name for tool in new)}
+    return link_above(changed, names).at_version(delta.version)
+
+
+def _bound(definition: ToolDefinition, before: Library, code: Mapping[str, Tool]) -> Tool:
+    """A definition with the code that there is for it; composites are linked later."""
+    found = code.get(definition.name)
+    known = before.get(definition.name)
+    if found is None and known is not None and known.is_bound and not definition.is_composite:
+        found = known
+    return Tool(definition=definition) if found is None else found.with_definition(definition)
+
+
+def library_fingerprint(library: Library) -> str:
+    """A digest of version, definitions and the order in which they are offered.
+
+    It is compared between processes of one run and kept nowhere.
+    """
+    told = [library.version, library.digest, list(library.tools)]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def synchronise(

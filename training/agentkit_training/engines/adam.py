@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit_training.atomic import whole_file
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.errors import CheckpointError
+from agentkit_training.files import whole_file
 from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:

@@ -17,20 +17,57 @@ from agentkit_training.engines.base import (
     Source,
     StepReport,
 )
-from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.objective import Limits, Objective
 from agentkit_training.engines.random_state import drawing
-from agentkit_training.engines.resampling import filled_up
-from agentkit_training.engines.rows import TrainingRow, mini_batches, training_rows
+from agentkit_training.engines.rows import TrainingRow, groups, mini_batches, training_rows
 from agentkit_training.engines.schedule import rate_factor
-from agentkit_training.engines.token_scores import Limits
 from agentkit_training.engines.update import UpdateReport, update
 from agentkit_training.policy.policy import Policy
-from agentkit_training.policy.recomputing import recomputing
+from agentkit_training.policy.reference import recomputing
 from agentkit_training.ranges import check_least
 from agentkit_training.rollout.samples import Rollout
 
 if TYPE_CHECKING:
     import torch
+
+
+def has_spread(group: Sequence[Rollout]) -> bool:
+    """Whether the sound attempts of a group differ in reward."""
+    return len({one.reward for one in group if not one.fault}) > 1
+
+
+def filled_up(
+    rollouts: Sequence[Rollout],
+    source: ResamplingSource,
+    *,
+    step: int,
+    share: Share,
+    bound: int,
+) -> tuple[list[Rollout], int]:
+    """The groups with a spread, and further ones in place of the rest.
+
+    Args:
+        rollouts: Of the step, as the source first gave them.
+        source: To ask for more.
+        step: The step.
+        share: Of this process.
+        bound: Most times to ask.
+
+    Returns:
+        No more groups than there were, all with a spread; the rollouts as they came where no group
+        has any. And how often was asked.
+    """
+    wanted = len(groups(rollouts))
+    found = [group for group in groups(rollouts) if has_spread(group)]
+    asked = 0
+    while len(found) < wanted and asked < bound:
+        asked += 1
+        more = source.resampled(step, share, asked)
+        found += [group for group in groups(more) if has_spread(group)]
+    if not found:
+        return list(rollouts), asked
+    return [one for group in found[:wanted] for one in group], asked
+
 
 _STATE = "lean.pt"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentkit_training.engines.token_scores import Limits, TokenScores, Visit, scored
+from agentkit_training.engines.objective import Limits, TokenScores, Visit, scored
 from agentkit_training.generation.reading import windowed
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import TokenSequence

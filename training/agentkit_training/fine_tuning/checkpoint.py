@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit_training.atomic import room_beside, whole_file
 from agentkit_training.errors import CheckpointError
+from agentkit_training.files import room_beside, whole_file
 from agentkit_training.fine_tuning.examples import Example
 from agentkit_training.fine_tuning.settings import SftSettings
 
 if TYPE_CHECKING:
-    from agentkit_training.fine_tuning.master_weights import MasterWeights
+    from agentkit_training.fine_tuning.settings import MasterWeights
 
 FILE = "sft.pt"
 

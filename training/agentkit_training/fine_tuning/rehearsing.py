@@ -20,9 +20,9 @@ from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolResul
 from agentkit.models import render_calls
 from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit_training.fine_tuning.solutions import Solutions
-from agentkit_training.gold import GoldAnswer
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.samples import Rollout
+from agentkit_training.toolace.difficulty import GoldAnswer
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
 from agentkit_training.engines.base import OptimizerSettings
-from agentkit_training.engines.trl.untouched import untouched
+from agentkit_training.engines.trl.batch import untouched
 from agentkit_training.errors import DivergedError
 from agentkit_training.fine_tuning.examples import Example
 from agentkit_training.fine_tuning.settings import (
@@ -30,7 +30,7 @@ from agentkit_training.fine_tuning.settings import (
     share_of,
 )
 from agentkit_training.policy.policy import Policy
-from agentkit_training.policy.recomputing import recomputing_option
+from agentkit_training.policy.reference import recomputing_option
 
 if TYPE_CHECKING:
     import torch

@@ -8,16 +8,168 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentkit_training.errors import PolicyError
-from agentkit_training.generation.cache import make_room
-from agentkit_training.generation.drawing import draw
 from agentkit_training.generation.reading import read_prompts
 from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
     import torch
+    from transformers import DynamicCache
+
+
+_BLOCK = 256  # tokens whose probabilities are summed before any are cumulated
+
+
+def draw(
+    logits: torch.Tensor,
+    *,
+    temperatures: torch.Tensor,
+    top_ps: torch.Tensor | None,
+    draws: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """One token for each row.
+
+    Args:
+        logits: Of shape (rows, vocabulary), in any precision.
+        temperatures: One for each row, float32; 0 takes the likeliest token.
+        top_ps: Mass of the likeliest tokens to choose from, for each row; None for all of them.
+        draws: A number in [0, 1) for each row, float64.
+
+    Returns:
+        The tokens, and their log-probabilities (float32) under the whole distribution at the row's
+        temperature (at temperature 1 where it is 0).
+
+    Example:
+        >>> import torch
+        >>> halves = torch.tensor([[0.5, 0.25, 0.25]]).log()
+        >>> at = lambda one: torch.tensor([one], dtype=torch.float64)
+        >>> [int(draw(halves, temperatures=torch.ones(1), top_ps=None, draws=at(u))[0])
+        ...  for u in (0.0, 0.49, 0.51, 0.76)]
+        [0, 0, 1, 2]
+    """
+    import torch
+
+    greedy = temperatures == 0
+    scores = logits.float() / torch.where(greedy, 1.0, temperatures)[:, None]
+    total = torch.logsumexp(scores, -1, keepdim=True)
+    probabilities = torch.exp(scores - total)
+    if top_ps is not None:
+        probabilities = nucleus(probabilities, top_ps)
+    chosen = inverted(probabilities, draws)
+    if bool(greedy.any()):
+        chosen = torch.where(greedy, scores.argmax(-1), chosen)
+    return chosen, (scores.gather(1, chosen[:, None]) - total)[:, 0]
+
+
+def inverted(probabilities: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
+    """The token at which the cumulated probability passes ``draws`` of the whole.
+
+    Probabilities are summed in blocks, and only the block that the number falls into is cumulated:
+    in float64, so that a vocabulary of any size costs little and loses nothing. A token of
+    probability 0 is never chosen.
+
+    Args:
+        probabilities: Of shape (rows, vocabulary); they need not sum to 1.
+        draws: In [0, 1), one for each row, float64.
+    """
+    import torch
+
+    rows, size = probabilities.shape
+    filled = torch.nn.functional.pad(probabilities, (0, -size % _BLOCK))
+    blocks = filled.view(rows, -1, _BLOCK)
+    sums = blocks.sum(-1, dtype=torch.float64)
+    block, left = _passed(sums, draws[:, None] * sums.sum(-1, keepdim=True))
+    inside = blocks.gather(1, block[:, :, None].expand(-1, 1, _BLOCK))[:, 0].double()
+    token, _ = _passed(inside, left)
+    return (block * _BLOCK + token)[:, 0].clamp(max=size - 1)
+
+
+def _passed(masses: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first place whose cumulated mass is more than the target, and what is left of it there.
+
+    Rounding may leave a target that no place passes; the last place with any mass is taken then.
+    Masses that are no numbers give the last place: who drew looks at the log-probability.
+    """
+    import torch
+
+    cumulated = masses.cumsum(-1)
+    place = torch.searchsorted(cumulated, target, right=True)
+    end = cumulated[:, -1:].contiguous()
+    last = torch.searchsorted(cumulated, end)  # the first that reaches the end
+    place = torch.minimum(place, last).clamp(max=masses.shape[-1] - 1)
+    return place, target - (cumulated - masses).gather(1, place)
+
+
+def nucleus(probabilities: torch.Tensor, top_ps: torch.Tensor) -> torch.Tensor:
+    """Zero for all but the likeliest tokens that together reach the row's mass.
+
+    The likeliest token is always kept.
+    """
+    import torch
+
+    ordered, order = probabilities.double().sort(dim=-1, descending=True, stable=True)
+    before = ordered.cumsum(-1) - ordered
+    is_kept = before < top_ps[:, None]
+    is_kept[:, 0] = True
+    kept = torch.where(is_kept, ordered, torch.zeros_like(ordered)).to(probabilities.dtype)
+    return torch.zeros_like(probabilities).scatter(-1, order, kept)
+
+
+_ROOM = 64  # columns beyond those that are needed, at least
+
+
+def make_room(cache: DynamicCache) -> None:
+    """Let the cache grow in place. Layers that see a window only stay as they are: they are short.
+
+    For decoding without gradients; a tensor that a gradient needs must not be written into.
+    """
+    from transformers.cache_utils import DynamicLayer
+
+    for number, layer in enumerate(cache.layers):
+        if type(layer) is DynamicLayer:
+            cache.layers[number] = _roomy(layer)
+
+
+def _roomy(layer: Any) -> Any:
+    """A layer of the same content that writes into spare columns; transformers loads in here."""
+    from transformers.cache_utils import DynamicLayer
+
+    class RoomyLayer(DynamicLayer):  # type: ignore[misc]
+        """Keys and values are the filled part of tensors that are longer."""
+
+        keys: torch.Tensor
+        values: torch.Tensor
+        wholes: dict[str, torch.Tensor]
+
+        def update(
+            self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
+        ) -> tuple[torch.Tensor, torch.Tensor]:
+            self.keys = self._written("keys", self.keys, key_states)
+            self.values = self._written("values", self.values, value_states)
+            return self.keys, self.values
+
+        def _written(self, name: str, old: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+            filled, wanted = old.shape[-2], old.shape[-2] + new.shape[-2]
+            whole = self.wholes.get(name)
+            if whole is None or len(whole) != len(old) or whole.shape[-2] < wanted:
+                size = wanted + max(_ROOM, filled // 4)
+                whole = old.new_empty(*old.shape[:2], size, old.shape[-1])
+                whole[:, :, :filled] = old
+                self.wholes[name] = whole
+            whole[:, :, filled:wanted] = new
+            return whole[:, :, :wanted]
+
+        def batch_select_indices(self, indices: torch.Tensor) -> None:
+            super().batch_select_indices(indices)
+            self.wholes.clear()
+
+    roomy = RoomyLayer()
+    roomy.__dict__.update(layer.__dict__)
+    roomy.wholes = {}
+    return roomy
+
 
 _WORTH_DROPPING = 0.75  # rows are dropped when at most this share is still being written
 

@@ -1,4 +1,11 @@
-from .collecting import collect_through as collect_through
+from .collecting import (
+    GUIDELINES as GUIDELINES,
+    LearningInterface as LearningInterface,
+    Mode as Mode,
+    collect_through as collect_through,
+    guideline_text as guideline_text,
+    prevalent_labels as prevalent_labels,
+)
 from .cues import (
     CueKinds as CueKinds,
     cued as cued,
@@ -7,13 +14,4 @@ from .cues import (
 from .feedback import (
     FeedbackModel as FeedbackModel,
     plain_error as plain_error,
-)
-from .guidelines import (
-    GUIDELINES as GUIDELINES,
-    guideline_text as guideline_text,
-    prevalent_labels as prevalent_labels,
-)
-from .learning_interface import (
-    LearningInterface as LearningInterface,
-    Mode as Mode,
 )

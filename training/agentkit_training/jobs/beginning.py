@@ -12,13 +12,18 @@ from typing import Any, Self
 from agentkit.errors import UsageError
 from agentkit_training.config.kinds import kind_of_keys
 from agentkit_training.config.reading import written_config
-from agentkit_training.differing import Difference, differing
 from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.errors import CheckpointError
-from agentkit_training.runs.directory import RunDirectory, settings_of
-from agentkit_training.runs.provenance import provenance
-from agentkit_training.runs.records import Listener, StepRecord, ignore
-from agentkit_training.runs.trackers import Tracker, TrackerName, open_tracker
+from agentkit_training.files import Difference, differing
+from agentkit_training.runs.directory import RunDirectory, provenance, settings_of
+from agentkit_training.runs.records import (
+    Listener,
+    StepRecord,
+    Tracker,
+    TrackerName,
+    ignore,
+    open_tracker,
+)
 
 
 def begun(

@@ -2,40 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentkit import open_store
-from agentkit.evaluation import Benchmark
+from agentkit._waiting import wait_for
+from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.library import Library
 from agentkit.library.store import Store
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.models.resolve import resolve_model
 from agentkit_training.coevolution.checkpoint import newest_checkpoint, step_of
-from agentkit_training.coevolution.frozen import FrozenEngine
 from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.offering import pure_tools, with_composites
 from agentkit_training.coevolution.records import CoevolutionStep
-from agentkit_training.coevolution.running import coevolve
+from agentkit_training.coevolution.running import FrozenEngine, coevolve
 from agentkit_training.coevolution.source import Coevolution
+from agentkit_training.coevolution.tasks import pure_tools, with_composites
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.sections import reward_named
-from agentkit_training.distributed.agreeing import check_weights
-from agentkit_training.distributed.leading import Beat, led
-from agentkit_training.distributed.ranks import ALONE, Ranks
+from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, check_weights, led
 from agentkit_training.engines.base import Engine, Share
 from agentkit_training.engines.trl.vllm import VllmWriter
+from agentkit_training.files import new_folder
+from agentkit_training.fine_tuning.settings import SftStep
+from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
+from agentkit_training.fine_tuning.training import sft
 from agentkit_training.jobs.beginning import run_log
 from agentkit_training.jobs.ending import ended, restored_store
+from agentkit_training.jobs.export import measured
 from agentkit_training.jobs.joining import check_engine, started, tell_of_tasks
-from agentkit_training.jobs.measuring import measured
 from agentkit_training.jobs.runtime import close_model
-from agentkit_training.jobs.warming import WarmStart
 from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.collecting import RolloutModel
-from agentkit_training.rollout.outside import OutsideModel
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import Listener, StepRecord, ignore
 from agentkit_training.tasks.splits import TaskSplits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutsideModel:
+    """A ``RolloutModel`` that records no tokens: for runs in which only the library learns.
+
+    A small model that writes freely makes hardly a call that can be read, and nothing is learned
+    from it. Through the runtime the same weights answer under a grammar, and every call comes to
+    the tool that refuses it.
+
+    Attributes:
+        model: Answers, one request after another or as it likes.
+        max_tokens: Longest answer, unless a request's settings say otherwise.
+    """
+
+    model: ChatModel
+    max_tokens: int
+
+    @property
+    def name(self) -> str:
+        """The model's name, for records."""
+        return self.model.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Answer one request.
+
+        Raises:
+            ModelError: The model could not answer.
+        """
+        settings = request.settings
+        if settings.max_tokens is None:
+            settings = replace(settings, max_tokens=self.max_tokens)
+        return await self.model.complete(replace(request, settings=settings))
+
+    def expect(self, runs: int) -> None:
+        """Nothing to prepare: requests are not answered together."""
+
+    def forget(self) -> None:
+        """Nothing is kept of earlier answers."""
+
+
+_PHASE, _FOLDER = "cold start", "cold-start"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmStart:
+    """Fine-tunes a policy once, on gold answers (CoCoDA's stage 2).
+
+    A run that goes on takes up the weights that it came to. Training begins there, and the
+    reference of a KL divergence is the policy as it was then.
+
+    Attributes:
+        config: The run, which has a section ``cold_start``.
+        policy: Its policy.
+        run: The folder of the run.
+        log: Told of each step, at rank 0.
+        ranks: Rank 0 fine-tunes, and the others take up what it came to.
+    """
+
+    config: CoevolveConfig
+    policy: Policy
+    run: Path
+    log: Listener
+    ranks: Ranks
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its weights are there."""
+        return self._folder.is_dir()
+
+    def take(
+        self, tasks: Benchmark, library: Callable[[], Library], asking: EvaluationSettings
+    ) -> None:
+        """Leave the policy fine-tuned; every process calls it.
+
+        Args:
+            tasks: Whose gold answers are taught.
+            library: Gives what the prompts are rendered from. It is asked for where there is
+                something to teach alone: the store of a run that goes on must stay empty until
+                its checkpoint is put there.
+            asking: How tasks are asked; as in the steps that follow.
+        """
+        was_done = self.ranks.broadcast(self.is_done)
+        if not was_done:
+            led(self.ranks, lambda beat: self._tune(tasks, library(), asking, beat))
+        if was_done or self.ranks.rank:
+            restore_weights(self.policy, self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return self.run / _FOLDER
+
+    def _tune(
+        self, tasks: Benchmark, library: Library, asking: EvaluationSettings, beat: Beat
+    ) -> None:
+        settings = self.config.cold_start
+        assert settings is not None  # asked for
+        examples = wait_for(
+            taught_examples(
+                self.policy,
+                with_composites(tasks, library),
+                self.config.tasks,
+                prompting=self.config.policy.prompting(),
+                library=library,
+                settings=asking,
+                max_tokens=settings.max_tokens,
+            )
+        )
+        if notes := tuple(left_out_notes(examples.left_out)):
+            self.log(StepRecord(step=0, phase=_PHASE, notes=notes))
+
+        def told(one: SftStep) -> None:
+            figures = {"loss": one.loss}
+            self.log(StepRecord(step=one.step, phase=_PHASE, figures=figures, steps=one.steps))
+            beat()
+
+        sft(self.policy, examples.rows, settings, listen=told)
+        with new_folder(self._folder) as draft:
+            save_weights(self.policy, draft)
 
 
 def coevolve_job(

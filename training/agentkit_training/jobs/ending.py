@@ -9,15 +9,15 @@ from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export import open_artifact, read_artifact, restore_artifact
 from agentkit.library import Library
 from agentkit.library.store import Store
-from agentkit_training.export.handover import hand_over
-from agentkit_training.export.library import export_library
+from agentkit_training.export.handover import (
+    hand_over,
+)
+from agentkit_training.export.manifest import export_library
 from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import save_policy
-from agentkit_training.report.page import run_html
+from agentkit_training.report.report import run_html
 from agentkit_training.runs.directory import RunDirectory
-
-HANDOVER, POLICY, LIBRARY, REPORT = "handover", "policy", "library.json", "report.html"
 
 
 def ended(
@@ -45,6 +45,9 @@ def ended(
         if store is not None:
             export_library(store, run.path / LIBRARY)
     (run.path / REPORT).write_text(run_html(run), encoding="utf-8")
+
+
+HANDOVER, POLICY, LIBRARY, REPORT = "handover", "policy", "library.json", "report.html"
 
 
 def began_as_gguf(base: str) -> bool:

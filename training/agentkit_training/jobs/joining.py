@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -9,9 +10,7 @@ from pathlib import Path
 
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
-from agentkit_training.distributed.devices import own_device
-from agentkit_training.distributed.leading import in_turn, led
-from agentkit_training.distributed.ranks import Ranks
+from agentkit_training.distributed.ranks import Ranks, in_turn, led
 from agentkit_training.fine_tuning.settings import share_of
 from agentkit_training.fine_tuning.teaching import left_out_rows
 from agentkit_training.jobs.beginning import begun
@@ -21,6 +20,33 @@ from agentkit_training.runs.records import Listener, StepRecord
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.reach import out_of_reach
 from agentkit_training.tasks.splits import TaskSplits
+
+
+def own_device(device: str, ranks: Ranks) -> str:
+    """The device of this process.
+
+    Args:
+        device: As the configuration has it: ``cuda`` is one GPU for each process of a machine.
+        ranks: The processes.
+
+    Raises:
+        UsageError: One GPU is named for several processes.
+
+    Example:
+        >>> from agentkit_training.distributed.ranks import Alone
+        >>> own_device("cuda:1", Alone())
+        'cuda:1'
+    """
+    if ranks.world == 1 or device == "cpu":
+        return device
+    kind, _, number = device.partition(":")
+    if number:
+        raise UsageError(
+            f"policy.device is {device} and {ranks.world} processes were started, which would all "
+            f"take it; set policy.device: {kind}, and each takes one of its own"
+        )
+    return f"{kind}:{os.environ.get('LOCAL_RANK', '0')}"
+
 
 _TASKS = "tasks"
 

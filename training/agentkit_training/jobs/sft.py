@@ -9,20 +9,17 @@ from agentkit._waiting import wait_for
 from agentkit.evaluation import EvaluationSettings
 from agentkit.library import Library
 from agentkit_training.config.jobs import SftConfig
-from agentkit_training.distributed.agreeing import check_weights
-from agentkit_training.distributed.leading import Beat, led
-from agentkit_training.distributed.ranks import ALONE, Ranks
+from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, check_weights, led
 from agentkit_training.fine_tuning.checkpoint import steps_taken
-from agentkit_training.fine_tuning.examples import Examples
-from agentkit_training.fine_tuning.prompting import Prompting
+from agentkit_training.fine_tuning.examples import Examples, Prompting
 from agentkit_training.fine_tuning.settings import SftStep
 from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
 from agentkit_training.fine_tuning.training import sft
 from agentkit_training.fine_tuning.trl import sft_with_trl
 from agentkit_training.jobs.beginning import run_log
 from agentkit_training.jobs.ending import ended, library_of
+from agentkit_training.jobs.export import measured
 from agentkit_training.jobs.joining import check_fine_tuning, started, tell_of_tasks
-from agentkit_training.jobs.measuring import measured
 from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import Listener, StepRecord, ignore

@@ -12,9 +12,8 @@ from agentkit.errors import MissingExtraError
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy import base_weights
 from agentkit_training.policy.gguf import GgufHeader, read_header
-from agentkit_training.policy.policy import Policy
-from agentkit_training.policy.record import PolicyRecord, read_record
-from agentkit_training.policy.templates import TURN_ENDS, no_template, set_template
+from agentkit_training.policy.policy import TURN_ENDS, Policy, no_template, set_template
+from agentkit_training.policy.saving import PolicyRecord, read_record
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

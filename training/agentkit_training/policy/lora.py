@@ -14,19 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
-from agentkit_training.atomic import new_folder
 from agentkit_training.errors import CheckpointError, PolicyError
-from agentkit_training.policy.adapter_files import (
+from agentkit_training.files import new_folder
+from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.saving import (
     CONFIG,
+    base_digest,
     check_base,
     check_shapes,
     name_base,
     peft_module,
     read_adapter,
+    read_record,
+    write_record,
 )
-from agentkit_training.policy.base_digest import base_digest
-from agentkit_training.policy.policy import Policy
-from agentkit_training.policy.record import read_record, write_record
 
 if TYPE_CHECKING:
     from peft import LoraConfig

@@ -7,8 +7,9 @@ weights are read with the adapters switched off, or with a copy of the small mat
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agentkit_training.policy.lora import ADAPTER
@@ -19,6 +20,34 @@ if TYPE_CHECKING:
 
     import torch
     from transformers import PreTrainedModel
+
+
+@contextmanager
+def recomputing(policy: Policy, *, wanted: bool) -> Iterator[None]:
+    """Let the model keep no activations for as long as it learns (gradient checkpointing).
+
+    Args:
+        policy: The model. Adapters keep working: nothing is asked of the inputs' gradient.
+        wanted: Whether to; False changes nothing.
+    """
+    if not wanted:
+        yield
+        return
+    policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+    try:
+        yield
+    finally:
+        policy.model.gradient_checkpointing_disable()
+
+
+def recomputing_option() -> str:
+    """What this release of transformers calls the same among its training arguments."""
+    from transformers import TrainingArguments
+
+    newer = "activation_checkpointing"
+    names = {one.name for one in fields(TrainingArguments)}
+    return newer if newer in names else "gradient_checkpointing"
+
 
 _REFERENCE = "reference"
 

@@ -2,20 +2,211 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from agentkit_training.atomic import new_folder
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentkit.errors import MissingExtraError
 from agentkit_training.errors import CheckpointError, PolicyError
+from agentkit_training.files import new_folder
 from agentkit_training.policy.policy import Policy
-from agentkit_training.policy.record import special_tokens, write_record
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import torch
+    from peft import LoraConfig
+    from transformers import PreTrainedTokenizerBase
+
+
+def base_digest(policy: Policy) -> str:
+    """A digest of the weights under the adapters, equal for equal weights at either precision.
+
+    It reads the shape and the first values of each weight, in bfloat16, so that it takes
+    milliseconds; it tells models and their versions apart and is no seal.
+    """
+    import torch
+
+    digest = hashlib.sha256()
+    for name, weight in sorted(own_weights(policy).items()):
+        values = weight.detach().flatten()[:16].to(torch.bfloat16).float().cpu()
+        digest.update(f"{name}{tuple(weight.shape)}{values.tolist()}".encode())
+    return digest.hexdigest()[:32]
+
+
+def own_weights(policy: Policy) -> dict[str, torch.nn.Parameter]:
+    """The model's own weights under their own names, adapters or not."""
+    found = {}
+    for name, weight in policy.model.named_parameters():
+        if ".lora_" not in name:
+            plain = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
+            found[plain] = weight
+    return found
+
+
+RECORD = "agentkit_policy.json"
+SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token")
+
+
+class PolicyRecord(BaseModel):
+    """The file ``agentkit_policy.json``.
+
+    Attributes:
+        format: Of this file.
+        name: The policy's name.
+        end_ids: The tokens that end an answer.
+        special_tokens: The tokenizer's special tokens, by their name in transformers.
+        base: For an adapter, the digest of the weights that it was trained over.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    format: Literal[1] = 1
+    name: str
+    end_ids: tuple[int, ...] = Field(min_length=1)
+    special_tokens: dict[str, str] = {}
+    base: str = ""
+
+
+def write_record(policy: Policy, folder: Path, *, base: str = "") -> None:
+    """Write down what ``policy`` is, into ``folder``."""
+    record = PolicyRecord(
+        name=policy.name,
+        end_ids=tuple(sorted(policy.end_ids)),
+        special_tokens=special_tokens(policy.tokenizer),
+        base=base,
+    )
+    (folder / RECORD).write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def read_record(folder: Path) -> PolicyRecord | None:
+    """What ``write_record`` wrote; None when the folder is from elsewhere.
+
+    Raises:
+        PolicyError: The file is damaged, or written by a newer release.
+    """
+    file = folder / RECORD
+    if not file.is_file():
+        return None
+    try:
+        return PolicyRecord.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise PolicyError(
+            f"{file} can not be read: {error}. It is damaged, or a newer agentkit-training wrote "
+            "it; save the policy again, or delete the file to go by the tokenizer alone"
+        ) from error
+
+
+def special_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, str]:
+    """The special tokens that a tokenizer has, by name."""
+    found = {name: getattr(tokenizer, name, None) for name in SPECIAL_TOKENS}
+    return {name: str(token) for name, token in found.items() if token is not None}
+
+
+WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
+
+
+def read_adapter(folder: Path) -> tuple[LoraConfig, dict[str, Any]]:
+    """The configuration and the matrices by name.
+
+    Raises:
+        PolicyError: There is no adapter, or it is damaged.
+        MissingExtraError: PEFT is not installed.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
+    if missing:
+        raise PolicyError(
+            f"{folder} holds no adapter: {missing[0]} is missing; give a folder that save_adapter "
+            "or PEFT wrote"
+        )
+    try:
+        config = peft_module().LoraConfig.from_pretrained(str(folder))
+        return config, load_file(folder / WEIGHTS)
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+        raise PolicyError(f"the adapter in {folder} can not be read: {error}; save it again") from (
+            error
+        )
+
+
+def check_base(policy: Policy, wanted: str, source: str) -> None:
+    """Hold the weights under the adapter against those that it was trained over.
+
+    Args:
+        policy: The base, without adapters.
+        wanted: The digest of the weights that it was trained over.
+        source: Where the adapter lies, for messages.
+
+    Raises:
+        PolicyError: They are others.
+    """
+    here = base_digest(policy)
+    if here != wanted:
+        raise PolicyError(
+            f"the adapter in {source} was trained over other weights (digest {wanted[:8]}) than "
+            f"those of {policy.name} ({here[:8]}); load the model that it was trained over, or "
+            "pass other_base=True if it is to be tried on these"
+        )
+
+
+def check_shapes(
+    policy: Policy, config: LoraConfig, saved: dict[str, tuple[int, ...]], folder: Path
+) -> None:
+    """Hold the adapter's matrices against the layers that they would sit in.
+
+    Args:
+        policy: The base, without adapters.
+        config: Of the adapter.
+        saved: The shape of each matrix.
+        folder: Where it lies, for messages.
+
+    Raises:
+        PolicyError: One of them fits no layer.
+    """
+    layers = {name: tuple(one.shape) for name, one in own_weights(policy).items()}
+    for name, shape in saved.items():
+        layer, _, rest = name.removeprefix("base_model.model.").partition(".lora_")
+        ours = layers.get(f"{layer}.weight")
+        place = 1 if rest.startswith("A") else 0
+        if ours is None or ours[place] != shape[place]:
+            there = "has no such layer" if ours is None else f"is of shape {ours} there"
+            raise PolicyError(
+                f"the adapter in {folder} does not fit {policy.name}: it has a matrix of shape "
+                f"{shape} for {layer}, which {there}; load the model that it was trained over"
+                f" ({config.base_model_name_or_path})"
+            )
+
+
+def name_base(file: Path, name: str) -> None:
+    """Name the base by the policy's name: where it lay is nobody else's business."""
+    config = json.loads(file.read_text(encoding="utf-8"))
+    config["base_model_name_or_path"] = name
+    file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def peft_module() -> ModuleType:
+    """PEFT.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import peft
+    except ImportError as error:
+        raise MissingExtraError(
+            "LoRA", package="peft", install="pip install agentkit-training"
+        ) from error
+    module: ModuleType = peft
+    return module
+
 
 _WEIGHTS = "trainable.safetensors"
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agentkit_training.policy.policy import Policy
-from agentkit_training.policy.templates import set_template
+from agentkit_training.policy.policy import Policy, set_template
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

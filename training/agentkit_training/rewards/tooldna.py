@@ -13,29 +13,184 @@ verifiers know nothing of Format. Where the paper is silent:
   it passed, else 0. So has a task with several expectations in one turn.
 * **Several user turns** give the mean over the judged turns. One that was not reached, because an
   earlier one ended the conversation, has 0 in the metrics that compare; Format costs nothing there.
-* **Format** is what ``agentkit_training.rewards.formats`` says, and is 0 as well, like ToolParsed,
+* **Format** is what ``agentkit_training.rewards.tooldna`` says, and is 0 as well, like ToolParsed,
   where a call could not be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from agentkit.episodes import Episode
+from agentkit.episodes import Episode, Turn
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, Task
+from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, Expectation, GoldCall, NoCall
 from agentkit.evaluation.task import UserTurn
 from agentkit.evaluation.verifiers.calls import MadeCalls
-from agentkit.metrics import FieldKind, ToolDnaMetrics, tooldna_metrics
+from agentkit.evolution.proposers.blocks import CLOSING, OPENING
+from agentkit.messages import ToolCall
+from agentkit.metrics import CallLike, FieldKind, GoldCalls, ToolDnaMetrics, tooldna_metrics
+from agentkit.models.call_parser import parse_calls
+from agentkit.models.grammar import ANSWER, CALLS
+from agentkit.models.prompt_format import PromptFormat
 from agentkit.tools.definition import ToolDefinition
-from agentkit_training.rewards.formats import FormatCheck, has_unread_call, is_readable
-from agentkit_training.rewards.gold import gold_calls
+from agentkit_training.errors import PolicyError
+from agentkit_training.policy.policy import Policy
 from agentkit_training.rewards.reward import Reward, Worth
 from agentkit_training.rollout.samples import Rollout
+from agentkit_training.toolace.difficulty import first_choice, nearest_gold
+
+_BLOCKS = re.compile(rf"(?:\s*{OPENING}(?:(?!{OPENING}).)*?{CLOSING})+\s*\Z", re.DOTALL)
+"""Suggested descriptions behind an answer (ToolDNA, figure 3)."""
+
+
+class FormatCheck(Protocol):
+    """Says whether the answers of an episode have the structure that was asked for."""
+
+    def __call__(self, episode: Episode) -> bool:
+        """Whether Format is 1."""
+        ...
+
+
+def is_readable(episode: Episode) -> bool:
+    """Whether no answer was cut off, and none holds a call that could not be read."""
+    is_cut = any(turn.finish_reason == "length" for turn in episode.turns)
+    return not is_cut and not has_unread_call(episode)
+
+
+def has_unread_call(episode: Episode) -> bool:
+    """Whether a call stayed text, by the diagnosis that ``collect`` has made of the episode.
+
+    False without a diagnosis. Calls whose arguments are no JSON are calls; ``ToolDnaMetrics``
+    counts them as not parsed.
+    """
+    found = () if episode.diagnosis is None else episode.diagnosis.turns
+    return any(
+        one.label == "invalid_tool_call" and not one.call_id
+        for turn in found
+        for one in turn.attributions
+    )
+
+
+def format_asked_for(policy: Policy, prompt_format: PromptFormat = "json") -> FormatCheck:
+    """The strict check: each answer, as written, is what the prompt asks for and nothing else.
+
+    ``json``: one JSON object, with a list of calls or with an answer. ``python``: a list of calls
+    without a word beside it; an answer without calls may be any text, as ToolACE-R's prompt says.
+    Each answer ends with an end token. Behind it may stand whole ``<description>`` blocks, which
+    ToolDNA asks for; half a block is no structure.
+
+    Args:
+        policy: Whose tokens the turns hold.
+        prompt_format: The ``format`` of the ``PolicyModel``.
+
+    The check raises ``PolicyError`` for an episode whose turns hold no tokens.
+    """
+    return _AskedFor(policy=policy, prompt_format=prompt_format)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AskedFor:
+    """The strict check, with its settings."""
+
+    policy: Policy = field(repr=False)
+    prompt_format: PromptFormat
+
+    def __call__(self, episode: Episode) -> bool:
+        texts = [_written(turn, self.policy) for turn in episode.turns]
+        return all(text is not None and _FITS[self.prompt_format](text) for text in texts)
+
+
+def _written(turn: Turn, policy: Policy) -> str | None:
+    """What the policy wrote in a turn; None when it did not come to an end."""
+    if turn.tokens is None:
+        raise PolicyError(
+            "the format of an answer can not be told, since its turn has no tokens; use "
+            "is_readable for episodes of a model that reports none"
+        )
+    ids = turn.tokens.completion
+    if not ids or ids[-1] not in policy.end_ids:
+        return None
+    text = str(policy.tokenizer.decode(list(ids[:-1]), skip_special_tokens=False))
+    return _BLOCKS.sub("", text)
+
+
+def _is_json_form(text: str) -> bool:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(found, dict) or len(found) != 1:
+        return False
+    calls = found.get(CALLS)
+    is_call = isinstance(calls, list) and bool(calls) and all(map(_is_json_call, calls))
+    return is_call or ANSWER in found
+
+
+def _is_json_call(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"name", "arguments"}
+        and isinstance(value["name"], str)
+        and isinstance(value["arguments"], dict)
+    )
+
+
+def _is_python_form(text: str) -> bool:
+    parsed = parse_calls(text)
+    return not parsed.calls or (not parsed.text and text.strip().startswith("["))
+
+
+_FITS = {"json": _is_json_form, "python": _is_python_form}
+
+
+def gold_calls(
+    expects: Sequence[Expectation],
+    calls: Sequence[ToolCall],
+    known: Mapping[str, ToolDefinition],
+) -> tuple[CallLike, ...] | None:
+    """The gold calls of one user turn, for metrics that compare with exact values.
+
+    Where gold lists allowed values (BFCL), each argument has the value that the nearest call gave
+    where that is allowed, and the first allowed one where it is not, see ``nearest_gold``.
+
+    Args:
+        expects: What a right answer is.
+        calls: The calls that were made.
+        known: The tools by name.
+
+    Returns:
+        The calls; empty where none may be made, None where something else than calls is judged.
+
+    Raises:
+        UsageError: A gold call can not be read, or names a tool that is not known.
+    """
+    if len(expects) != 1:
+        return None
+    match expects[0]:
+        case ExactCalls(calls=gold):
+            return gold
+        case NoCall():
+            return ()
+        case AllowedCalls() as allowed:
+            return _nearest_allowed(allowed, calls, known)
+        case _:
+            return None
+
+
+def _nearest_allowed(
+    allowed: AllowedCalls, calls: Sequence[ToolCall], known: Mapping[str, ToolDefinition]
+) -> tuple[GoldCall, ...]:
+    GoldCalls(allowed.calls, known.values(), language=allowed.language).match(())  # or it raises
+    plain = [first_choice(one, known[one.name]) for one in allowed.calls]
+    return nearest_gold(allowed, calls, known, plain=plain, corrects_optional=True)
+
 
 ToolDnaDesign: TypeAlias = Literal["R1", "R2", "R3"]
 """Which of the paper's designs; it finds R3 the best (table 3)."""

@@ -8,18 +8,160 @@ whichever tools did it, so that a solution counts with composites and without.
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agentkit.episodes import Episode, Turn, Verdict
-from agentkit.errors import UsageError
+from agentkit.errors import DatasetError, ModelRetry, UsageError
 from agentkit.evaluation import Benchmark, Expectation, FinalState, GoldCall, NumberAnswer, Task
-from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit_training.tasks.primitives import Calculator, Number, Operation, calculated
-from agentkit_training.tasks.splits import TaskSplits, parts_of
+from agentkit.library import Library
+from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
+from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.tool import Tool
+from agentkit_bench import gsm8k_benchmark, gsm8k_episodes, load_gsm8k
+from agentkit_training.tasks.splits import Shares, TaskSplits, parts_of, split, split_before
+
+Operation: TypeAlias = Literal["add", "sub", "mul", "div", "floor_div"]
+"""The primitives, under the names that ``replay_solution`` has for the operators of GSM8K."""
+
+Number: TypeAlias = int | float
+
+_FUNCTIONS: Mapping[Operation, tuple[str, Callable[[Number, Number], Number]]] = {
+    "add": ("Add b to a.", lambda a, b: a + b),
+    "sub": ("Take b from a.", lambda a, b: a - b),
+    "mul": ("Multiply a by b.", lambda a, b: a * b),
+    "div": ("Divide a by b.", lambda a, b: a / b),
+    "floor_div": ("How many times b goes into a as a whole.", lambda a, b: a // b),
+}
+OPERATIONS: tuple[Operation, ...] = tuple(_FUNCTIONS)
+
+_DIGITS = 9
+
+
+class Calculator:
+    """The primitives, bound, and the last number that they gave: an ``Environment``.
+
+    A composite runs the same primitives, so that the world does not tell solutions with composites
+    from those without.
+
+    Args:
+        operations: Which of the primitives there are.
+
+    Example:
+        >>> world = Calculator()
+        >>> {tool.name: tool for tool in world.tools()}["mul"](a=6, b=7)
+        42
+        >>> world.state()
+        {'result': 42}
+    """
+
+    def __init__(self, operations: Collection[Operation] = OPERATIONS) -> None:
+        self._operations = tuple(operations)
+        self._result: Number | None = None
+
+    def tools(self) -> Sequence[Tool]:
+        """The primitives."""
+        return tuple(self._tool(name) for name in self._operations)
+
+    def state(self) -> JsonObject:
+        """The last number; None before the first."""
+        return {"result": self._result}
+
+    def _tool(self, name: Operation) -> Tool:
+        def call(a: Number, b: Number) -> Number:
+            self._result = calculated(name, a, b)
+            return self._result
+
+        number = {"type": "number"}
+        definition = ToolDefinition.from_schema(
+            name,
+            _FUNCTIONS[name][0],
+            {"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]},
+            result=number,
+            effects=Effects.pure(),
+        )
+        return Tool(definition=definition, function=call)
+
+
+def primitive_library(operations: Collection[Operation] = OPERATIONS) -> Library:
+    """The primitives as a library, bound to a calculator of their own."""
+    return Library(Calculator(operations).tools())
+
+
+def calculated(name: Operation, a: Number, b: Number) -> Number:
+    """One calculation; a whole number is an integer.
+
+    Raises:
+        ModelRetry: There is no such number, or none that JSON can hold.
+
+    Example:
+        >>> calculated("div", 84, 2)
+        42
+    """
+    try:
+        value = _FUNCTIONS[name][1](a, b)
+        is_finite = math.isfinite(value)
+    except (ZeroDivisionError, OverflowError) as error:
+        raise ModelRetry(f"{name} of {a} and {b} is no number: {error}") from error
+    if not is_finite:
+        raise ModelRetry(f"{name} of {a} and {b} is no finite number; use smaller ones")
+    rounded = round(value, _DIGITS)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def gsm8k_tasks(
+    train: Path, test: Path | None = None, *, shares: Shares | None = None, seed: int = 0
+) -> TaskSplits:
+    """Word problems, each asked with the five primitives.
+
+    Args:
+        train: A file of GSM8K, as ``gsm8k_benchmark`` takes it.
+        test: The file to test on, usually upstream's ``test.jsonl``; the first is then divided into
+            training and validation alone. None takes the test part out of the first as well.
+        shares: How much each part gets.
+        seed: Of the division. No question stands in two parts.
+
+    Raises:
+        DatasetError: A file is not there or holds no problem, or both files share a question.
+    """
+    wanted = shares or Shares()
+    pool = _loaded(train)
+    if test is None:
+        return split(pool, shares=wanted, seed=seed, functions="free")
+    return split_before(pool, _loaded(test), shares=wanted, seed=seed, functions="free")
+
+
+def solution_episodes(file: Path, benchmark: Benchmark) -> Iterator[Episode]:
+    """The solutions of a benchmark's problems as calls of primitives, where these reproduce them.
+
+    They are what composites are distilled from (CoCoDA, stage 1) and what the form of a solution is
+    learned from (stage 2).
+
+    Args:
+        file: The file that the problems come from, in upstream's form.
+        benchmark: The problems to solve: the training part, so that nothing is learned from others.
+    """
+    wanted = {task.task_id for task in benchmark.tasks}
+    problems = [one for one in load_gsm8k(file) if f"gsm8k:{one.problem_id}" in wanted]
+    if not problems:
+        raise DatasetError(
+            f"no problem of {benchmark.name} comes from {file}; give the file that it was loaded "
+            "from"
+        )
+    yield from gsm8k_episodes(problems, primitive_library())
+
+
+def _loaded(file: Path) -> Benchmark:
+    def made(_task: Task) -> Calculator:
+        return Calculator()
+
+    return gsm8k_benchmark(file, environment=made)
+
 
 Judged: TypeAlias = Literal["result", "answer"]
 """What a right answer is: the last number calculated, or that and the number in the final words."""

@@ -18,8 +18,7 @@ from agentkit_bench.bfcl_multi_turn import (
     load_bfcl_multi_turn,
 )
 from agentkit_training.tasks.signs import Functions
-from agentkit_training.tasks.splits import Shares, TaskSplits
-from agentkit_training.tasks.splitting import divided, split, without_leakage
+from agentkit_training.tasks.splits import Shares, TaskSplits, divided, split, without_leakage
 
 POOL = (
     "simple_python",

@@ -12,17 +12,15 @@ from agentkit.evaluation import load_benchmark
 from agentkit.fetch import cache_directory
 from agentkit_bench.nestful import RELEASE as NESTFUL_RELEASE, fetch_nestful
 from agentkit_bench.nestful_benchmark import nestful_benchmark
-from agentkit_training.tasks.arithmetic import RECIPES, arithmetic
+from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, gsm8k_tasks
 from agentkit_training.tasks.bfcl import POOL, bfcl_multi_turn_tasks, bfcl_tasks
-from agentkit_training.tasks.gsm8k import gsm8k_tasks
 from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
 from agentkit_training.tasks.hidden_constraints.constraints import ConstraintKind
 from agentkit_training.tasks.hidden_constraints.enforcing import Says
 from agentkit_training.tasks.hidden_constraints.family import ONE_CALL, hidden_constraints
 from agentkit_training.tasks.hidden_constraints.hidden_tool import World
 from agentkit_training.tasks.signs import Functions
-from agentkit_training.tasks.splits import Shares, TaskSplits
-from agentkit_training.tasks.splitting import split, split_before
+from agentkit_training.tasks.splits import Shares, TaskSplits, split, split_before
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

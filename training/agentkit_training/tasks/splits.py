@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agentkit.errors import UsageError
+from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import Benchmark, Task, stratified
 from agentkit.evaluation.task_files import task_to_json
 from agentkit.tools.canonical import digest
+from agentkit_training.tasks.signs import Functions, Sign, components, signs_of_all
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,3 +122,194 @@ def _digest(benchmark: Benchmark) -> str:
     return digest(
         {"tasks": tasks, "tools": {name: tools.get(name, "") for name in sorted(offered)}}
     )
+
+
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leakage:
+    """What two benchmarks share.
+
+    Attributes:
+        questions: Questions that stand in both, as they are compared.
+        functions: Names of functions that stand in both.
+        by_question: How many tasks of the second ask a question of the first.
+        by_function: How many tasks of the second have a function of the first.
+        tasks: Ids of all tasks of the second that share anything.
+    """
+
+    questions: tuple[str, ...]
+    functions: tuple[str, ...]
+    by_question: int
+    by_function: int
+    tasks: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is shared."""
+        return not self.tasks
+
+    def __str__(self) -> str:
+        if self.is_clean:
+            return "nothing is shared"
+        shown = ", ".join(self.functions[:_MOST_SHOWN])
+        more = f" ({shown}{', …' * (len(self.functions) > _MOST_SHOWN)})" if shown else ""
+        return (
+            f"{len(self.tasks)} tasks share something: {self.by_question} a question, "
+            f"{self.by_function} a function name{more}"
+        )
+
+
+def split(
+    benchmark: Benchmark,
+    *,
+    shares: Shares | None = None,
+    seed: int = 0,
+    functions: Functions = "offered",
+) -> TaskSplits:
+    """Divide a benchmark so that no question and no function name stands in two parts.
+
+    Tasks that share one are connected, and each connected component goes to one part as a whole:
+    the large ones first, each to the part that lacks most. No part that is to get something stays
+    empty.
+
+    Args:
+        benchmark: The tasks.
+        shares: How much each part is to get; large components make the parts deviate from it,
+            see ``TaskSplits.sizes``.
+        seed: Of the order in which components of the same size are given away.
+        functions: Which function names must not be shared.
+
+    Raises:
+        UsageError: There are fewer components than parts.
+
+    Example:
+        >>> tasks = [
+        ...     Task(task_id=str(n), category="", request=f"Question {n // 2}?", offered=())
+        ...     for n in range(10)
+        ... ]
+        >>> parts = split(Benchmark(name="pairs", tasks=tuple(tasks)), shares=Shares(test=0.1))
+        >>> leakage(parts.train, parts.test).is_clean
+        True
+    """
+    groups = components(benchmark, functions)
+    found = divided(benchmark, groups, shares=shares, seed=seed)
+    if found is None:
+        raise UsageError(_why_not(benchmark, groups, functions))
+    return found
+
+
+def divided(
+    benchmark: Benchmark,
+    groups: Iterable[Sequence[Task]],
+    *,
+    shares: Shares | None = None,
+    seed: int = 0,
+) -> TaskSplits | None:
+    """Give whole groups of tasks to the parts, the large ones first.
+
+    Args:
+        benchmark: Where the tasks come from, and in which order they stand.
+        groups: All of its tasks in groups that must not be torn apart.
+        shares: How much each part is to get.
+        seed: Of the order in which groups of the same size are given away.
+
+    Returns:
+        The parts; None where there are fewer groups than parts.
+    """
+    wanted = (shares or Shares()).normalised
+    parts: tuple[list[Task], list[Task], list[Task]] = ([], [], [])
+    shuffled = list(groups)
+    random.Random(seed).shuffle(shuffled)  # noqa: S311 - a split to be repeated
+    left = len(shuffled)
+    for group in sorted(shuffled, key=len, reverse=True):
+        empty = [at for at in range(3) if wanted[at] and not parts[at]]
+        open_to = empty if left <= len(empty) else [at for at in range(3) if wanted[at]]
+        lacking = {at: wanted[at] * len(benchmark.tasks) - len(parts[at]) for at in open_to}
+        parts[max(lacking, key=lambda at: lacking[at])].extend(group)
+        left -= 1
+    if any(share and not part for share, part in zip(wanted, parts, strict=True)):
+        return None
+    place = {task.task_id: at for at, task in enumerate(benchmark.tasks)}
+    for part in parts:
+        part.sort(key=lambda task: place[task.task_id])
+    return parts_of(benchmark, parts)
+
+
+def split_before(
+    pool: Benchmark,
+    test: Benchmark,
+    *,
+    shares: Shares | None = None,
+    seed: int = 0,
+    functions: Functions = "offered",
+) -> TaskSplits:
+    """Divide a benchmark into training and validation beside a test part that is given.
+
+    Args:
+        pool: The tasks to divide.
+        test: The tasks to test on.
+        shares: How much training and validation get.
+        seed: As in ``split``.
+        functions: As in ``split``.
+
+    Raises:
+        DatasetError: The two share something.
+        UsageError: The pool can not be divided so.
+    """
+    found = leakage(test, pool, functions=functions)
+    if not found.is_clean:
+        raise DatasetError(
+            f"{pool.name} and {test.name} are not apart: {found}, the first is {found.tasks[0]}; "
+            "drop such tasks (without_leakage), or test on others"
+        )
+    kept = replace(shares or Shares(), test=0)
+    return replace(split(pool, shares=kept, seed=seed, functions=functions), test=test)
+
+
+def leakage(one: Benchmark, other: Benchmark, *, functions: Functions = "offered") -> Leakage:
+    """What the second benchmark shares with the first.
+
+    Args:
+        one: The tasks to be kept apart from, such as those to train on.
+        other: The tasks that are counted, such as those to test on.
+        functions: Which function names count.
+    """
+    known = set[Sign]().union(*signs_of_all(one, functions))
+    shared = [signs & known for signs in signs_of_all(other, functions)]
+    kinds = [{kind for kind, _ in signs} for signs in shared]
+    every = sorted(set[Sign]().union(*shared))
+    return Leakage(
+        questions=tuple(text for kind, text in every if kind == "question"),
+        functions=tuple(text for kind, text in every if kind == "function"),
+        by_question=sum("question" in kind for kind in kinds),
+        by_function=sum("function" in kind for kind in kinds),
+        tasks=tuple(task.task_id for task, signs in zip(other.tasks, shared, strict=True) if signs),
+    )
+
+
+def without_leakage(
+    pool: Benchmark, held_out: Benchmark, *, functions: Functions = "offered"
+) -> tuple[Benchmark, Leakage]:
+    """A pool to train on without what it shares with held-out tasks, and what that was."""
+    found = leakage(held_out, pool, functions=functions)
+    dropped = set(found.tasks)
+    kept = tuple(task for task in pool.tasks if task.task_id not in dropped)
+    return replace(pool, tasks=kept), found
+
+
+def _why_not(benchmark: Benchmark, groups: Sequence[Sequence[Task]], functions: Functions) -> str:
+    largest = max(groups, key=len, default=())
+    message = (
+        f"the {len(benchmark.tasks)} tasks of {benchmark.name} can not be divided as asked: they "
+        f"fall into {len(groups)} groups that share no question or function name, and the largest "
+        f"has {len(largest)}"
+    )
+    part = replace(benchmark, tasks=tuple(largest))
+    counts = Counter(sign for signs in signs_of_all(part, functions) for sign in signs)
+    shared = [text for (kind, text), count in counts.most_common() if kind == "function"]
+    if shared:
+        listed = ", ".join(shared[:_MOST_SHOWN])
+        message += f", held together by {listed}; with functions='free' only questions count"
+    return message

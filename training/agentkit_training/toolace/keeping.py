@@ -14,8 +14,8 @@ from agentkit.evaluation import Benchmark
 from agentkit.evaluation.task_files import task_to_json
 from agentkit.library import Library
 from agentkit.tools.canonical import canonical_json
-from agentkit_training.atomic import whole_file
 from agentkit_training.errors import CheckpointError
+from agentkit_training.files import whole_file
 from agentkit_training.policy.policy import Policy
 from agentkit_training.toolace.records import RoundRecord
 from agentkit_training.toolace.settings import ToolAceSettings

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias
 
 from agentkit_training.errors import CheckpointError
-from agentkit_training.selection import Reason
+from agentkit_training.toolace.settings import Reason
 
 StopReason: TypeAlias = Literal["marginal_gain", "all_rounds", "nothing_selected"]
 """Why there is no further round."""

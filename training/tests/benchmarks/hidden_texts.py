@@ -28,7 +28,7 @@ from agentkit.models.resolve import resolve_model
 from agentkit_training import PolicyModel, load_policy
 from agentkit_training.tasks.hidden_constraints.family import hidden_constraints, settings_for
 from agentkit_training.tasks.hidden_constraints.hidden_tool import WORLDS, World
-from agentkit_training.tasks.hidden_constraints.texts import Repair, library_of
+from agentkit_training.tasks.hidden_constraints.repairs import Repair, library_of
 
 
 @dataclass(frozen=True, kw_only=True)

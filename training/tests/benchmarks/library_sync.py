@@ -19,8 +19,8 @@ import torch
 from agentkit.composites.source import compose
 from agentkit.library import Library
 from agentkit.tools.definition import ToolDefinition
+from agentkit_training.cli.processes import joined_ranks
 from agentkit_training.distributed.synchronising import synchronise
-from agentkit_training.distributed.torch_ranks import joined_ranks
 
 Decide = Callable[[Library, int], Library]
 

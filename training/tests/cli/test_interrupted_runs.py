@@ -7,10 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from agentkit.cli.boundary import EXIT_INTERRUPTED, LazyGroup
-from agentkit_training.cli.options import run_options
+from agentkit_training.cli.commands import run_options
 from agentkit_training.cli.processes import told_once
-from agentkit_training.runs.directory import RunDirectory
-from agentkit_training.runs.provenance import Provenance
+from agentkit_training.runs.directory import Provenance, RunDirectory
 
 
 @click.command()

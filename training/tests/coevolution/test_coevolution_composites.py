@@ -15,13 +15,13 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 from agentkit_training import PolicyModel, tiny_policy
 from agentkit_training.coevolution.distilling import distil
-from agentkit_training.coevolution.frozen import FrozenEngine
 from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.offering import with_composites
+from agentkit_training.coevolution.running import FrozenEngine
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.coevolution.stages import cocoda, warm_up
-from agentkit_training.export.library import export_library
+from agentkit_training.coevolution.tasks import with_composites
+from agentkit_training.export.manifest import export_library
 
 TOOLS = [primitive_library()[name] for name in ("add", "mul", "sub")]
 WRITTEN = '''@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])

@@ -13,9 +13,9 @@ from agentkit.errors import UsageError
 from agentkit.evolution import Observations
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
-from agentkit_training.coevolution.prompting import BLOCK_PROMPT
+from agentkit_training.coevolution.keeper import Shuffled
 from agentkit_training.coevolution.settings import CoevolutionSettings
-from agentkit_training.coevolution.shuffled import Shuffled
+from agentkit_training.coevolution.tasks import BLOCK_PROMPT
 from agentkit_training.engines.base import Share
 
 GOOD = """<description>

@@ -8,14 +8,12 @@ import pytest
 
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.messages import AssistantMessage
-from agentkit_training.coevolution.memory import Memory
-from agentkit_training.coevolution.naming import with_stable_ids
-from agentkit_training.coevolution.records import CoevolutionStep
-from agentkit_training.coevolution.settings import CoevolutionSettings
+from agentkit_training.coevolution.records import CoevolutionStep, Memory
+from agentkit_training.coevolution.settings import CoevolutionSettings, with_stable_ids
 from agentkit_training.interface import LearningInterface
 from agentkit_training.rewards import tooldna_reward
 from agentkit_training.rollout.samples import Rollout
-from agentkit_training.weighting.dynamic import DynamicWeighting
+from agentkit_training.weighting.weighting import DynamicWeighting
 
 
 def test_records_survive_json(begin):

@@ -13,10 +13,10 @@ from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.engine import TrlEngine
-from agentkit_training.policy.base_digest import base_digest
 from agentkit_training.policy.lora import LoraSettings, with_lora
 from agentkit_training.policy.reference import reference_policy
-from agentkit_training.weighting.dynamic import DynamicWeighting
+from agentkit_training.policy.saving import base_digest
+from agentkit_training.weighting.weighting import DynamicWeighting
 
 FAST = OptimizerSettings(learning_rate=1e-3, schedule="cosine", warmup_ratio=0.3)
 LORA = LoraSettings(rank=4, alpha=8, dropout=0.2)

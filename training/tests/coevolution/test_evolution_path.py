@@ -8,9 +8,8 @@ from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.messages import AssistantMessage, ToolResult
 from agentkit.models.call_parser import parse_calls
 from agentkit.tools.definition import ToolDefinition
-from agentkit_training.coevolution.naming import as_learned_from
-from agentkit_training.coevolution.prompting import BLOCK_PROMPT
-from agentkit_training.coevolution.settings import CoevolutionSettings
+from agentkit_training.coevolution.settings import CoevolutionSettings, as_learned_from
+from agentkit_training.coevolution.tasks import BLOCK_PROMPT
 
 CALL = '{"calls": [{"name": "loan_rate", "arguments": {"euro": 1000, "periods": 36}}]}'
 BLOCK = """<description>

@@ -7,12 +7,12 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
-from agentkit_training.coevolution.frozen import FrozenEngine
-from agentkit_training.coevolution.identity import differences, identity
+from agentkit_training.coevolution.checkpoint import differences, identity
+from agentkit_training.coevolution.running import FrozenEngine
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
+from agentkit_training.jobs.coevolve import OutsideModel
 from agentkit_training.rewards import verdict_reward
-from agentkit_training.rollout.outside import OutsideModel
 
 CONFIG = "{policy: {weights: tiny}, tasks: {source: arithmetic}, rollout_model: 'local:any'}"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit_training.coevolution.text_changes import told_change
+from agentkit_training.coevolution.library_round import told_change
 
 
 @pytest.fixture

@@ -13,9 +13,13 @@ from agentkit.evaluation import AllowedCalls, Benchmark, ExactCalls, GoldCall, T
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.metrics import AllowedCall, difficulty
 from agentkit_training import PolicyModel
-from agentkit_training.difficulty import difficulties, estimate_difficulty
-from agentkit_training.gold import GoldAnswer, gold_answers
 from agentkit_training.rollout.samples import Rollout
+from agentkit_training.toolace.difficulty import (
+    GoldAnswer,
+    difficulties,
+    estimate_difficulty,
+    gold_answers,
+)
 
 TRIP = ToolDefinition.from_schema(
     "trip",

@@ -13,8 +13,8 @@ from agentkit.fetch import cache_directory
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls
 from agentkit_bench import load_bfcl
-from agentkit_training.gold import counted, gold_answers, nearest_calls
-from agentkit_training.rewards.gold import gold_calls
+from agentkit_training.rewards.tooldna import gold_calls
+from agentkit_training.toolace.difficulty import counted, gold_answers, nearest_calls
 
 BOOK = ToolDefinition.from_schema(
     "book",

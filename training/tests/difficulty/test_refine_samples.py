@@ -15,13 +15,11 @@ from agentkit.metrics import AllowedCall
 from agentkit.models.prompted import PromptedModel
 from agentkit.testing import FunctionModel
 from agentkit_training import tiny_policy
-from agentkit_training.difficulty import TaskDifficulty, estimate_difficulty
-from agentkit_training.fine_tuning.batches import IGNORED, block
-from agentkit_training.fine_tuning.examples import make_examples
-from agentkit_training.fine_tuning.prompting import Prompting
-from agentkit_training.gold import gold_answers
-from agentkit_training.refine_samples import refine_samples
+from agentkit_training.fine_tuning.examples import Prompting, make_examples
+from agentkit_training.fine_tuning.training import IGNORED, block
 from agentkit_training.rollout.rendering import Renderer
+from agentkit_training.toolace.difficulty import TaskDifficulty, estimate_difficulty, gold_answers
+from agentkit_training.toolace.rounds import refine_samples
 
 POLICY = tiny_policy()
 STYLES = [Prompting(), Prompting(constrained=False), Prompting(format="python")]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit_training.difficulty import TaskDifficulty
-from agentkit_training.selection import SelectionSettings, select
+from agentkit_training.toolace.difficulty import TaskDifficulty
+from agentkit_training.toolace.settings import SelectionSettings, select
 
 DIFFICULTIES = st.lists(st.floats(0, 1), max_size=30)
 

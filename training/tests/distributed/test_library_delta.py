@@ -10,14 +10,14 @@ from hypothesis import given, strategies as st
 from agentkit import Library, tool
 from agentkit.composites.source import compose
 from agentkit.tools.definition import Description, ToolDefinition
-from agentkit_training.distributed.library_delta import (
+from agentkit_training.distributed.ranks import Alone
+from agentkit_training.distributed.synchronising import (
     LibraryDelta,
     library_delta,
     library_fingerprint,
+    synchronise,
     with_delta,
 )
-from agentkit_training.distributed.ranks import Alone
-from agentkit_training.distributed.synchronising import synchronise
 
 NAMES = st.sampled_from(["add", "sub", "price", "unit", "rate", "tax"])
 TOOLS = st.lists(

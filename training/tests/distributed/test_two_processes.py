@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from agentkit_training import tiny_policy
-from agentkit_training.distributed.torch_ranks import _ROOM
+from agentkit_training.cli.processes import _ROOM
 from agentkit_training.engines.base import OptimizerSettings, Share
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective

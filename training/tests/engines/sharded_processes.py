@@ -15,7 +15,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from agentkit_training import tiny_policy
-from agentkit_training.distributed.torch_ranks import joined_ranks
+from agentkit_training.cli.processes import joined_ranks
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.engine import TrlEngine

@@ -11,15 +11,15 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from agentkit_training import PolicyModel, collect, tiny_policy
-from agentkit_training.advantages import group_advantages
 from agentkit_training.engines.base import OptimizerSettings, Share
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.packing import packed_logprobs, packs
+from agentkit_training.engines.rows import group_advantages
 from agentkit_training.engines.trl.engine import TrlEngine
-from agentkit_training.policy.base_digest import base_digest
 from agentkit_training.policy.lora import LoraSettings, with_lora
 from agentkit_training.policy.reference import reference_policy
+from agentkit_training.policy.saving import base_digest
 from agentkit_training.rewards import rewarded
 
 FAST = OptimizerSettings(learning_rate=3e-3, schedule="cosine", warmup_ratio=0.3, weight_decay=0.01)

@@ -8,8 +8,8 @@ from hypothesis import given, settings, strategies as st
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
 from agentkit_training import Policy, TokenSequence, tiny_policy
+from agentkit_training.engines.objective import Limits
 from agentkit_training.engines.scoring import read_sequences, token_logprobs
-from agentkit_training.engines.token_scores import Limits
 
 POLICY = tiny_policy()
 TOKENS = st.integers(3, 390)

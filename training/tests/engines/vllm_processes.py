@@ -16,7 +16,7 @@ import torch
 from vllm import LLM
 
 from agentkit_training import PolicyModel, collect, load_policy, save_policy, tiny_policy
-from agentkit_training.distributed.torch_ranks import joined_ranks
+from agentkit_training.cli.processes import joined_ranks
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.scoring import token_logprobs

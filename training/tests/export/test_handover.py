@@ -19,9 +19,9 @@ from agentkit.library.signing import HmacKey
 from agentkit.models.base import ModelSettings
 from agentkit_training.errors import ExportError
 from agentkit_training.export.handover import hand_over, load_handover
-from agentkit_training.export.library import export_library
+from agentkit_training.export.manifest import export_library
 from agentkit_training.policy.lora import merged
-from agentkit_training.runs.provenance import file_digest
+from agentkit_training.runs.directory import file_digest
 
 
 @tool

@@ -7,9 +7,15 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from agentkit_training import tiny_policy
-from agentkit_training.fine_tuning.batches import IGNORED, block, parts, step_orders
 from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.fine_tuning.loss import block_loss, mean_loss
+from agentkit_training.fine_tuning.training import (
+    IGNORED,
+    block,
+    block_loss,
+    mean_loss,
+    parts,
+    step_orders,
+)
 
 POLICY = tiny_policy()
 TOKENS = st.lists(st.integers(0, 299), min_size=1, max_size=12).map(tuple)

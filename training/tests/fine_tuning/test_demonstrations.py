@@ -12,13 +12,10 @@ from agentkit.evaluation import EvaluationSettings
 from agentkit.models.prompt_format import parse_calls
 from agentkit_training import tiny_policy
 from agentkit_training.errors import PolicyError
-from agentkit_training.fine_tuning.batches import IGNORED, block
-from agentkit_training.fine_tuning.demonstrations import make_demonstrations
-from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.fine_tuning.loss import mean_loss
-from agentkit_training.fine_tuning.prompting import Prompting
+from agentkit_training.fine_tuning.examples import Example, Prompting
 from agentkit_training.fine_tuning.settings import SftSettings
-from agentkit_training.fine_tuning.training import sft
+from agentkit_training.fine_tuning.teaching import make_demonstrations
+from agentkit_training.fine_tuning.training import IGNORED, block, mean_loss, sft
 from agentkit_training.fine_tuning.trl import rows as trl_rows
 from agentkit_training.tasks.arithmetic import arithmetic, arithmetic_episodes
 

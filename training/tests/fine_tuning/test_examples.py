@@ -13,9 +13,8 @@ from agentkit.library import Library
 from agentkit.models.prompt_format import parse_calls
 from agentkit_training import collect, tiny_policy
 from agentkit_training.errors import PolicyError
-from agentkit_training.fine_tuning.examples import Example, make_examples
-from agentkit_training.fine_tuning.prompting import Prompting, closing_token
-from agentkit_training.gold import counted, gold_answers
+from agentkit_training.fine_tuning.examples import Example, Prompting, closing_token, make_examples
+from agentkit_training.toolace.difficulty import counted, gold_answers
 
 STYLES = [Prompting(), Prompting(constrained=False), Prompting(format="python")]
 TEMPLATE = Prompting(tools_in="template")

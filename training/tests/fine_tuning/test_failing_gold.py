@@ -23,7 +23,7 @@ from agentkit.evaluation import (
 )
 from agentkit.metrics import AllowedCall
 from agentkit_training import tiny_policy
-from agentkit_training.fine_tuning.prompting import Prompting
+from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.fine_tuning.teaching import taught_examples
 from agentkit_training.tasks.loading import TaskSpec
 from agentkit_training.toolace.iterations import iterate

@@ -13,12 +13,12 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings, NumberAnswer
 from agentkit.models.prompt_format import parse_calls
 from agentkit_training import tiny_policy
-from agentkit_training.fine_tuning.prompting import Prompting
+from agentkit_training.fine_tuning.examples import Prompting
+from agentkit_training.fine_tuning.solutions import DONE
 from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
 from agentkit_training.tasks.bfcl import bfcl_multi_turn_tasks
 from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
 from agentkit_training.tasks.splits import Shares
-from agentkit_training.tasks.trajectories import DONE
 
 SAMPLES = Path(__file__).parents[3] / "plugins" / "agentkit-bench" / "tests"
 SIMULATORS = {"FilingCabinet": "cabinet", "Counter": "counter"}

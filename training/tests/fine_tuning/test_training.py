@@ -12,12 +12,10 @@ from agentkit.evaluation import EvaluationSettings
 from agentkit_training import Policy, collect, tiny_policy
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.errors import CheckpointError, DivergedError, PolicyError
-from agentkit_training.fine_tuning.examples import Example, make_examples
-from agentkit_training.fine_tuning.loss import mean_loss
-from agentkit_training.fine_tuning.prompting import Prompting
+from agentkit_training.fine_tuning.examples import Example, Prompting, make_examples
 from agentkit_training.fine_tuning.settings import SftSettings
-from agentkit_training.fine_tuning.training import sft
-from agentkit_training.gold import gold_answers
+from agentkit_training.fine_tuning.training import mean_loss, sft
+from agentkit_training.toolace.difficulty import gold_answers
 
 FAST = SftSettings(
     optimizer=OptimizerSettings(learning_rate=3e-3, schedule="cosine", warmup_ratio=0.1),

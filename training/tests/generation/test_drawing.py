@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import assume, given, settings, strategies as st
 
-from agentkit_training.generation.drawing import draw, inverted, nucleus
+from agentkit_training.generation.decoding import draw, inverted, nucleus
 
 MASSES = st.lists(st.integers(0, 50), min_size=1, max_size=700).filter(any)
 DRAWS = st.floats(0, 1, exclude_max=True)

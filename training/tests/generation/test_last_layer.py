@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 
 from agentkit_training import tiny_policy
-from agentkit_training.fine_tuning.batches import block
 from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.fine_tuning.loss import block_loss
+from agentkit_training.fine_tuning.training import block, block_loss
 from agentkit_training.generation.reading import read_prompts
 from agentkit_training.policy.lora import with_lora
 

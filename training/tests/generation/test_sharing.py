@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings, strategies as st
 
-from agentkit_training.generation.sharing import stems
+from agentkit_training.generation.reading import stems
 
 PROMPTS = st.lists(
     st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple),

@@ -11,9 +11,9 @@ from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel
 from agentkit_training import PolicyModel, tiny_policy
 from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.offering import pure_tools
 from agentkit_training.coevolution.settings import CoevolutionSettings
-from agentkit_training.jobs.evaluate import Examination, evaluate_job
+from agentkit_training.coevolution.tasks import pure_tools
+from agentkit_training.jobs.export import Examination, evaluate_job
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, arithmetic_episodes
 
 BILLS = arithmetic(train=4, test=3, recipes=RECIPES[:1])

@@ -16,7 +16,6 @@ from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.rows import TrainingRow
 from agentkit_training.engines.update import update
 from agentkit_training.errors import PolicyError
-from agentkit_training.policy.base_digest import base_digest
 from agentkit_training.policy.lora import (
     LoraSettings,
     load_adapter,
@@ -24,6 +23,7 @@ from agentkit_training.policy.lora import (
     save_adapter,
     with_lora,
 )
+from agentkit_training.policy.saving import base_digest
 from agentkit_training.rewards import rewarded
 
 SMALL = LoraSettings(rank=4, alpha=8)

@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from agentkit_training.report.page import run_html
-from agentkit_training.runs.directory import RunDirectory
-from agentkit_training.runs.provenance import Provenance
+from agentkit_training.report.report import run_html
+from agentkit_training.runs.directory import Provenance, RunDirectory
 from agentkit_training.runs.records import StepRecord
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from agentkit.evaluation import EvaluationSettings
 from agentkit_training import PolicyModel, collect, tiny_policy
-from agentkit_training.coevolution.naming import as_learned_from
+from agentkit_training.coevolution.settings import as_learned_from
 from agentkit_training.generation.decoding import Completion
 
 

@@ -13,7 +13,7 @@ from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMes
 from agentkit.models.base import ModelRequest, ModelResponse, ModelSettings
 from agentkit_training import PolicyModel, collect, tiny_policy, token_sequences
 from agentkit_training.errors import PolicyError
-from agentkit_training.policy.templates import CHAT_TEMPLATES
+from agentkit_training.policy.policy import CHAT_TEMPLATES
 from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.templated import TemplatedModel
 

@@ -10,10 +10,8 @@ from hypothesis import given, strategies as st
 
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit_training.errors import CheckpointError
-from agentkit_training.runs.directory import LOG, RunDirectory
-from agentkit_training.runs.provenance import Provenance, file_digest, provenance
-from agentkit_training.runs.records import StepRecord
-from agentkit_training.runs.trackers import flat, open_tracker
+from agentkit_training.runs.directory import LOG, Provenance, RunDirectory, file_digest, provenance
+from agentkit_training.runs.records import StepRecord, flat, open_tracker
 
 RECORDS = [
     StepRecord(step=n, phase="grpo", figures={"reward": n / 3, "loss": -1.5}, labels={"pass": n})

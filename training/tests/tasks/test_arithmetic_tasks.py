@@ -12,10 +12,15 @@ from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel
-from agentkit_training.coevolution.offering import with_composites
-from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, arithmetic_episodes
-from agentkit_training.tasks.primitives import calculated, primitive_library
-from agentkit_training.tasks.splitting import leakage
+from agentkit_training.coevolution.tasks import with_composites
+from agentkit_training.tasks.arithmetic import (
+    RECIPES,
+    arithmetic,
+    arithmetic_episodes,
+    calculated,
+    primitive_library,
+)
+from agentkit_training.tasks.splits import leakage
 
 PRIMITIVES = primitive_library()
 

@@ -17,13 +17,14 @@ from agentkit_training.tasks.hidden_constraints.constraints import Accepted, Fou
 from agentkit_training.tasks.hidden_constraints.enforcing import REFUSED, HiddenWorld
 from agentkit_training.tasks.hidden_constraints.family import (
     ALL_KINDS,
+    gold_calls,
     hidden_constraints,
     settings_for,
+    tool_of,
 )
 from agentkit_training.tasks.hidden_constraints.hidden_tool import WORLDS
 from agentkit_training.tasks.hidden_constraints.lookups import LOOKUPS, looked_up
-from agentkit_training.tasks.hidden_constraints.questions import gold_calls, tool_of
-from agentkit_training.tasks.hidden_constraints.texts import oracle_rules
+from agentkit_training.tasks.hidden_constraints.repairs import oracle_rules
 
 EVERY = {world: hidden_constraints(world, kinds=ALL_KINDS) for world in WORLDS}
 TASKS = [(world, task) for world in WORLDS for _, part in EVERY[world] for task in part.tasks]

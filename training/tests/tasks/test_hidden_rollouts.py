@@ -16,11 +16,12 @@ from agentkit.testing import FunctionModel
 from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
 from agentkit_training.tasks.hidden_constraints.family import (
     ALL_KINDS,
+    gold_calls,
     hidden_constraints,
     settings_for,
+    tool_of,
 )
-from agentkit_training.tasks.hidden_constraints.questions import gold_calls, tool_of
-from agentkit_training.tasks.hidden_constraints.texts import (
+from agentkit_training.tasks.hidden_constraints.repairs import (
     library_of,
     oracle_rules,
     shuffled_rules,

@@ -5,9 +5,14 @@ from __future__ import annotations
 from hypothesis import given, settings, strategies as st
 
 from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
-from agentkit_training.tasks.hidden_constraints.family import ALL_KINDS, hidden_constraints
-from agentkit_training.tasks.hidden_constraints.questions import fillings_of, gold_calls, tool_of
-from agentkit_training.tasks.splitting import leakage
+from agentkit_training.tasks.hidden_constraints.family import (
+    ALL_KINDS,
+    fillings_of,
+    gold_calls,
+    hidden_constraints,
+    tool_of,
+)
+from agentkit_training.tasks.splits import leakage
 
 PARTS = ("train", "validation", "test")
 

@@ -12,10 +12,9 @@ import pytest
 from agentkit.errors import DatasetError, UsageError
 from agentkit.fetch import cache_directory
 from agentkit_bench.bfcl import RELEASE
+from agentkit_training.tasks.arithmetic import gsm8k_tasks, solution_episodes
 from agentkit_training.tasks.bfcl import bfcl_multi_turn_tasks, bfcl_tasks, conversation_of
-from agentkit_training.tasks.gsm8k import gsm8k_tasks, solution_episodes
-from agentkit_training.tasks.splits import Shares
-from agentkit_training.tasks.splitting import leakage
+from agentkit_training.tasks.splits import Shares, leakage
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "plugins" / "agentkit-bench" / "tests"

@@ -12,8 +12,7 @@ from agentkit.evaluation import Benchmark, Task, UserTurn
 from agentkit.messages import UserMessage
 from agentkit.tools.definition import Origin, ToolDefinition
 from agentkit_training.tasks.signs import components
-from agentkit_training.tasks.splits import Shares
-from agentkit_training.tasks.splitting import leakage, split, split_before, without_leakage
+from agentkit_training.tasks.splits import Shares, leakage, split, split_before, without_leakage
 
 
 def benchmark_of(pairs, name="made"):

@@ -9,8 +9,7 @@ import pytest
 from agentkit.errors import DatasetError, UsageError
 from agentkit_training.config.reading import parse_config, written_config
 from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
-from agentkit_training.tasks.splits import Shares
-from agentkit_training.tasks.splitting import leakage
+from agentkit_training.tasks.splits import Shares, leakage
 
 TOOLS = '''
 from agentkit import tool

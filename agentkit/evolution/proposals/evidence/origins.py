@@ -8,9 +8,9 @@ from typing import Any
 
 from agentkit.evolution.proposers.constraints import is_own_form
 from agentkit.evolution.proposers.observed import ObservedCall, ToolRecord, values_of
-from agentkit.evolution.validation.folding import folded
 from agentkit.evolution.validation.origins import TRUSTED, speaks_as
 from agentkit.evolution.validation.report import TextOrigin
+from agentkit.evolution.validation.texts import folded
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence
 from agentkit.tools.rules.demands import ToolsByName

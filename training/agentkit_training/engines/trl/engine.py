@@ -6,9 +6,9 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from agentkit.errors import UsageError
 from agentkit_training.engines.adam import KeptAdam
@@ -16,18 +16,184 @@ from agentkit_training.engines.base import OptimizerSettings, Source
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.random_state import RandomState
 from agentkit_training.engines.schedule import rate_factor
-from agentkit_training.engines.trl.config import trainer_config
+from agentkit_training.engines.trl.batch import GROUP, columns, untouched
 from agentkit_training.engines.trl.feed import Feed
 from agentkit_training.engines.trl.learner import Learner
 from agentkit_training.engines.trl.sharded_adam import ShardedAdam
 from agentkit_training.engines.trl.sharding import Sharding, adam_of, learner_of, sharding_of
-from agentkit_training.engines.trl.trainer import rollout_trainer
-from agentkit_training.engines.trl.untouched import untouched
-from agentkit_training.engines.trl.vllm import VllmWriter
+from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
 from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.reference import recomputing_option
 
 if TYPE_CHECKING:
     import torch
+    from trl import GRPOConfig
+
+
+def rollout_trainer(
+    feed: Feed,
+    config: GRPOConfig,
+    *,
+    optimizer: torch.optim.Optimizer,
+    schedule: torch.optim.lr_scheduler.LambdaLR,
+) -> Any:
+    """A ``GRPOTrainer`` that trains on what ``feed`` gives it.
+
+    Args:
+        feed: Gives the rows of each step.
+        config: What TRL is told.
+        optimizer: Of the policy's trainable parameters.
+        schedule: Of its learning rate.
+    """
+    from datasets import Dataset
+    from transformers import PrinterCallback
+    from trl import GRPOTrainer
+
+    class RolloutTrainer(GRPOTrainer):  # type: ignore[misc]  # no stubs
+        """Reads as many rows as the source gives, with the advantages that they have there."""
+
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            """TRL's own, on the rows of the feed, whose advantages bear their weights."""
+            batch = feed.ask(self)
+            self.beta = 0.0  # or TRL would read a reference of its own
+            self._last_loaded_step = self.state.global_step  # the writer has them already
+            output = super()._generate_and_score_completions(
+                [{"prompt": ""} for _ in range(batch.size)]
+            )
+            self.beta = feed.complete(output)
+            return output
+
+        def create_optimizer(self, *_: Any) -> Any:
+            """The one that was given, which can not be an argument where weights are sharded."""
+            self.optimizer = optimizer
+            return optimizer
+
+        def create_scheduler(self, *_: Any, **__: Any) -> Any:
+            """The one that was given."""
+            self.lr_scheduler = schedule
+            return schedule
+
+    def rollout(*_: Any) -> dict[str, list[Any]]:
+        """The rows of the feed; the prompts of the dataset say nothing."""
+        return asdict(columns(feed.batch, pad_id=feed.policy.pad_id))
+
+    def reward_of_rollout(reward: list[float], **_: Any) -> list[float]:
+        return reward
+
+    rows = config.max_steps * config.generation_batch_size // config.num_generations
+    trainer = RolloutTrainer(
+        model=feed.learner.module,
+        reward_funcs=[reward_of_rollout],
+        args=config,
+        train_dataset=Dataset.from_dict({"prompt": [""] * rows}),  # says how many steps
+        processing_class=feed.policy.tokenizer,
+        rollout_func=rollout,
+    )
+    trainer.add_callback(_telling(feed, trainer))
+    trainer.remove_callback(PrinterCallback)  # standard output is the caller's
+    return trainer
+
+
+def _telling(feed: Feed, trainer: Any) -> Any:
+    """The callback that looks at each gradient and reports each step."""
+    from transformers import TrainerCallback
+
+    class Telling(TrainerCallback):  # type: ignore[misc]  # no stubs
+        """Hands on what TRL tells of its steps."""
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            feed.began(trainer)
+
+        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            feed.before_update(state.global_step)
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            feed.after_update(state.global_step)
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            if "loss" in logs:  # the last message, of the whole run, has none
+                feed.logged(state.global_step, logs)
+
+    return Telling()
+
+
+def trainer_config(
+    *,
+    optimizer: OptimizerSettings,
+    objective: Objective,
+    steps: int,
+    parts: int,
+    gradient_checkpointing: bool,
+    on_cpu: bool,
+    folder: Path,
+    vllm: VllmSettings | None = None,
+    is_bf16: bool = False,
+) -> GRPOConfig:
+    """The configuration of TRL's trainer for ``steps`` steps.
+
+    The optimiser and its schedule are handed over as objects, so that they are those of the lean
+    engine: transformers' own would spare biases and norms the weight decay. Numbers stay in the
+    precision of the weights. The divergence is left out here (``beta``): TRL would load a reference
+    of its own by the model's name. It takes the mean over all tokens (``dapo``) whatever the
+    objective says: the feed gives each token the share that it has there.
+
+    Args:
+        optimizer: How hard the gradient is clipped; the rest is for the log.
+        objective: What an update makes larger.
+        steps: To take now.
+        parts: In how many parts a batch is read.
+        gradient_checkpointing: Whether activations are computed again in the backward pass.
+        on_cpu: Whether the policy is on a CPU, though there may be a GPU.
+        folder: Where TRL may write; nothing that is kept.
+        vllm: How it is corrected that vLLM writes; None where the policy does.
+        is_bf16: Whether DeepSpeed is to compute in bfloat16.
+    """
+    from trl import GRPOConfig
+
+    return GRPOConfig(
+        output_dir=str(folder),
+        use_cpu=on_cpu,
+        bf16=is_bf16,
+        max_steps=steps,
+        per_device_train_batch_size=GROUP,
+        num_generations=GROUP,
+        gradient_accumulation_steps=parts,
+        steps_per_generation=parts,
+        learning_rate=optimizer.learning_rate,
+        max_grad_norm=optimizer.max_gradient_norm,
+        loss_type="dapo",
+        epsilon=objective.clip_low,
+        epsilon_high=objective.clip_high,
+        max_completion_length=objective.max_completion_tokens,
+        beta=0.0,
+        use_bias_correction_kl=False,
+        temperature=objective.temperature,
+        **{recomputing_option(): gradient_checkpointing},
+        **_correction(vllm, objective),
+        shuffle_dataset=False,
+        remove_unused_columns=False,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+
+
+def _correction(vllm: VllmSettings | None, objective: Objective) -> dict[str, Any]:
+    """What tokens are weighed with; where the ratio is that to vLLM already, they are not."""
+    from trl import GRPOConfig
+
+    if vllm is None or vllm.correction == "none" or objective.old_logprobs == "sampled":
+        return {"vllm_importance_sampling_correction": False}
+    newer = "vllm_importance_sampling_clip_max"
+    has_newer = any(one.name == newer for one in fields(GRPOConfig))
+    return {
+        "vllm_importance_sampling_correction": True,
+        "vllm_importance_sampling_mode": vllm.correction,
+        newer if has_newer else "vllm_importance_sampling_cap": vllm.cap,
+    }
+
 
 _STATE = "trl.pt"
 

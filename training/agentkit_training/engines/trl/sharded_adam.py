@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit_training.atomic import whole_file
 from agentkit_training.engines.adam import KeptAdam
+from agentkit_training.files import whole_file
 
 if TYPE_CHECKING:
     import torch

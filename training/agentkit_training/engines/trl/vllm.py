@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit_training.generation.decoding import Completion, Prompt
 from agentkit_training.policy.policy import Policy
-from agentkit_training.rollout.writing import PolicyWriter
+from agentkit_training.rollout.templated import PolicyWriter
 
 if TYPE_CHECKING:
     import torch

@@ -16,10 +16,15 @@ from verl.experimental.agent_loop.agent_loop import (  # type: ignore[import-not
     AgentLoopOutput,
 )
 
-from agentkit_training.engines.verl.outputs import checked, noted, token_rows, turn_count
-from agentkit_training.engines.verl.rows import RowInfo
-from agentkit_training.engines.verl.serving import ServedSpeaker, ServerWriter
-from agentkit_training.engines.verl.workspace import opened_workspace
+from agentkit_training.engines.verl.serving import (
+    ServedSpeaker,
+    ServerWriter,
+    checked,
+    noted,
+    token_rows,
+    turn_count,
+)
+from agentkit_training.engines.verl.workspace import RowInfo, opened_workspace
 from agentkit_training.policy.loading import end_ids
 from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.rollout.samples import Rollout

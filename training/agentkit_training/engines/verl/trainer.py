@@ -19,8 +19,7 @@ from verl.utils.tensordict_utils import (  # type: ignore[import-not-found]
 )
 
 from agentkit_training.engines.verl.batch_weights import batch_weights
-from agentkit_training.engines.verl.settings import AGENT_NAME, TRAINER_NAME
-from agentkit_training.engines.verl.workspace import opened_workspace
+from agentkit_training.engines.verl.workspace import AGENT_NAME, TRAINER_NAME, opened_workspace
 from agentkit_training.errors import TrainingError
 
 

@@ -13,15 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentkit.messages import JsonObject
-from agentkit.tools.rules import (
-    Between,
-    CallBefore,
-    Condition,
-    Form,
-    OneOf,
-    Requires,
-    Rule,
-)
+from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires, Rule
 
 ConstraintKind = Literal["enum", "unit", "form", "condition", "requires", "call_before"]
 

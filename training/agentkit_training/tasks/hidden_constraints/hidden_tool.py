@@ -8,7 +8,10 @@ from typing import Literal, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
-from agentkit_training.tasks.hidden_constraints.constraints import Constraint, ConstraintKind
+from agentkit_training.tasks.hidden_constraints.constraints import (
+    Constraint,
+    ConstraintKind,
+)
 
 World: TypeAlias = Literal["first", "swapped"]
 """Which demands hold. Tools, texts and questions are the same in both; gold answers are not."""
@@ -110,36 +113,3 @@ def spoken(
         ),
         is_entity=is_entity,
     )
-
-
-def defined(
-    name: str,
-    summary: str,
-    parameters: Mapping[str, tuple[str, str]],
-    *,
-    optional: Iterable[str] = (),
-) -> ToolDefinition:
-    """A definition out of its parameters' types and texts.
-
-    Args:
-        name: The tool's name.
-        summary: What it does.
-        parameters: By name: the JSON type, or the allowed words with bars between; and the text.
-        optional: Names of those that may be left out.
-    """
-    properties = {
-        key: {**_schema(kind), "description": text} for key, (kind, text) in parameters.items()
-    }
-    left_out = set(optional)
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": [key for key in parameters if key not in left_out],
-    }
-    return ToolDefinition.from_schema(name, summary, schema)
-
-
-def _schema(kind: str) -> JsonObject:
-    if "|" in kind:
-        return {"type": "string", "enum": kind.split("|")}
-    return {"type": kind}

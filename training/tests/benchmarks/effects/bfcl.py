@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.models.base import ChatModel
-from agentkit_training.jobs.evaluate import Examination, evaluate_job
+from agentkit_training.jobs.export import Examination, evaluate_job
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 COMMON = (

@@ -30,9 +30,9 @@ from agentkit_training.config.reading import parse_config
 from agentkit_training.export.handover import hand_over, load_handover
 from agentkit_training.fine_tuning.examples import make_examples
 from agentkit_training.fine_tuning.training import sft
-from agentkit_training.gold import gold_answers
 from agentkit_training.policy.policy import Policy
 from agentkit_training.tasks.loading import load_tasks_for_training
+from agentkit_training.toolace.difficulty import gold_answers
 
 WAYS = ("free", "runtime")
 RUNTIME = 24

@@ -35,15 +35,15 @@ from agentkit.interop.export import read_artifact, write_artifact
 from agentkit.library import Library
 from agentkit.library.dag import depth, flat_size
 from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.offering import with_composites
 from agentkit_training.coevolution.running import coevolve
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.coevolution.source import Coevolution
+from agentkit_training.coevolution.tasks import with_composites
 from agentkit_training.config.sections import PolicySection
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
-from agentkit_training.fine_tuning.demonstrations import make_demonstrations
 from agentkit_training.fine_tuning.settings import SftSettings
+from agentkit_training.fine_tuning.teaching import make_demonstrations
 from agentkit_training.fine_tuning.training import sft
 from agentkit_training.policy.lora import LoraSettings
 from agentkit_training.policy.policy import Policy
@@ -51,8 +51,13 @@ from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rewards import saved_calls, verdict_reward
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.samples import Rollout
-from agentkit_training.tasks.arithmetic import FOUR, RECIPES, arithmetic, arithmetic_episodes
-from agentkit_training.tasks.primitives import Calculator
+from agentkit_training.tasks.arithmetic import (
+    FOUR,
+    RECIPES,
+    Calculator,
+    arithmetic,
+    arithmetic_episodes,
+)
 from agentkit_training.tasks.splits import TaskSplits
 
 SECTION = PolicySection(

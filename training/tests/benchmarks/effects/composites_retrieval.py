@@ -17,9 +17,9 @@ from agentkit.library import Library
 from agentkit.library.dag import expand
 from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.offering import pure_tools, with_composites
 from agentkit_training.coevolution.settings import CoevolutionSettings
-from agentkit_training.fine_tuning.prompting import PromptReader
+from agentkit_training.coevolution.tasks import pure_tools, with_composites
+from agentkit_training.fine_tuning.examples import PromptReader
 from agentkit_training.policy.tiny import tiny_policy
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel

@@ -42,15 +42,20 @@ from agentkit.episodes import RefineMode
 from agentkit.evaluation import Benchmark
 from agentkit_training.config.jobs import SftConfig, ToolAceSection
 from agentkit_training.config.reading import parse_config
-from agentkit_training.difficulty import Difficulties, TaskDifficulty, estimate_difficulty
 from agentkit_training.fine_tuning.examples import Examples, make_examples
 from agentkit_training.fine_tuning.training import sft
-from agentkit_training.gold import GoldAnswer, gold_answers
 from agentkit_training.policy.lora import load_adapter
 from agentkit_training.policy.policy import Policy
-from agentkit_training.refine_samples import RefineSamples, refine_samples
-from agentkit_training.selection import Strategy, select
 from agentkit_training.tasks.loading import load_tasks_for_training
+from agentkit_training.toolace.difficulty import (
+    Difficulties,
+    GoldAnswer,
+    TaskDifficulty,
+    estimate_difficulty,
+    gold_answers,
+)
+from agentkit_training.toolace.rounds import RefineSamples, refine_samples
+from agentkit_training.toolace.settings import Strategy, select
 
 Gold: TypeAlias = Mapping[str, GoldAnswer]
 _WARM = "warm"

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentkit_training import Policy
-from agentkit_training.engines.verl.settings import VerlSettings
+from agentkit_training.engines.verl.workspace import VerlSettings
 from agentkit_training.generation.decoding import Prompt, complete
 from agentkit_training.tasks.loading import TaskSpec
 

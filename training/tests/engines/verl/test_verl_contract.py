@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agentkit_training import tiny_policy
-from agentkit_training.engines.verl.export import VerlRun, export_verl
+from agentkit_training.jobs.verl import VerlRun, export_verl
 from agentkit_training.policy.saving import save_policy
 
 pytestmark = [
@@ -32,7 +32,7 @@ CLUSTER = Path(__file__).with_name("cluster.py")
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """A model that verl can load, and an export with a library in a store."""
-    from agentkit_training.engines.verl.settings import VerlSettings
+    from agentkit_training.engines.verl.workspace import VerlSettings
     from agentkit_training.tasks.loading import TaskSpec
 
     place = tmp_path_factory.mktemp("verl")

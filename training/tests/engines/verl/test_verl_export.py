@@ -8,9 +8,9 @@ import yaml
 from agentkit import open_store
 from agentkit.errors import UsageError
 from agentkit_training.config.reading import read_config
-from agentkit_training.engines.verl.export import VerlRun, export_verl
-from agentkit_training.engines.verl.settings import VerlSettings
+from agentkit_training.engines.verl.workspace import VerlSettings
 from agentkit_training.errors import ExportError
+from agentkit_training.jobs.verl import VerlRun, export_verl
 from agentkit_training.tasks.loading import TaskSpec
 
 RUN = VerlRun(model="weights", attempts=4, batch_size=2)

@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 
 from agentkit_training import Rollout, TokenSequence
 from agentkit_training.engines.verl.batch_weights import batch_weights
-from agentkit_training.engines.verl.outputs import checked, noted, token_rows
-from agentkit_training.engines.verl.scoring import compute_score
+from agentkit_training.engines.verl.serving import checked, noted, token_rows
+from agentkit_training.engines.verl.workspace import compute_score
 from agentkit_training.errors import TrainingError
 
 WEIGHTS = st.lists(st.floats(0.5, 2.0), min_size=1, max_size=12)

@@ -10,7 +10,7 @@ from datasets import load_dataset
 
 from agentkit.evaluation import Task
 from agentkit.messages import AssistantMessage, UserMessage
-from agentkit_training.engines.verl.rows import RowInfo, verl_rows, write_rows
+from agentkit_training.engines.verl.workspace import RowInfo, verl_rows, write_rows
 from agentkit_training.errors import TrainingError
 
 

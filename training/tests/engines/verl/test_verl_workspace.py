@@ -10,8 +10,7 @@ from agentkit import open_store
 from agentkit.evolution import ToolManager
 from agentkit.library import LibraryChange
 from agentkit_training import PolicyModel, tiny_policy
-from agentkit_training.engines.verl.rows import RowInfo, verl_rows
-from agentkit_training.engines.verl.workspace import Workspace
+from agentkit_training.engines.verl.workspace import RowInfo, Workspace, verl_rows
 from agentkit_training.errors import TrainingError
 
 

@@ -1,0 +1,212 @@
+"""What may stand against a call, and what went wrong with it, as failures that a model reads.
+
+Learned rules are always checked: they state what the tool would refuse anyway, and say it better.
+Pre- and postconditions are checked where the policy wants that.
+
+The text of an exception was written for developers and may hold anything: an address with a
+password, a query, a path. So a model reads only what was meant for whoever calls the tool:
+
+* the words of ``ModelRetry`` and ``ToolFailed``, as they are;
+* the text of ``REFUSALS``, with which Python code says that it was given a wrong value, without
+  what looks like a secret;
+* of any other exception its class alone. Its text is in the log, under the id of the call.
+
+``show_exceptions`` shows every text, for development. Clients of
+``agentkit.interop.mcp.LibraryServer`` read of any exception its class alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from agentkit import (
+    composites,  # a door: conditions and rules load the language when there are some
+)
+from agentkit.episodes import redaction  # a door: it loads when a tool raises
+from agentkit.errors import (
+    CompositeRunError,
+    ContractViolation,
+    McpError,
+    ModelRetry,
+    ToolFailed,
+    UsageError,
+)
+from agentkit.messages import FailureKind, ToolCall, ToolFailure
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.invocation import UnserialisableError, described, shortened
+
+if TYPE_CHECKING:
+    from agentkit.composites.contracts import Conditions
+    from agentkit.composites.rule_checker import RuleChecker
+    from agentkit.tools.rules.checking import EarlierCall
+
+_LOG = logging.getLogger(__name__)
+_LONGEST = 500
+_LONGEST_READ = 4 * _LONGEST
+
+REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, McpError)
+"""Exceptions that speak of a value, so that a model can give another one; and our own words about
+a server that hung up."""
+_TRANSIENT = frozenset({"child_failed", "child_timeout"})
+"""Failures of a composite that may be gone at a second try; all others would come again."""
+
+
+class ContractChecker:
+    """Checks the contracts (L3) of the tools of one agent. Each tool's conditions are read once.
+
+    Args:
+        mode: ``always`` checks pre- and postconditions; ``off`` finds all of them kept.
+
+    Raises:
+        UsageError: It is neither, so nobody knows what was meant to be checked.
+    """
+
+    def __init__(self, mode: Literal["off", "always"] = "off") -> None:
+        if mode not in ("off", "always"):
+            raise UsageError(f"contracts is {mode!r}; use 'always' or 'off'")
+        self._checks = mode == "always"
+        self._conditions: dict[str, tuple[ToolDefinition, Conditions]] = {}
+        self._rules: dict[str, RuleChecker] = {}
+
+    def before(
+        self,
+        definition: ToolDefinition,
+        arguments: Mapping[str, Any],
+        earlier: Callable[[], Sequence[EarlierCall]] | None = None,
+    ) -> ToolFailure | None:
+        """The first rule or precondition that a call breaks, as a failure that a model may mend.
+
+        Args:
+            definition: The tool.
+            arguments: The arguments, as they satisfy its schema.
+            earlier: Gives the calls that succeeded before; asked by rules that want one.
+        """
+        if self._checks and definition.specification.pre:
+            violation = self._of(definition).before(arguments)
+            if violation is not None:
+                return composite_failure(violation)
+        if not definition.specification.rules:
+            return None
+        checker = self._rules_of(definition)
+        known = earlier() if earlier is not None and checker.wanted_before else None
+        return checker.refusal(arguments, known)
+
+    def wanted_before(self, definition: ToolDefinition) -> frozenset[str]:
+        """The tools that a learned rule wants to be called before this one."""
+        if not definition.specification.rules:
+            return frozenset()
+        return self._rules_of(definition).wanted_before
+
+    def after(
+        self, definition: ToolDefinition, arguments: Mapping[str, Any], result: object
+    ) -> ToolFailure | None:
+        """The first postcondition that the result breaks."""
+        if not self._checks or not definition.specification.post:
+            return None
+        violation = self._of(definition).after(arguments, result)
+        return None if violation is None else composite_failure(violation)
+
+    def _rules_of(self, definition: ToolDefinition) -> RuleChecker:
+        known = self._rules.get(definition.digest)  # two revisions may serve at the same time
+        if known is None:
+            known = self._rules[definition.digest] = composites.RuleChecker(definition)
+        return known
+
+    def _of(self, definition: ToolDefinition) -> Conditions:
+        known = self._conditions.get(definition.name)
+        if known is None or known[0] is not definition:
+            known = definition, composites.Conditions(definition)
+            self._conditions[definition.name] = known
+        return known[1]
+
+
+def calls_first(wanted: str, child: str) -> ToolFailure:
+    """A composite calls a child that wants another call first."""
+    rule = f"call {wanted} first; {child}, which this tool calls, needs it"
+    return ToolFailure(kind="contract_violated", rule=rule, cause="call_before")
+
+
+def composite_failure(error: CompositeRunError) -> ToolFailure:
+    """What a run of a composite, or a contract, died of; the rule names the path of calls."""
+    return ToolFailure(
+        kind=_kind(error),
+        rule=str(error),
+        cause=error.code,
+        retryable=error.code != "postcondition",  # the tool is wrong, not the call
+    )
+
+
+def is_transient(failure: ToolFailure) -> bool:
+    """Whether the same call may succeed when it is simply made again."""
+    if failure.kind != "tool_error":
+        return False
+    return failure.cause in _TRANSIENT or failure.cause not in composites.RUN_CODES
+
+
+def _kind(error: CompositeRunError) -> FailureKind:
+    if isinstance(error, ContractViolation):
+        return "contract_violated"
+    return "timeout" if error.code in {"child_timeout", "deadline"} else "tool_error"
+
+
+def failure_of(
+    error: BaseException,
+    call: ToolCall,
+    *,
+    late_seconds: float | None = None,
+    show_exceptions: bool = False,
+) -> ToolFailure:
+    """The failure for an exception of a tool.
+
+    Args:
+        error: What the tool raised. A signal to the model (``ModelRetry``, ``ToolFailed``) keeps
+            its author's words.
+        call: The call, for the log.
+        late_seconds: The time that was allowed, when it is over.
+        show_exceptions: Whether the texts of all exceptions are shown.
+    """
+    if isinstance(error, ModelRetry):
+        return ToolFailure(kind="retry_requested", rule=error.message)
+    if isinstance(error, ToolFailed):
+        return ToolFailure(kind="tool_failed", rule=error.message, retryable=False)
+    if isinstance(error, UnserialisableError):
+        rule = _without_secrets(str(error))
+        return ToolFailure(kind="unserialisable_result", rule=rule, retryable=False)
+    if late_seconds is not None:
+        return ToolFailure(kind="timeout", rule=f"It was stopped after {late_seconds:g} seconds.")
+    if isinstance(error, CompositeRunError):
+        failure = composite_failure(error)
+        return failure if show_exceptions else _without_child_text(failure, error, call)
+    rule = described(error)[:_LONGEST] if show_exceptions else _for_model(error, call)
+    return ToolFailure(kind="tool_error", rule=rule, cause=type(error).__name__)
+
+
+def _for_model(error: BaseException, call: ToolCall) -> str:
+    """As much of an exception as a model may read; the log has the rest."""
+    is_of_system = isinstance(error, OSError) and not isinstance(error, McpError)
+    if isinstance(error, REFUSALS) and not is_of_system:  # some are both
+        return _without_secrets(described(error))[:_LONGEST]
+    _LOG.error("call %s of %s raised %s", call.call_id, call.name, described(error), exc_info=error)
+    return f"{type(error).__name__}. What it says is in the log."
+
+
+def _without_secrets(text: str) -> str:
+    """A text without secrets and control characters; of a long one the beginning, up to a word."""
+    if len(text) > _LONGEST_READ:
+        head = text[:_LONGEST_READ]
+        text = head.rpartition(" ")[0] or head
+    plain = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
+    return redaction.Redaction(patterns={"secret"}).text(plain)
+
+
+def _without_child_text(
+    failure: ToolFailure, error: CompositeRunError, call: ToolCall
+) -> ToolFailure:
+    """The failure of a composite, which quotes what a child raised."""
+    rule, cause = failure.rule, error.__cause__
+    if error.code == "child_failed" and cause is not None:
+        rule = rule.replace(shortened(described(cause)), _for_model(cause, call).rstrip("."))
+    return replace(failure, rule=_without_secrets(rule))

@@ -1,0 +1,491 @@
+"""Everything that callers and composites rely on stays as it is.
+
+Contract, name, program, rules, examples. Each check compares the candidate with the base; none
+reads the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentkit.composites import rule_problems
+from agentkit.errors import DefinitionError
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.texts import (
+    DEEPEST,
+    is_too_deep,
+    mapping,
+    rules_of,
+    same,
+    sequence,
+    shown_value,
+)
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import is_json
+from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.fit import fits
+from agentkit.tools.validation import validate_arguments
+
+_CODES: Mapping[str, str] = {
+    "type": "type_changed",
+    "enum": "enum_changed",
+    "const": "enum_changed",
+    "default": "default_changed",
+    "required": "required_changed",
+    **dict.fromkeys(
+        (
+            "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+            "minLength", "maxLength", "minItems", "maxItems", "uniqueItems",
+            "minProperties", "maxProperties", "pattern", "format",
+        ),
+        "bounds_changed",
+    ),
+}  # fmt: skip
+_ADVICE = (
+    "leave the contract as it is; state a narrower range or list as a rule, and the rest in words"
+)
+
+
+def contract_kept(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Parameters, their types, enums, defaults and bounds, and what is required.
+
+    Every difference is told with its place. Keywords beyond those with a code of their own, such as
+    a ``description`` smuggled into the contract, are ``schema_changed``.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(contract_kept(rewrite("weather_forecast", {"parameters.days": "1 to 7 days."})))
+        []
+        >>> maximum = "/signature/parameters/properties/days/maximum"
+        >>> wider = rewrite("weather_forecast", {maximum: 90})
+        >>> [str(found) for found in contract_kept(wider)]
+        ['[bounds_changed] in signature.parameters.days: maximum was 7 and would be 90']
+    """
+    before, after = change.base.signature.parameters, change.candidate.signature.parameters
+    yield from _differences("signature.parameters", before, after, 0)
+
+
+def result_kept(change: ProposedChange) -> Iterator[FailedCheck]:
+    """The schema of the result.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(result_kept(rewrite("weather_now", {"rule": "Degrees have one decimal place."})))
+        []
+        >>> other = rewrite("weather_now", {"/signature/result": {"type": "string"}})
+        >>> [found.code for found in result_kept(other)]
+        ['result_changed']
+    """
+    before, after = change.base.signature.result, change.candidate.signature.result
+    if not same(before, after):
+        yield _changed("result_changed", "signature.result", "the result schema", before, after)
+
+
+def effects_kept(change: ProposedChange) -> Iterator[FailedCheck]:
+    """What running the tool does: declared effects stand whatever a text says.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(effects_kept(rewrite("calendar_cancel_event", {"rule": "Ask before it."})))
+        []
+        >>> tame = rewrite("calendar_cancel_event", {"/signature/effects/destructive": False})
+        >>> [found.code for found in effects_kept(tame)]
+        ['effects_changed']
+    """
+    before, after = change.base.signature.effects, change.candidate.signature.effects
+    if before != after:
+        yield _changed(
+            "effects_changed", "signature.effects", "what running it does", before, after
+        )
+
+
+def _differences(path: str, before: Any, after: Any, depth: int) -> Iterator[FailedCheck]:
+    if before is after or same(before, after):
+        return
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)) or depth > DEEPEST:
+        yield _changed("schema_changed", path, "the schema", before, after)
+        return
+    for keyword in dict.fromkeys((*before, *after)):
+        had, has = before.get(keyword), after.get(keyword)
+        if (keyword in before) == (keyword in after) and same(had, has):
+            continue
+        if keyword == "properties" and isinstance(had, Mapping) and isinstance(has, Mapping):
+            yield from _parameters(path, had, has, depth)
+        elif isinstance(had, Mapping) and isinstance(has, Mapping):
+            below = f"{path}[]" if keyword == "items" else f"{path}.{keyword}"
+            yield from _differences(below, had, has, depth + 1)
+        else:
+            code = (
+                "parameters_changed"
+                if keyword == "properties"
+                else _CODES.get(str(keyword), "schema_changed")
+            )
+            yield _changed(code, path, str(keyword), had, has)
+
+
+def _parameters(
+    path: str, had: Mapping[str, Any], has: Mapping[str, Any], depth: int
+) -> Iterator[FailedCheck]:
+    for name in [name for name in had if name not in has]:
+        yield _parameter(path, f"the parameter {name!r:.60} is gone")
+    for name in [name for name in has if name not in had]:
+        yield _parameter(path, f"there is no parameter {name!r:.60}")
+    for name, schema in had.items():
+        if name in has:
+            yield from _differences(f"{path}.{name}", schema, has[name], depth + 1)
+
+
+def _parameter(path: str, message: str) -> FailedCheck:
+    return FailedCheck(
+        code="parameters_changed", layer="structural", field=path, message=message, advice=_ADVICE
+    )
+
+
+def _changed(code: str, field: str, what: str, before: Any, after: Any) -> FailedCheck:
+    return FailedCheck(
+        code=code,
+        layer="structural",
+        field=field,
+        message=f"{what} was {shown_value(before)} and would be {shown_value(after)}",
+        advice=_ADVICE,
+    )
+
+
+def _origin(definition: ToolDefinition) -> list[Any]:
+    origin = definition.origin
+    return [origin.kind, origin.reference, origin.original, origin.original_name, origin.licence]
+
+
+_KEPT: tuple[tuple[str, str, Callable[[ToolDefinition], Any]], ...] = (
+    ("name_changed", "name", lambda tool: tool.name),
+    (
+        "children_changed",
+        "signature.children",
+        lambda tool: [[c.name, c.digest] for c in sequence(tool.signature.children)],
+    ),
+    ("body_changed", "body", lambda tool: tool.body),
+    ("conditions_changed", "specification.pre", lambda tool: tool.specification.pre),
+    ("conditions_changed", "specification.post", lambda tool: tool.specification.post),
+    ("origin_changed", "origin", _origin),
+)
+
+
+def identity_kept(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Name, children, program, pre- and postconditions and origin.
+
+    A new program is a new composite and goes through InsertTool; a new condition is a rule.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(identity_kept(rewrite("weather_now", {"rule": "Cities in English."})))
+        []
+        >>> [found.code for found in identity_kept(rewrite("weather_now", {"/name": "weather"}))]
+        ['name_changed']
+    """
+    for code, field, part in _KEPT:
+        before, after = part(change.base), part(change.candidate)
+        if not same(before, after):
+            yield FailedCheck(
+                code=code,
+                layer="structural",
+                field=field,
+                message=f"it was {shown_value(before)} and would be {shown_value(after)}",
+                advice="leave it as it is; a proposal changes words, examples and rules",
+            )
+
+
+def something_changed(change: ProposedChange) -> Iterator[FailedCheck]:
+    """A proposal that changes nothing.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(something_changed(rewrite("weather_now", {"rule": "Cities in English."})))
+        []
+        >>> [found.code for found in something_changed(rewrite("weather_now", {}))]
+        ['no_change']
+    """
+    if same(_content(change.base), _content(change.candidate)):
+        yield FailedCheck(
+            code="no_change",
+            layer="structural",
+            message="the candidate is the definition as it is",
+            advice="propose nothing when nothing should change",
+        )
+
+
+def _content(definition: ToolDefinition) -> list[Any]:
+    """Everything that the digest covers."""
+    words, conditions = definition.description, definition.specification
+    signature = definition.signature
+    return [
+        definition.name,
+        [signature.parameters, signature.result, signature.effects.to_json()],
+        [[child.name, child.digest] for child in sequence(signature.children)],
+        [words.summary, words.tags, words.parameters, words.usage_rules],
+        [conditions.pre, conditions.post, conditions.text, conditions.complexity],
+        rules_of(definition),
+        [
+            [
+                getattr(example, name, example)
+                for name in ("arguments", "result", "query", "is_whole")
+            ]
+            for example in sequence(definition.examples)
+        ],
+        definition.body,
+    ]
+
+
+_DEEPEST = 32
+
+
+def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Texts are texts, lists are lists, and examples are JSON.
+
+    A definition that was read from foreign JSON may hold anything in its fields. Texts without a
+    letter or a digit count as malformed too: white space, or the ``...`` that a prompt shows. So do
+    texts that are emptied.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(fields_well_formed(rewrite("weather_now", {"parameters.city": "Name of a city."})))
+        []
+        >>> odd = rewrite("weather_now", {"/description/usage_rules": [["Cities in English."]]})
+        >>> [found.field for found in fields_well_formed(odd)]
+        ['usage_rules[0]']
+    """
+    found = list(dict.fromkeys(_problems(change.candidate)))
+    known = set(_problems(change.base)) if found else set()
+    for field, problem in found:
+        if (field, problem) not in known:
+            yield FailedCheck(
+                code="malformed",
+                layer="structural",
+                field=field,
+                message=problem,
+                advice="give texts as strings, several of them as a list, and examples as JSON",
+            )
+
+
+def _problems(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
+    yield from _malformed(tool)
+    yield from _malformed_examples(tool.examples)
+    if is_too_deep([tool.signature.parameters, tool.signature.result, tool.body]):
+        yield "signature", "it is nested too deeply"
+
+
+def _malformed(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
+    words: Any = tool.description
+    conditions: Any = tool.specification
+    for field, value in (("summary", words.summary), ("complexity", conditions.complexity)):
+        if value != "" and not _has_words(value):
+            yield field, _no_words(value)
+    for field, values in (
+        ("usage_rules", words.usage_rules),
+        ("tags", words.tags),
+        ("text", conditions.text),
+    ):
+        if not isinstance(values, tuple | list):
+            yield field, f"it is {shown_value(values)}, not a list of texts"
+        for at, text in enumerate(sequence(values)):
+            if not _has_words(text):
+                yield f"{field}[{at}]", _no_words(text)
+    if not isinstance(words.parameters, Mapping):
+        yield "parameters", f"it is {shown_value(words.parameters)}, not a text for each parameter"
+    for path, text in mapping(words.parameters).items():
+        if not isinstance(path, str) or not _has_words(text):
+            yield f"parameters.{path!s:.60}", _no_words(text)
+
+
+def _no_words(value: object) -> str:
+    return f"it is {shown_value(value)}, not a text with words"
+
+
+def _has_words(text: object) -> bool:
+    """Whether a value is a text that says something: ``"..."`` out of a prompt does not."""
+    return isinstance(text, str) and any(character.isalnum() for character in text)
+
+
+def _malformed_examples(examples: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(examples, tuple | list):
+        yield "examples", f"it is {shown_value(examples)}, not a list of examples"
+    for at, example in enumerate(sequence(examples)):
+        if not isinstance(example, Example) or not isinstance(example.arguments, Mapping):
+            yield f"examples[{at}]", f"{shown_value(example)} is no call with arguments"
+        elif is_too_deep([example.arguments, example.result]):
+            yield f"examples[{at}]", "it is nested too deeply"
+        elif not is_json([example.arguments, example.result]) or not isinstance(example.query, str):
+            yield f"examples[{at}]", "its arguments, result and query are not all JSON"
+
+
+def parameters_known(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Texts for parameters that the tool does not have (ToolDNA, appendix E.1, case 2).
+
+    A dotted path goes through objects and lists, as ``attach_descriptions`` follows it: a text for
+    any other place would be kept and shown to nobody.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(parameters_known(rewrite("bill_split", {"parameters.people": "How many pay."})))
+        []
+        >>> extra = rewrite("bill_split", {"parameters.discount_code": "A voucher."})
+        >>> [found.field for found in parameters_known(extra)]
+        ['parameters.discount_code']
+    """
+    had = mapping(change.base.description.parameters)
+    for path in mapping(change.candidate.description.parameters):
+        if path not in had and not exists(change.base.signature.parameters, path):
+            yield FailedCheck(
+                code="unknown_parameter",
+                layer="structural",
+                field=f"parameters.{path!s:.80}",
+                message=f"the tool has no parameter {path!r:.80}",
+                advice="describe the parameters that are there; the set of them does not change",
+            )
+
+
+def exists(schema: JsonObject, path: object) -> bool:
+    """Whether a dotted path leads to a part that ``attach_descriptions`` gives a text to."""
+    return isinstance(path, str) and path in _paths(schema, "", 0)
+
+
+def _paths(schema: Any, path: str, depth: int) -> set[str]:
+    found = {path} if path else set()
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return found
+    for name, part in mapping(schema.get("properties")).items():
+        found |= _paths(part, f"{path}.{name}" if path else str(name), depth + 1)
+    if path and isinstance(schema.get("items"), Mapping):
+        found |= _paths(schema["items"], f"{path}[]", depth + 1)
+    return found
+
+
+def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Rules that say nothing, contradict contract or examples, or name what is not there.
+
+    All rules of a candidate are looked at when it changes any of them or its examples, since they
+    must hold together; a rule that was broken before is told too then.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> from agentkit.tools.rules import Between
+        >>> one = Between(parameter="days", maximum=5)
+        >>> list(rules_valid(rewrite("weather_forecast", rules=(one,))))
+        []
+        >>> wide = rewrite("weather_forecast", rules=(Between(parameter="weeks", maximum=5),))
+        >>> [found.message for found in rules_valid(wide)]
+        ['weather_forecast has no parameter weeks']
+    """
+    rules, had = rules_of(change.candidate), rules_of(change.base)
+    if same(rules, had) and same(_contents(change.candidate), _contents(change.base)):
+        return
+    conditions = replace(change.candidate.specification, rules=tuple(rules))
+    held_to = replace(change.base, specification=conditions, examples=_readable(change.candidate))
+    for at, rule in enumerate(rules):
+        for found in rule_problems(rule, held_to, change.library):
+            yield _invalid(at, found.message, found.advice, excerpt=found.code)
+
+
+def _invalid(at: int, message: str, advice: str, *, excerpt: str = "") -> FailedCheck:
+    return FailedCheck(
+        code="invalid_rule",
+        layer="structural",
+        field=f"rules[{at}]",
+        message=message,
+        advice=advice,
+        excerpt=excerpt,
+    )
+
+
+def _readable(definition: ToolDefinition) -> tuple[Example, ...]:
+    """The examples that a rule can be tried on; ``malformed`` tells of the others."""
+    return tuple(
+        example
+        for example in sequence(definition.examples)
+        if isinstance(example, Example) and _is_call(example.arguments)
+    )
+
+
+def _is_call(arguments: Any) -> bool:
+    return isinstance(arguments, Mapping) and not is_too_deep(arguments)
+
+
+def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
+    """The first example, which a person wrote or the tool itself gave (ToolDNA, section 3.3).
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(first_example_kept(rewrite("weather_now", {"rule": "Cities in English."})))
+        []
+        >>> without = rewrite("weather_now", {"/examples/0": None})
+        >>> [found.code for found in first_example_kept(without)]
+        ['first_example_changed']
+    """
+    before, after = sequence(change.base.examples), sequence(change.candidate.examples)
+    if before and not (after and same(_content_of_rules(before[0]), _content_of_rules(after[0]))):
+        yield FailedCheck(
+            code="first_example_changed",
+            layer="structural",
+            field="examples[0]",
+            message="the first example is gone, changed or no longer first",
+            advice="keep it where it is, and add further ones behind it",
+        )
+
+
+def _contents(definition: ToolDefinition) -> list[list[Any]]:
+    return [_content_of_rules(example) for example in sequence(definition.examples)]
+
+
+def _content_of_rules(example: Any) -> list[Any]:
+    names = ("arguments", "result", "query", "is_whole")
+    return [getattr(example, name, example) for name in names]
+
+
+def examples_fit(change: ProposedChange) -> Iterator[FailedCheck]:
+    """New examples whose arguments or results do not fit the schema.
+
+    That examples keep to the learned rules is asked by ``rules_valid``, which knows both.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> good = {"/examples/-": {"arguments": {"amount": 80, "people": 2}, "result": 40.0}}
+        >>> list(examples_fit(rewrite("bill_split", good)))
+        []
+        >>> bad = {"/examples/-": {"arguments": {"amount": 80, "people": 0}, "result": 40.0}}
+        >>> [found.field for found in examples_fit(rewrite("bill_split", bad))]
+        ['examples[1]']
+    """
+    had = sequence(change.base.examples)
+    for at, example in enumerate(sequence(change.candidate.examples)):
+        if at < len(had) and had[at] is example:
+            continue
+        readable = isinstance(example, Example) and not is_too_deep(
+            [example.arguments, example.result]
+        )
+        if readable and example not in had:
+            problem = _problem(change, example)
+            if problem:
+                yield FailedCheck(
+                    code="example_does_not_fit",
+                    layer="semantic",
+                    field=f"examples[{at}]",
+                    message=problem,
+                    advice="take examples from calls that were accepted",
+                )
+
+
+def _problem(change: ProposedChange, example: Example) -> str:
+    signature = change.base.signature
+    verdict = fits(example.arguments, signature.parameters)
+    if verdict is not True:
+        try:
+            problems = validate_arguments(change.base, example.arguments)
+        except DefinitionError as error:
+            return f"whether it fits can not be told: {error}"
+        if problems:
+            return problems[0].rule
+    shown = example.result is not None and example.is_whole and signature.result is not None
+    if shown and fits(example.result, signature.result) is False:
+        return f"its result {shown_value(example.result)} does not fit the result schema"
+    return ""

@@ -1,0 +1,291 @@
+"""An answer in the form of OpenAI's chat completions, whole or as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from agentkit.agent.types import RunResult
+from agentkit.episodes.labels import ARM, EXPERIMENT
+from agentkit.messages import ToolCall, Usage
+from agentkit.server.metrics import Measures
+from agentkit.server.middleware import Exchange, Header, Problem
+
+_FINISH: Mapping[str, str] = {
+    "finished": "stop",
+    "deferred": "tool_calls",
+    "step_limit": "length",
+    "token_limit": "length",
+    "cost_limit": "length",
+}
+ANSWER_PREFIX = "chatcmpl-"
+"""What the id of an answer has before that of its episode."""
+
+CONTROL = "control"
+"""The route of an answer that no candidate had a part in."""
+
+DONE = b"data: [DONE]\n\n"
+HEARTBEAT = b": still working\n\n"
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
+def call_id_on_the_wire(episode_id: str, call_id: str) -> str:
+    """The id of a call that is left to the client; it tells which run waits."""
+    return f"{episode_id}.{call_id}"
+
+
+@dataclass(kw_only=True, slots=True)
+class Completion:
+    """Writes one answer.
+
+    Attributes:
+        episode_id: Id of the episode, and with a prefix of the answer.
+        model: The model's name as clients know it.
+        not_honoured: Fields of the request that made no difference.
+        include_usage: Whether a stream ends with the number of tokens.
+        created: Seconds since 1970.
+    """
+
+    episode_id: str
+    model: str
+    not_honoured: tuple[str, ...] = ()
+    include_usage: bool = False
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def completion_id(self) -> str:
+        """The id of the answer."""
+        return f"{ANSWER_PREFIX}{self.episode_id}"
+
+    def whole(self, result: RunResult, text: str, calls: Sequence[ToolCall]) -> bytes:
+        """The answer as one JSON object."""
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if calls:
+            message["content"] = text or None
+            message["tool_calls"] = self._calls(calls)
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": finish_reason(result),
+        }
+        body = self._head("chat.completion", [choice])
+        body["usage"] = _usage(result.usage)
+        body["agentkit"] = self._told(result)
+        return _ENCODER.encode(body).encode()
+
+    def opening(self) -> bytes:
+        """The first event of a stream."""
+        return self._event({"role": "assistant", "content": ""})
+
+    def piece(self, text: str) -> bytes:
+        """An event with text."""
+        return self._event({"content": text})
+
+    def ending(self, result: RunResult, calls: Sequence[ToolCall]) -> bytes:
+        """The last events of a stream."""
+        told = {"agentkit": self._told(result)}
+        events = [
+            self._event({"tool_calls": [{"index": at, **call}]})
+            for at, call in enumerate(self._calls(calls))
+        ]
+        events.append(self._event({}, finish=finish_reason(result), further=told))
+        if self.include_usage:
+            head = self._head("chat.completion.chunk", [])
+            events.append(_framed({**head, "usage": _usage(result.usage)}))
+        return b"".join([*events, DONE])
+
+    def failing(self, problem: Problem) -> bytes:
+        """The last event of a stream that broke."""
+        return _framed(problem.to_json())
+
+    def _event(
+        self,
+        delta: Mapping[str, Any],
+        *,
+        finish: str | None = None,
+        further: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        body = self._head("chat.completion.chunk", [choice])
+        if self.include_usage:
+            body["usage"] = None
+        return _framed(body | dict(further or {}))
+
+    def _head(self, kind: str, choices: list[Any]) -> dict[str, Any]:
+        return {
+            "id": self.completion_id,
+            "object": kind,
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        }
+
+    def _calls(self, calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": call_id_on_the_wire(self.episode_id, call.call_id),
+                "type": "function",
+                "function": {"name": call.name, "arguments": _ENCODER.encode(dict(call.arguments))},
+            }
+            for call in calls
+        ]
+
+    def _told(self, result: RunResult) -> dict[str, Any]:
+        """What OpenAI's form has no place for."""
+        return {
+            "episode_id": self.episode_id,
+            "episode_kept": result.is_kept,
+            "stop_reason": result.stop_reason,
+            "library_version": result.episode.library_version,
+            "route": route_of(result.episode.metadata),
+            "not_honoured": list(self.not_honoured),
+        }
+
+
+def route_of(labels: Mapping[str, str]) -> str:
+    """Whose definitions answered: the id of a proposal in canary, or ``control`` for all others."""
+    return labels.get(EXPERIMENT, CONTROL) if labels.get(ARM) == "candidate" else CONTROL
+
+
+def answered_by(library_version: int, labels: Mapping[str, str]) -> tuple[Header, ...]:
+    """Headers that say what answered."""
+    return (
+        (b"agentkit-library-version", str(library_version).encode()),
+        (b"agentkit-route", quote(route_of(labels)).encode()),
+    )
+
+
+def finish_reason(result: RunResult) -> str:
+    """Why the answer ended, in OpenAI's words."""
+    turns = result.episode.turns
+    if result.stop_reason == "finished" and turns and turns[-1].finish_reason:
+        return turns[-1].finish_reason
+    return _FINISH.get(result.stop_reason, "stop")
+
+
+def answer_text(result: RunResult, *, as_json: bool) -> str:
+    """The text of an answer: all that the model said in its turns, or the structured value.
+
+    Args:
+        result: The run.
+        as_json: Whether the agent's answers are structured.
+    """
+    if as_json and result.stop_reason == "finished":
+        return json.dumps(result.episode.output, ensure_ascii=False)
+    if as_json:
+        return ""
+    said = (turn.message.text for turn in result.episode.turns)
+    return "\n\n".join(text for text in said if text)
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def _framed(body: Mapping[str, Any]) -> bytes:
+    return b"data: " + _ENCODER.encode(body).encode() + b"\n\n"
+
+
+_MOST_PIECES = 64
+
+
+class StreamedAnswer:
+    """Writes an answer piece by piece; it begins with the first thing there is to say.
+
+    What is said while the last piece is on its way goes out in one write.
+
+    Args:
+        exchange: Where it goes.
+        completion: Its wire format.
+        measures: Where the wait for the first text is counted.
+    """
+
+    def __init__(self, exchange: Exchange, completion: Completion, measures: Measures) -> None:
+        self.exchange = exchange
+        self._completion = completion
+        self._measures = measures
+        self._began = time.perf_counter()
+        self._between = ""
+        self._has_text = False
+        self._pieces: list[bytes] = []
+        self._said = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._headers: tuple[Header, ...] = ()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was said; then it is too late for another status."""
+        return bool(self.exchange.status or self._pieces)
+
+    def route(self, library_version: int, labels: Mapping[str, str]) -> None:
+        """Note what answers; headers tell it, if they are not sent yet."""
+        self._headers = answered_by(library_version, labels)
+
+    async def say(self, text: str) -> None:
+        """Send text, as soon as the connection takes it; far behind, wait for it."""
+        if not text:
+            return
+        if not self._has_text:
+            self._has_text = True
+            self._measures.first_text.observe(time.perf_counter() - self._began)
+        text, self._between = self._between + text, ""
+        self._add(self._completion.piece(text))
+        if len(self._pieces) >= _MOST_PIECES:
+            await self._flush()
+            await asyncio.sleep(0)  # a model that never waits must not keep others from the loop
+
+    def paragraph_ended(self) -> None:
+        """What is said next begins a new paragraph: it belongs to another turn of the model."""
+        self._between = "\n\n"
+
+    async def write(self, quiet_seconds: float) -> None:
+        """Send what was said, and a comment whenever nothing was for so long; until cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(quiet_seconds):
+                    await self._said.wait()
+            except TimeoutError:
+                self._add(HEARTBEAT)
+            await self._flush()
+
+    async def finish(
+        self, result: RunResult, calls: tuple[ToolCall, ...], writing: asyncio.Task[None]
+    ) -> None:
+        """Send the end of a good answer."""
+        await self._end(self._completion.ending(result, calls), writing)
+
+    async def fail(self, problem: Problem, writing: asyncio.Task[None]) -> None:
+        """End an answer that broke after it had begun, with an error and without ``[DONE]``."""
+        await self._end(self._completion.failing(problem), writing)
+
+    async def _end(self, piece: bytes, writing: asyncio.Task[None]) -> None:
+        async with self._turn:  # so that no piece is cut in two
+            writing.cancel()
+        self._add(piece)
+        await self._flush(more=False)
+
+    def _add(self, piece: bytes) -> None:
+        if not self.has_begun:
+            self._pieces.append(self._completion.opening())
+        self._pieces.append(piece)
+        self._said.set()
+
+    async def _flush(self, *, more: bool = True) -> None:
+        async with self._turn:
+            self._said.clear()
+            pieces, self._pieces = self._pieces, []
+            if not self.exchange.status:
+                await self.exchange.start_stream(self._headers)
+            await self.exchange.send_piece(b"".join(pieces), more=more)
