@@ -11,8 +11,7 @@ import asyncio
 from typing import TypedDict
 
 from agentkit import Agent, open_store, tool
-from agentkit.evolution import ToolManager, insert_mined, mine, trajectories_of
-from agentkit.evolution.mining import apply, replay
+from agentkit.evolution import ToolManager, apply, insert_mined, mine, replay, trajectories_of
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 

@@ -1,7 +1,22 @@
 from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
+from .differences import word_diff as word_diff
 from .duplicates import ModelJudge as ModelJudge
-from .gates import GateConfig as GateConfig, GateReport as GateReport
+from .feedback import feedback_on as feedback_on
+from .gate_statistics import (
+    Elond as Elond,
+    chance_to_pass as chance_to_pass,
+    wins_needed as wins_needed,
+)
+from .gates import (
+    ArmScore as ArmScore,
+    GateConfig as GateConfig,
+    GateReport as GateReport,
+    PairedScore as PairedScore,
+    canary_gate as canary_gate,
+    shadow_gate as shadow_gate,
+)
+from .hand_edits import propose_edits as propose_edits
 from .insert_outcomes import (
     Added as Added,
     InsertOutcome as InsertOutcome,
@@ -16,13 +31,21 @@ from .ledger import Ledger as Ledger
 from .lifting import MinedComposite as MinedComposite
 from .manager import ToolManager as ToolManager
 from .mined import insert_mined as insert_mined
-from .mining import MiningConfig as MiningConfig, MiningResult as MiningResult, mine as mine
+from .mining import (
+    MiningConfig as MiningConfig,
+    MiningResult as MiningResult,
+    apply as apply,
+    mine as mine,
+    replay as replay,
+)
+from .observers import CanaryJudge as CanaryJudge, judged as judged
 from .proposal import (
     Proposal as Proposal,
     ProposalRecord as ProposalRecord,
     UnreadableProposal as UnreadableProposal,
 )
-from .proposer import Observations as Observations, Proposer as Proposer
+from .proposer import Observations as Observations, Proposer as Proposer, Suggestion as Suggestion
+from .proposers.blocks import Question as Question, read_answer as read_answer
 from .proposers.composites import (
     CompositeCandidate as CompositeCandidate,
     CompositeStream as CompositeStream,
@@ -30,12 +53,12 @@ from .proposers.composites import (
 )
 from .proposers.evidence import EvidenceProposer as EvidenceProposer
 from .proposers.observed import EvidenceConfig as EvidenceConfig
-from .proposers.optimizer import GepaOptimizer as GepaOptimizer
+from .proposers.optimizer import GepaOptimizer as GepaOptimizer, Score as Score
 from .proposers.streams import EvolutionStream as EvolutionStream, FeedbackStream as FeedbackStream
 from .round import EvolutionReport as EvolutionReport, evolve as evolve
-from .serving import CanaryRouter as CanaryRouter
+from .serving import CanaryRouter as CanaryRouter, LedgerWatch as LedgerWatch
 from .shadow import ShadowLimits as ShadowLimits, ShadowRunner as ShadowRunner
-from .trajectories import trajectories_of as trajectories_of
+from .trajectories import is_success as is_success, trajectories_of as trajectories_of
 from .usage import UnmatchedWord as UnmatchedWord, unmatched_words as unmatched_words
 from .validation.approvals import ValidationPolicy as ValidationPolicy
 from .validation.checks import validate as validate

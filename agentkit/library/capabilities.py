@@ -1,6 +1,6 @@
 """What a store may do beyond the seam. Each is asked for where it is used, and none is demanded.
 
-A store has an ability by having its method: ``isinstance(store, Watchable)``. Whoever needs one
+A store has a capability by having its method: ``isinstance(store, Watchable)``. Whoever needs one
 says what happens without it; most have a slower way that works with every store.
 """
 

@@ -15,7 +15,7 @@ from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore, LibraryChange, Store, ToolRevision
 
-_ABILITIES = ("prune", "prunable", "volume")
+_CAPABILITIES = ("prune", "prunable", "volume")
 
 
 class RedactingStore:
@@ -40,8 +40,8 @@ class RedactingStore:
     def __init__(self, store: EpisodeStore, redact: Callable[[Episode], Episode]) -> None:
         self._store = store
         self._redact = redact
-        for name in _ABILITIES:
-            if hasattr(store, name):  # an ability is having the method, so only these are had
+        for name in _CAPABILITIES:
+            if hasattr(store, name):  # a capability is having the method
                 setattr(self, name, getattr(store, name))
 
     def __repr__(self) -> str:
@@ -68,8 +68,8 @@ class RedactingStore:
         self._store.close()
 
 
-_ABILITIES_OF_TOOLS = ("watch", "changes", "follow", "refresh", "check_staleness")
-_ABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
+_CAPABILITIES_OF_TOOLS = ("watch", "changes", "follow", "refresh", "check_staleness")
+_CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
 
 
 class SplitStore:
@@ -86,9 +86,9 @@ class SplitStore:
     def __init__(self, tools: Store, episodes: EpisodeStore) -> None:
         self.tools = tools
         self.episodes = episodes
-        for part, names in ((tools, _ABILITIES_OF_TOOLS), (episodes, _ABILITIES_OF_EPISODES)):
+        for part, names in ((tools, _CAPABILITIES_OF_TOOLS), (episodes, _CAPABILITIES_OF_EPISODES)):
             for name in names:
-                if hasattr(part, name):  # an ability is having the method, so only these are had
+                if hasattr(part, name):  # a capability is having the method
                     setattr(self, name, getattr(part, name))
 
     def __repr__(self) -> str:

@@ -25,10 +25,13 @@ from tools import sales_tools
 from agentkit import open_store
 from agentkit.evaluation import Benchmark, episodes_of_run, evaluate, load_tasks, with_tools
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evolution import ToolManager
-from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.proposers.streams import FeedbackStream
-from agentkit.evolution.round import EvolutionReport, evolve
+from agentkit.evolution import (
+    EvidenceProposer,
+    EvolutionReport,
+    FeedbackStream,
+    ToolManager,
+    evolve,
+)
 from agentkit.library import Store
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest

@@ -239,3 +239,18 @@ def test_who_says_it_and_what_stands_beside_it_makes_no_difference(after_rollbac
     with_words = suggested(LOAN, TERMS, summary="What a loan in euro costs a month.")
     for proposal in (by_model, with_words):
         assert "person" in after_rollback.submit(proposal).awaits
+
+
+async def test_a_round_passes_over_what_was_taken_back(after_rollback):
+    """The same rule from somebody else makes no second proposal; the round says why."""
+
+    class Again:
+        name = "feedback:again"
+
+        async def propose(self, observations):
+            return [suggested(LOAN, TERMS, author=MODEL, stream="feedback")]
+
+    before = set(after_rollback.ledger.proposals)
+    outcome = await evolve(after_rollback, [Again()], episodes=[])
+    assert set(after_rollback.ledger.proposals) == before
+    assert [one.reason for one in outcome.passed_over] == ["already_proposed"]

@@ -272,3 +272,14 @@ def test_a_page_does_not_walk_over_those_before_it(tmp_path, narrowed, oldest_fi
         assert sum(1 for _ in store.select(matching)) == 4_000
         raw.set_progress_handler(None, 0)
     assert len(pages) < 4_000 * 30 // 1_000  # instructions of SQLite's machine, in thousands
+
+
+def test_what_fits_exactly_stays(tmp_path):
+    """A bound is met by as much as it says; one byte less, and the oldest goes."""
+    store = SQLiteStore(tmp_path / "s.db")
+    for name in ("a", "b", "c"):
+        store.append(Episode(episode_id=name, request="Hi"))
+    held = store.volume()
+    assert store.prunable(Retention(max_bytes=held.bytes, max_count=held.count)).count == 0
+    assert store.prunable(Retention(max_bytes=held.bytes - 1)).count == 1
+    store.close()

@@ -18,7 +18,10 @@ from agentkit import Episode, ToolDefinition
 from agentkit.errors import EpisodeFormatError, StoreError, StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
+from agentkit.library.event_chain import EventDraft, chained
+from agentkit.library.events import Author
 from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.sqlite.migrations import TRIGGERS
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description
 
@@ -361,3 +364,22 @@ def test_a_migration_without_a_name_is_refused(filled):
     with closing(sqlite3.connect(filled)) as raw, raw:
         raw.execute("UPDATE _sqlite_migrations SET name = NULL")
     assert_refused(filled, "_sqlite_migrations holds None")
+
+
+def test_an_event_in_the_place_of_another_is_refused(tmp_path):
+    """A row of the chain that was moved by hand is not handed on as the event of its new place."""
+    path = tmp_path / "s.db"
+    draft = EventDraft(kind="written", author=Author(kind="person", name="A"))
+    events = chained(None, [draft], at="2026-11-21T10:00:00+00:00")
+    with closing(SQLiteStore(path)) as store:
+        store.commit(LibraryChange(proposal_id="1", events=events), expected_version=0)
+    with closing(sqlite3.connect(path)) as file:
+        for name in TRIGGERS:
+            file.execute(f"DROP TRIGGER {name}")
+        file.execute("UPDATE library_events SET sequence = 5")
+        file.commit()
+    with (
+        closing(SQLiteStore(path)) as store,
+        pytest.raises(StoreFormatError, match="event 1 in the place of event 5"),
+    ):
+        store.events()

@@ -304,3 +304,17 @@ def test_whoever_makes_the_tables_keeps_its_lock_on_the_file(tmp_path):
         assert list(store.load().tools) == ["first", "second", "third"]
     with closing(open_store(path)) as store:
         assert list(store.load().tools) == ["first", "second", "third"]
+
+
+def test_a_tool_that_went_and_came_again_is_the_last_one(tmp_path):
+    """A reader who saw neither step has the order of one who reads the version anew."""
+    path = tmp_path / "s.db"
+    reader, writer = SQLiteStore(path), SQLiteStore(path)
+    a, b = ToolDefinition(name="a"), ToolDefinition(name="b")
+    writer.commit(LibraryChange(proposal_id="1", upserts=(a, b)), expected_version=0)
+    assert list(reader.load().tools) == ["a", "b"]
+    writer.commit(LibraryChange(proposal_id="2", removals=("a",)), expected_version=1)
+    writer.commit(LibraryChange(proposal_id="3", upserts=(a,)), expected_version=2)
+    assert list(reader.load().tools) == ["b", "a"]
+    reader.close()
+    writer.close()

@@ -17,13 +17,6 @@ from typing import Any
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.episodes import Episode
 from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.proposals.evidence.origins import (
-    is_vouched_for,
-    of_definition,
-    origins_of_rule,
-    own,
-    quoted,
-)
 from agentkit.evolution.proposer import Observations, PassedOver, PassedOverReason
 from agentkit.evolution.proposers.constraints import (
     StatedForm,
@@ -32,7 +25,6 @@ from agentkit.evolution.proposers.constraints import (
     Statement,
     stated_in_error,
 )
-from agentkit.evolution.proposers.echoes import is_constant
 from agentkit.evolution.proposers.observed import (
     EvidenceConfig,
     ObservedCall,
@@ -55,6 +47,14 @@ from agentkit.evolution.proposers.observed import (
     subject,
     value_paths,
     values_of,
+)
+from agentkit.evolution.proposers.origins import (
+    is_constant,
+    is_vouched_for,
+    of_definition,
+    origins_of_rule,
+    own,
+    quoted,
 )
 from agentkit.evolution.trajectories import RouteEvidence, trajectories_of
 from agentkit.evolution.validation.report import TextOrigin

@@ -114,21 +114,6 @@ def dag_of(library: Library) -> dict[str, dict[str, Any]]:
     return nodes
 
 
-def snapshot_change(library: Library, *, reason: str) -> ArtifactChange:
-    """One change that brings a whole library, for an artifact without history."""
-    return ArtifactChange(
-        version=max(library.version, 1),
-        upserts=library.definitions,
-        proposal_id=f"snapshot-{library.digest[:20]}",
-        reason=reason,
-    )
-
-
-def names_of(changes: Iterable[ArtifactChange]) -> dict[str, None]:
-    """Every tool that the changes tell of, in the order in which it first appears."""
-    return {one.name: None for change in changes for one in change.upserts}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GateEvidence:
     """Why one proposal serves.
@@ -277,7 +262,12 @@ def artifact_of(
 
 
 def _of_library(library: Library) -> Artifact:
-    change = snapshot_change(library, reason="exported without its history")
+    change = ArtifactChange(
+        version=max(library.version, 1),
+        upserts=library.definitions,
+        proposal_id=f"snapshot-{library.digest[:20]}",
+        reason="exported without its history",
+    )
     return Artifact(library=library, changes=(change,), made_with=__version__)
 
 

@@ -41,11 +41,6 @@ class Loss:
     went: Went
     detail: str
 
-    @property
-    def is_of_schema(self) -> bool:
-        """Whether it is a keyword of the arguments' schema, rather than a part of a definition."""
-        return self.place != ""
-
     def to_json(self) -> dict[str, str]:
         """The loss as a JSON object."""
         return asdict(self)

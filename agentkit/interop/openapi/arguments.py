@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agentkit.interop.openapi.documents import Located, Operation, Unmappable
-from agentkit.interop.openapi.report import OpenApiNote
+from agentkit.interop.openapi.report import Notes
 from agentkit.interop.openapi.requests import (
     PLACEHOLDER,
     Body,
@@ -148,7 +148,7 @@ class Arguments:
     properties: dict[str, Any] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    notes: list[OpenApiNote] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
 
     def add(
         self,
@@ -168,19 +168,15 @@ class Arguments:
         if wanted in self.properties:
             argument = free_name(f"{place}_{wanted}", self.properties)
             message = f"the name {name!r} is used twice; the one of the {place} is {argument!r}"
-            self.note("renamed", message, pointer)
+            self.notes.add("renamed", message, pointer)
         elif argument != name:
             message = f"the {place} parameter {name!r} is the argument {argument!r}"
-            self.note("renamed", message, pointer)
+            self.notes.add("renamed", message, pointer)
         told = words.strip() if isinstance(words, str) else ""
         self.properties[argument] = {**schema, "description": told} if told else dict(schema)
         if required:
             self.required.append(argument)
         return argument
-
-    def note(self, code: str, message: str, pointer: str) -> None:
-        """Keep a note for the report."""
-        self.notes.append(OpenApiNote(pointer=pointer, code=code, message=message))
 
     def schema(self, definitions: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters schema of the tool."""
@@ -215,7 +211,7 @@ def read_parameters(
                 pointer=raw.pointer,
             )
         if barred := _barred(name, location, operation.path, secret):
-            arguments.note("parameter_left_out", barred, raw.pointer)
+            arguments.notes.add("parameter_left_out", barred, raw.pointer)
         else:
             found.append(_read_parameter(raw, name, location, arguments))
     known = {parameter.name for parameter in found if parameter.location == "path"}
@@ -317,7 +313,7 @@ def read_body(operation: Operation, arguments: Arguments) -> Body | None:
     if len(content) > 1:
         others = ", ".join(name for name in content if name != media_type)
         message = f"the body is sent as {media_type}, not as {others}"
-        arguments.note("media_type_chosen", message, raw.pointer)
+        arguments.notes.add("media_type_chosen", message, raw.pointer)
     given = raw.value.get("required")
     reader = _BodyReader(
         arguments=arguments,
@@ -375,7 +371,7 @@ class _BodyReader:
             return self._body(media_type, None, fields)
         if fault != "-":
             message = f"the body is one argument: {fault}"
-            self.arguments.note("body_kept_whole", message, given.pointer)
+            self.arguments.notes.add("body_kept_whole", message, given.pointer)
         schema, names = found.schema, found.names
         if self.kind == "multipart":  # with its files described; behind `allOf` they are left alone
             target = _target(found, pool)

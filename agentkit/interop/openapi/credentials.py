@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from agentkit.errors import ToolFailed, UsageError
 from agentkit.interop.openapi.documents import Operation, ReferenceSpace, Unmappable, below
-from agentkit.interop.openapi.report import OpenApiNote
+from agentkit.interop.openapi.report import Notes
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHORTEST_SECRET = 4
@@ -44,7 +44,7 @@ class SecurityScheme:
     told: str = ""
 
 
-def read_schemes(space: ReferenceSpace, notes: list[OpenApiNote]) -> dict[str, SecurityScheme]:
+def read_schemes(space: ReferenceSpace, notes: Notes) -> dict[str, SecurityScheme]:
     """The security schemes of a document by name; one that is broken is unsupported."""
     given = space.root.at("components", "securitySchemes")
     schemes: dict[str, SecurityScheme] = {}
@@ -56,9 +56,7 @@ def read_schemes(space: ReferenceSpace, notes: list[OpenApiNote]) -> dict[str, S
             schemes[name] = SecurityScheme(name=name, kind="unsupported", told=error.message)
         if schemes[name].kind == "unsupported":
             message = f"the security scheme {name!r} is not supported: {schemes[name].told}"
-            notes.append(
-                OpenApiNote(pointer=at.pointer, code="security_unsupported", message=message)
-            )
+            notes.add("security_unsupported", message, at.pointer)
     return schemes
 
 

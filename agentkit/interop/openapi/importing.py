@@ -40,6 +40,7 @@ from agentkit.interop.openapi.documents import (
 from agentkit.interop.openapi.http_client import CallPolicy, HttpClient
 from agentkit.interop.openapi.public_addresses import chosen_server, is_remote, same_origin
 from agentkit.interop.openapi.report import (
+    Notes,
     OpenApiNote,
     OpenApiReport,
     OperationReport,
@@ -200,7 +201,7 @@ def openapi_tools(
     root, reference = read_document(document, reference=reference)
     rules = policy or CallPolicy()
     space = ReferenceSpace(root, base=reference, remote=remote)
-    notes: list[OpenApiNote] = []
+    notes = Notes()
     schemes = read_schemes(space, notes)
     http_client = HttpClient(
         client=client,
@@ -256,7 +257,7 @@ class _Importer:
     operations: frozenset[str]
     tags: frozenset[str]
     include_deprecated: bool
-    notes: list[OpenApiNote]
+    notes: Notes
     mapped: list[tuple[ToolDefinition, RequestPlan]] = field(default_factory=list)
     entries: list[OperationReport] = field(default_factory=list)
     base: str = ""
@@ -300,10 +301,10 @@ class _Importer:
             operation.operation_id, operation.method, operation.path, prefix=self.prefix
         )
         name = free_name(wanted, self._taken)
-        notes: list[OpenApiNote] = []
+        notes = Notes()
         if name != wanted:
             message = f"another operation is named {wanted!r}, so this one is {name!r}"
-            notes = [OpenApiNote(pointer=operation.pointer, code="name_taken", message=message)]
+            notes.add("name_taken", message, operation.pointer)
         try:
             self.mapped.append(self._map(operation, name, notes))
         except Unmappable as error:
@@ -314,7 +315,7 @@ class _Importer:
             self._report(operation, "mapped", tool=name, notes=notes)
 
     def _map(
-        self, operation: Operation, name: str, notes: list[OpenApiNote]
+        self, operation: Operation, name: str, notes: Notes
     ) -> tuple[ToolDefinition, RequestPlan]:
         """One operation as what a model sees, and as the plan of its requests.
 
@@ -353,7 +354,7 @@ class _Importer:
         if operation.body.get("callbacks"):
             message = "callbacks are requests that the API makes; they are not mapped"
             at = below(operation.pointer, "callbacks")
-            notes.append(OpenApiNote(pointer=at, code="callbacks_not_mapped", message=message))
+            notes.add("callbacks_not_mapped", message, at)
         plan = RequestPlan(
             tool_name=name,
             method=operation.method,
@@ -413,16 +414,14 @@ class _Importer:
         """What came of it."""
         info = self.root.get("info")
         told: Mapping[str, Any] = info if isinstance(info, Mapping) else {}
-        notes = [*self.notes, *self._request.notes, *self._response.notes]
+        notes = Notes([*self.notes, *self._request.notes, *self._response.notes])
         if hooks := self.root.get("webhooks"):
             message = f"{len(hooks)} webhooks are requests that the API makes; they are not mapped"
-            notes.append(
-                OpenApiNote(pointer="/webhooks", code="webhooks_not_mapped", message=message)
-            )
-        notes += self._elsewhere()
+            notes.add("webhooks_not_mapped", message, "/webhooks")
+        self._note_elsewhere(notes)
         if not self.base:
             message = "the document names no absolute server; calls need server='https://...'"
-            notes.append(OpenApiNote(pointer="/servers", code="no_server", message=message))
+            notes.add("no_server", message, "/servers")
         return OpenApiReport(
             title=str(told.get("title", "")),
             version=str(told.get("version", "")),
@@ -434,7 +433,7 @@ class _Importer:
             security={name: scheme.told for name, scheme in self.schemes.items()},
         )
 
-    def _elsewhere(self) -> Iterator[OpenApiNote]:
+    def _note_elsewhere(self, notes: Notes) -> None:
         """Where operations lead that get no credentials."""
         counts = Counter(plan.server for _, plan in self.mapped if not plan.is_known)
         for server, count in counts.items():
@@ -443,7 +442,7 @@ class _Importer:
                 f"{told} to {server}, which the description names: no credentials are sent there, "
                 f"unless CallPolicy(credential_hosts=({urlsplit(server).netloc!r},)) lets them"
             )
-            yield OpenApiNote(pointer="/servers", code="other_server", message=message)
+            notes.add("other_server", message, "/servers")
 
 
 def _contract(
@@ -453,7 +452,7 @@ def _contract(
     definitions, cut = arguments.pool.closed(arguments.names, budget=MAX_SIZE, strict=True)
     if cut:
         message = f"far schemas that allow anything: {cut}"
-        arguments.note("parameters_cut", message, operation.pointer)
+        arguments.notes.add("parameters_cut", message, operation.pointer)
     bare, texts = detach_descriptions(arguments.schema(definitions))
     size = len(json.dumps(bare)) + sum(map(len, texts.values()))
     if size >= LARGE:
@@ -461,7 +460,7 @@ def _contract(
             f"the parameters take {size:,} characters, some {size // 4:,} tokens whenever a model "
             "is shown the tool"
         )
-        arguments.note("large_parameters", message, operation.pointer)
+        arguments.notes.add("large_parameters", message, operation.pointer)
     return bare, texts
 
 
@@ -472,12 +471,12 @@ def _summary(operation: Operation, arguments: Arguments) -> str:
     if len(text) <= MAX_SUMMARY:
         return text
     message = f"the description has {len(text):,} characters, {MAX_SUMMARY:,} are kept"
-    arguments.note("description_shortened", message, operation.pointer)
+    arguments.notes.add("description_shortened", message, operation.pointer)
     return f"{text[: MAX_SUMMARY - 1].rsplit(maxsplit=1)[0]}…"
 
 
 def read_answer(
-    operation: Operation, pool: SchemaPool, notes: list[OpenApiNote]
+    operation: Operation, pool: SchemaPool, notes: Notes
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
     """The schema of the first success that is JSON, and the media types of successes, JSON first.
 
@@ -500,14 +499,12 @@ def read_answer(
             converted = pool.convert(media)
         except Unmappable as error:
             message = f"the result stays undeclared: {error.message}"
-            notes.append(
-                OpenApiNote(pointer=error.pointer, code="result_undeclared", message=message)
-            )
+            notes.add("result_undeclared", message, error.pointer)
             continue
         definitions, cut = pool.closed(converted.names, budget=MAX_RESULT_SCHEMA, strict=False)
         if cut:
             message = f"far or unusable schemas that allow anything: {cut}"
-            notes.append(OpenApiNote(pointer=media.pointer, code="result_cut", message=message))
+            notes.add("result_cut", message, media.pointer)
         schema = converted.schema or None
         if schema and definitions:
             schema = inline_root({**schema, "$defs": definitions})

@@ -26,6 +26,14 @@ class OpenApiNote:
     message: str
 
 
+class Notes(list[OpenApiNote]):
+    """Collects notes for the report."""
+
+    def add(self, code: str, message: str, pointer: str) -> None:
+        """Keep one."""
+        self.append(OpenApiNote(pointer=pointer, code=code, message=message))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperationReport:
     """What came of one operation.

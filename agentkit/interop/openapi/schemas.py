@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from agentkit.errors import DefinitionError
 from agentkit.interop.openapi.documents import Located, ReferenceSpace, Unmappable, below
-from agentkit.interop.openapi.report import OpenApiNote
+from agentkit.interop.openapi.report import Notes
 from agentkit.tools.schema import SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS
 from agentkit.tools.sources.dialects import normalise_schema
 
@@ -75,7 +75,7 @@ class SchemaPool:
         self.space = space
         self.hidden = _HIDDEN[direction]
         self.is_old = is_old
-        self.notes: list[OpenApiNote] = []
+        self.notes = Notes()
         self._converted: dict[tuple[str, str], Converted] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._found: dict[str, Located] = {}
@@ -97,12 +97,8 @@ class SchemaPool:
                 normalised = normalise_schema(found)
             except DefinitionError as error:
                 raise Unmappable(str(error), pointer=raw.pointer) from error
-            self.notes += [
-                OpenApiNote(
-                    pointer=f"{raw.pointer}{change.pointer}", code="repaired", message=change.rule
-                )
-                for change in normalised.changes
-            ]
+            for change in normalised.changes:
+                self.notes.add("repaired", change.rule, f"{raw.pointer}{change.pointer}")
             self._converted[key] = Converted(
                 schema=normalised.schema,
                 names=tuple(dict.fromkeys(walk.names)),
@@ -218,7 +214,7 @@ class _Walk:
             return raw  # a boolean, or something that the repairs deal with
         if depth > _MAX_DEPTH:
             note = f"nested deeper than {_MAX_DEPTH} levels, cut"
-            self.pool.notes.append(OpenApiNote(pointer=pointer, code="cut", message=note))
+            self.pool.notes.add("cut", note, pointer)
             return {}
         is_reference = isinstance(raw.get("$ref"), str)
         read = self._reference if is_reference else self._keywords

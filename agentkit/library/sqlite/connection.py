@@ -80,7 +80,7 @@ State: TypeAlias = tuple[int, int, bool]
 """Size, time of the last change, and whether a log stands beside the file."""
 
 
-def still_state(path: Path) -> State | None:
+def readonly_state(path: Path) -> State | None:
     """The state of a file that has to be read as one that does not change; None for any other."""
     state = None if os.access(path.parent, os.W_OK) else _state(path)
     return None if state is None or state[-1] else state
@@ -91,12 +91,12 @@ def uri_to_read(path: Path, state: State | None) -> str:
 
     Args:
         path: The file, as an absolute path.
-        state: See ``still_state``.
+        state: See ``readonly_state``.
     """
     return f"{path.as_uri()}?mode=ro{'' if state is None else '&immutable=1'}"
 
 
-def check_still(path: Path, state: State) -> None:
+def check_unchanged(path: Path, state: State) -> None:
     """Refuse what was read of a file that changed meanwhile.
 
     Raises:
@@ -232,7 +232,7 @@ class SQLiteConnection:
         self._process = os.getpid()
         self._raw: sqlite3.Connection | None = None
         self._place = path.absolute()
-        self._still = still_state(self._place) if read_only else None
+        self._still = readonly_state(self._place) if read_only else None
         with self._translated():
             give_up_inherited(self._place)
             if not read_only and not self._place.exists():
@@ -281,7 +281,7 @@ class SQLiteConnection:
                 return raw.execute(sql, parameters).fetchall()
             finally:  # also where it failed: what looks like damage may be a change
                 if self._still is not None:
-                    self._check_still()
+                    self._check_unchanged()
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Run one statement once for each row of parameters."""
@@ -352,7 +352,7 @@ class SQLiteConnection:
             copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
             try:
                 self.raw.backup(copy)
-                self._check_still()
+                self._check_unchanged()
             except BaseException:
                 copy.close()
                 raise
@@ -373,9 +373,9 @@ class SQLiteConnection:
                 self._raw = None
                 self._opening.end()
 
-    def _check_still(self) -> None:
+    def _check_unchanged(self) -> None:
         if self._still is not None:
-            check_still(self._place, self._still)
+            check_unchanged(self._place, self._still)
 
     def _trace(self, sql: str, parameters: object) -> None:
         if self.tracer is not None:

@@ -136,9 +136,7 @@ async def test_the_first_error_of_the_program_surfaces(compiled: Compile, world:
 async def test_a_failure_ends_everything_before_it_surfaces(compiled: Compile, world: Any) -> None:
     """What still runs is cancelled and awaited: no task outlives the run."""
     world.gates["never"] = asyncio.Event()
-    text = (
-        "def f():\n    x = read('bad')\n    y = [read('never') for i in [1, 2]]\n    return [x, y]"
-    )
+    text = "def f():\n    x = read('bad')\n    y = read('never')\n    return [x, y]"
     with pytest.raises(CompositeRunError, match="no bad"):
         await compiled(text, *world.tools).run_async({})
     assert world.running == 0

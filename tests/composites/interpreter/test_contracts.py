@@ -22,7 +22,10 @@ Compile = Callable[..., Composite]
 def root() -> Tool:
     """A square root with conditions, one of which its result breaks for 16."""
 
-    @tool(pre=["x >= 0", "digits < 10"], post=["is_close(result * result, x)", "result != 4"])
+    @tool(
+        pre=["x >= 0", "digits < 10"],
+        post=["is_close(result * result, x)", "result != 4", "digits < 10"],
+    )
     def root(x: float, digits: int = 5) -> float:
         """A square root."""
         return x**0.5

@@ -1,13 +1,98 @@
-"""A change is told field by field and word by word."""
+"""Revisions side by side: three-way merges and differences."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from hypothesis import given, strategies as st
+
 from agentkit import ToolDefinition
-from agentkit.evolution.differences import compare_words, differences
+from agentkit.evolution.differences import (
+    compare_words,
+    differences,
+    marked,
+    pieces,
+    word_diff,
+    words,
+)
+from agentkit.library.rebase import rebase
 from agentkit.tools.definition import Description, Example, Signature, Specification
 from agentkit.tools.rules import OneOf
+
+# --- A change is moved onto a newer revision field by field, or said to be in conflict -----------
+
+
+some_words = st.sampled_from(["", "a", "b", "c"])
+entries = st.sampled_from(["", "p", "q", "pq", "qp", "pr", "rs", "pqrs"]).map(tuple)
+
+
+def definition(summary, parameters, rules, examples):
+    """A small definition."""
+    return ToolDefinition(
+        name="tool",
+        description=Description(summary=summary, parameters=parameters, usage_rules=rules),
+        specification=Specification(complexity=summary),
+        examples=tuple(Example(arguments={"x": name}) for name in examples),
+    )
+
+
+def definitions():
+    """Small definitions that often agree in a field."""
+    parameters = st.dictionaries(st.sampled_from("xyz"), some_words, max_size=3)
+    return st.builds(definition, some_words, parameters, entries, entries)
+
+
+@given(definitions(), definitions())
+def test_the_same_change_twice_is_no_conflict(base, candidate):
+    """What both sides did alike is done once."""
+    rebased = rebase(base, candidate, candidate)
+    assert (rebased.definition, rebased.conflicts) == (candidate, ())
+
+
+@given(definitions(), definitions(), definitions())
+def test_conflicts_do_not_depend_on_the_side(base, one, other):
+    """The two sides conflict in the same fields, whoever is first."""
+    fields = {conflict.field for conflict in rebase(base, one, other).conflicts}
+    assert fields == {conflict.field for conflict in rebase(base, other, one).conflicts}
+
+
+@given(definitions(), definitions(), definitions())
+def test_a_field_comes_from_whoever_changed_it(base, one, other):
+    """A summary that one side alone changed is as that side has it."""
+    merged = rebase(base, one, other).definition.description.summary
+    sides = [side.description.summary for side in (base, one, other)]
+    if sides[0] == sides[2]:
+        assert merged == sides[1]
+    elif sides[0] == sides[1]:
+        assert merged == sides[2]
+
+
+@given(definitions(), definitions(), definitions())
+def test_what_one_side_took_out_of_a_list_stays_out(base, one, other):
+    """Entries that either side removed are not in the merged list, and none is there twice."""
+    rebased = rebase(base, one, other)
+    if any(conflict.field == "description.usage_rules" for conflict in rebased.conflicts):
+        return
+    rules = [side.description.usage_rules for side in (base, one, other)]
+    merged = rebased.definition.description.usage_rules
+    gone = set(rules[0]) - (set(rules[1]) & set(rules[2]))
+    assert not gone & set(merged)
+    assert set(merged) >= (set(rules[1]) | set(rules[2])) - gone
+    assert len(merged) == len(set(merged))
+
+
+def test_learned_rules_and_examples_come_together():
+    """A rule of one side and an example of the other are both in the result."""
+    base = ToolDefinition(name="t")
+    rule = OneOf(parameter="x", values=(1, 2))
+    one = replace(base, specification=Specification(rules=(rule,)))
+    other = replace(base, examples=(Example(arguments={"x": 1}),))
+    merged = rebase(base, one, other).definition
+    assert (merged.specification.rules, merged.examples) == ((rule,), other.examples)
+
+
+# --- A change is told field by field and word by word --------------------------------------------
 
 
 def test_a_word_that_changes():
@@ -74,3 +159,83 @@ def test_a_changed_entry_of_a_list_is_one_difference():
         ("Be kind.", ""),
         ("", "Never twice."),
     ]
+
+
+# --- Pieces of texts, and the difference of two texts in words -----------------------------------
+
+
+@given(st.text())
+def test_pieces_together_are_the_text(text):
+    """Nothing is lost or changed, whatever the text."""
+    assert "".join(pieces(text)) == text
+    assert all(pieces(text))
+
+
+@given(st.text())
+def test_case_and_width_make_no_other_word(text):
+    """Words are folded, so folding them again changes nothing."""
+    assert len(words(text)) <= len(text)
+    assert words(text) == words(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Don't pass max_price=3.5!", ["don't", "pass", "max_price", "3.5"]),
+        ("查询天气", ["查", "询", "天", "气"]),
+        ("VW车 golf", ["vw", "车", "golf"]),
+        ("สวัสดี", ["ส", "วั", "ส", "ดี"]),  # four letters, two with a vowel above
+        ("\uff21\uff22\uff23 abc", ["abc", "abc"]),
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("Zu\u0308rich", ["zürich"]),
+        ("end. Start", ["end", "start"]),
+        ("__ -- !?", []),
+        ("👍🏽", []),
+        ("", []),
+    ],
+)
+def test_words_of_many_scripts(text, expected):
+    """Accents stay on their letters, scripts without spaces give characters, marks give nothing."""
+    assert words(text) == expected
+
+
+@given(st.text(), st.text())
+def test_parts_make_both_texts_again(before, after):
+    """Kept and removed is the first text, kept and added the second."""
+    parts = word_diff(before, after)
+    assert "".join(part.text for part in parts if part.kind != "added") == before
+    assert "".join(part.text for part in parts if part.kind != "removed") == after
+    assert all(part.text for part in parts)
+
+
+def test_words_are_the_unit():
+    """A changed word goes and comes whole."""
+    assert marked(word_diff("Number of periods.", "Number of months.")) == (
+        "Number of [-periods-]{+months+}."
+    )
+    assert marked(word_diff("查询天气", "查看天气")) == "查[-询-]{+看+}天气"
+
+
+def test_very_long_texts_are_shown_whole():
+    """Matching stops where nobody would read the result."""
+    before, after = "a " * 5_000, "b " * 5_000
+    assert [part.kind for part in word_diff(before, after)] == ["removed", "added"]
+
+
+def test_texts_with_little_in_common_are_shown_whole():
+    """Words that happen to stand in both are not picked out."""
+    before, after = "Add two numbers to it.", "Where is the station, and who goes to it?"
+    assert marked(word_diff(before, after)) == f"[-{before}-]{{+{after}+}}"
+
+
+def test_a_blank_between_two_changes_is_part_of_them():
+    """Two words in a row are one change, not two around a blank."""
+    shown = marked(word_diff("It gives the old price back.", "It gives the very new back."))
+    assert shown == "It gives the [-old price-]{+very new+} back."
+
+
+def test_equal_texts_are_kept():
+    """Whatever their length, nothing is shown as changed."""
+    long = "a " * 5_000
+    assert [part.kind for part in word_diff(long, long)] == ["kept"]
+    assert word_diff("", "") == ()

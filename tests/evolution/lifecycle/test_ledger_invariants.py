@@ -249,6 +249,7 @@ class LifeCycle(RuleBasedStateMachine):
 
 
 LifeCycle.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestLifeCycle = LifeCycle.TestCase
 
 
 def event(kind, **parts):
@@ -300,3 +301,41 @@ def test_overruling_what_is_not_rejected():
     ]
     with pytest.raises(StoreFormatError, match="is proposed"):
         Ledger().after(chained(None, drafts, at="2026-11-21T00:00:00+00:00"))
+
+
+def told(*kinds, **facts):
+    """Events about proposals of one tool: each kind with the id of its proposal."""
+    drafts = [
+        EventDraft(kind=kind, author=ADA, proposal_id=which, tool_name="read", facts=facts)
+        for kind, which in kinds
+    ]
+    return chained(None, drafts, at="2026-11-21T00:00:00+00:00")
+
+
+def test_a_state_that_may_not_follow():
+    """A chain in which a proposal skips its checks is refused."""
+    with pytest.raises(StoreFormatError, match="is proposed"):
+        Ledger().after(told(("proposed", "p"), ("active", "p")))
+
+
+def test_two_experiments_on_one_tool():
+    """A chain in which two proposals are tried on one tool at once is refused."""
+    kinds = [(kind, which) for which in "pq" for kind in ("proposed", "validated", "canary")]
+    with pytest.raises(StoreFormatError, match="would be tried beside 'p'"):
+        Ledger().after(told(*kinds))
+
+
+def test_a_validated_proposal_begins_the_row_anew():
+    """Rejections count in a row only."""
+    first = [("proposed", "p"), ("rejected", "p"), ("proposed", "q")]
+    facts = {"by": "checks", "failed": []}
+    ledger = Ledger().after(told(*first, **facts))
+    proposer = ledger.proposals["q"].proposer
+    assert ledger.proposer(proposer).rejected_in_a_row == 1
+    assert (
+        Ledger()
+        .after(told(*first, ("validated", "q"), **facts))
+        .proposer(proposer)
+        .rejected_in_a_row
+        == 0
+    )

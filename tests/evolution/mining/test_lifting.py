@@ -1,32 +1,136 @@
-"""What becomes a parameter, what stays constant, what is returned, and how it is all named."""
+"""From patterns to composites."""
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from agentkit import Library, ToolDefinition, open_store
+from agentkit.composites.checks import check_program
+from agentkit.composites.codec import program_from_json, program_to_json
+from agentkit.composites.parser import parse
 from agentkit.evolution.lifting import LiftingConfig, identifier, tool_name
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.mined import insert_mined, pinned_to, with_recordings
 from agentkit.evolution.mining import MiningConfig, mine
-from agentkit.evolution.trajectories import Given
+from agentkit.evolution.patterns import SearchLimits
+from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
+from agentkit.library.pins import library_faults
+from agentkit.tools.definition import Effects, Example
+from agentkit.tools.tool import Tool
+from agentkit.tools.validation import validate_arguments
+
+# --- Calls are only put together when nothing has to happen between them -------------------------
+
+
+def step(tool, **sources):
+    """A call; its result is told apart by the arguments."""
+    return Step(tool=tool, sources=sources, result={"id": f"{tool} {sources}"})
+
+
+def corpus_ordering(between, copies=6):
+    """Trajectories of two linked calls with another call in between."""
+    made = []
+    for number in range(copies):
+        steps = [
+            step("search", q=Given(value=f"q{number}")),
+            step(between, note=Given(value=f"n{number}")),
+            step("book", ref=Flow(step=0, path=("id",))),
+        ]
+        made.append(Trajectory(trajectory_id=f"e{number}", steps=tuple(steps)))
+    return made
+
+
+@pytest.fixture
+def tools(travel_tools):
+    """Tools of which two read, one writes and one does not say."""
+    base = travel_tools["search_airport"]
+    effects = {
+        "search": Effects.of(["reads"]),
+        "look": Effects.of(["reads"]),
+        "book": Effects.of(["destructive"]),
+        "pay": Effects.of(["writes"]),
+        "mystery": Effects(),
+    }
+    return {
+        name: replace(base, name=name, signature=replace(base.signature, effects=one))
+        for name, one in effects.items()
+    }
+
+
+def test_a_reading_call_in_between_may_move(tools):
+    """Two calls go together across one that changes nothing."""
+    (composite,) = mine(corpus_ordering("look"), tools).composites
+    assert [one.tool for one in composite.lifting.pattern.steps] == ["search", "book"]
+
+
+@pytest.mark.parametrize("between", ["pay", "mystery"])
+def test_a_changing_call_in_between_keeps_its_place(tools, between):
+    """Calls that change something, or may, are not moved across."""
+    assert mine(corpus_ordering(between), tools).composites == ()
+
+
+def test_a_call_that_uses_one_and_feeds_the_other_is_in_the_way(tools):
+    """When the way between two calls leads through a third, the two alone are no group."""
+    made = []
+    for number in range(6):
+        steps = (
+            step("search", q=Given(value=f"q{number}")),
+            step("look", q=Flow(step=0, path=("id",))),
+            step("look", q=Flow(step=1, path=("id",)), r=Flow(step=0, path=("id",))),
+        )
+        made.append(Trajectory(trajectory_id=f"e{number}", steps=steps))
+    rules = MiningConfig(search=SearchLimits(max_calls=2), rounds=1)
+    found = mine(made, tools, rules).composites
+    assert all(
+        {name for name, _ in one.lifting.pattern.steps[1].arguments} != {"q", "r"}
+        or one.lifting.pattern.steps[0].tool == "look"
+        for one in found
+    )
+
+
+def test_an_argument_made_of_a_result_is_no_parameter(tools):
+    """A sentence with a result in it can not be known before: the calls stay apart."""
+    made = []
+    for number in range(6):
+        steps = (
+            step("search", q=Given(value=f"q{number}")),
+            step(
+                "look",
+                id=Flow(step=0, path=("id",)),
+                text=Given(value=f"about {number}", uses=(0,)),
+            ),
+        )
+        made.append(Trajectory(trajectory_id=f"e{number}", steps=steps))
+    assert mine(made, tools).composites == ()
+
+
+# --- What becomes a parameter, what stays constant, what is returned, and how it is all named ----
+
 
 PLACES = [("London", "Oslo"), ("Paris", "Rome"), ("Lima", "Quito"), ("Kyiv", "Bern")]
 
 
 @pytest.fixture
-def trips(trip):
+def trips_lifting(trip):
     return [trip(at, *pair) for at, pair in enumerate(PLACES)]
 
 
-def only(trips, tools, **lifting):
+def only_lifting(trips_lifting, tools, **lifting):
     """The one composite that is mined."""
-    (composite,) = mine(trips, tools, MiningConfig(lifting=LiftingConfig(**lifting))).composites
+    (composite,) = mine(
+        trips_lifting, tools, MiningConfig(lifting=LiftingConfig(**lifting))
+    ).composites
     return composite
 
 
-def test_the_program(trips, travel_tools):
+def test_the_program(trips_lifting, travel_tools):
     """The text reads as a person would write it."""
-    source = only(trips, travel_tools).source
+    source = only_lifting(trips_lifting, travel_tools).source
     assert source.partition('"""\n')[2] == (
         "    destination_airport = search_airport(query=destination_query)\n"
         "    origin_airport = search_airport(query=origin_query)\n"
@@ -35,45 +139,45 @@ def test_the_program(trips, travel_tools):
     )
 
 
-def test_what_never_varied_becomes_a_default(trips, travel_tools):
+def test_what_never_varied_becomes_a_default(trips_lifting, travel_tools):
     """The parameter can be left out, and is then what it always was."""
-    parameter = only(trips, travel_tools).lifting.parameters[-1]
+    parameter = only_lifting(trips_lifting, travel_tools).lifting.parameters[-1]
     assert (parameter.name, parameter.default.value) == ("cabin", "economy")
 
 
-def test_what_never_varied_can_stay_a_constant(trips, travel_tools):
+def test_what_never_varied_can_stay_a_constant(trips_lifting, travel_tools):
     """With the policy ``keep`` there is no parameter for it."""
-    composite = only(trips, travel_tools, constants="keep")
+    composite = only_lifting(trips_lifting, travel_tools, constants="keep")
     assert "cabin='economy'" in composite.source
     assert "cabin" not in composite.definition.signature.properties
 
 
-def dated(trips, *, last=None):
+def dated(trips_lifting, *, last=None):
     """Trips whose search of airports takes the date of travel too."""
     made = []
-    for at, trip in enumerate(trips):
+    for at, trip in enumerate(trips_lifting):
         date = trip.steps[2].sources["date"]
         first = {**trip.steps[0].sources, "date": date}
-        if last is not None and at == len(trips) - 1:
+        if last is not None and at == len(trips_lifting) - 1:
             first["date"] = Given(value=last)
         steps = (replace(trip.steps[0], sources=first), *trip.steps[1:])
         made.append(replace(trip, steps=steps))
     return made
 
 
-def test_arguments_equal_in_all_occurrences_are_one_parameter(trips, travel_tools):
+def test_arguments_equal_in_all_occurrences_are_one_parameter(trips_lifting, travel_tools):
     """The date that goes to two calls is asked for once."""
-    parameters = only(dated(trips), travel_tools).lifting.parameters
+    parameters = only_lifting(dated(trips_lifting), travel_tools).lifting.parameters
     (date,) = [one for one in parameters if one.name == "date"]
     assert len(date.slots) == 2
 
 
-def test_a_result_needed_later_is_returned_too(trips, travel_tools):
+def test_a_result_needed_later_is_returned_too(trips_lifting, travel_tools):
     """When a later call or the answer needs an inner result, the program returns both by name."""
-    shown = [replace(trip, answered=frozenset({0})) for trip in trips]
-    lifting = only(shown, travel_tools).lifting
+    shown = [replace(trip, answered=frozenset({0})) for trip in trips_lifting]
+    lifting = only_lifting(shown, travel_tools).lifting
     assert lifting.keys == ("origin_airport", "flights")
-    assert "return {" in only(shown, travel_tools).source
+    assert "return {" in only_lifting(shown, travel_tools).source
 
 
 @pytest.mark.parametrize(
@@ -93,3 +197,208 @@ def test_names_of_composites_are_short_and_distinct():
     assert tool_name(["Get_Reviews(Tips)", "Hotels.Search"]) == "get_reviews_tips_and_hotels_search"
     assert tool_name(["add", "add"]) == "add_and_again"
     assert tool_name(["2x", "y"]).isidentifier()
+
+
+# --- The definition of a mined composite, in four levels -----------------------------------------
+
+
+@pytest.fixture
+def trips_candidates(trip):
+    return [trip(at, *pair) for at, pair in enumerate(PLACES)]
+
+
+def only_candidates(trips_candidates, tools, rules=None):
+    """The one composite that is mined."""
+    (composite,) = mine(trips_candidates, tools, rules).composites
+    return composite
+
+
+def test_the_contract_comes_from_the_children(trips_candidates, travel_tools):
+    """Schemas, effects and pins are those of the tools that are called."""
+    signature = only_candidates(trips_candidates, travel_tools).definition.signature
+    assert signature.properties["cabin"] == {
+        "type": "string",
+        "enum": ["economy", "business"],
+        "default": "economy",
+    }
+    assert signature.required == ("destination_query", "origin_query", "date")
+    assert signature.effects == Effects.of(["reads"])
+    assert {child.name: child.digest for child in signature.children} == {
+        name: travel_tools[name].digest for name in ("search_airport", "find_flights")
+    }
+
+
+def test_the_words_come_from_the_children(trips_candidates, travel_tools):
+    """The summary tells the steps; a parameter keeps the text it had."""
+    description = only_candidates(trips_candidates, travel_tools).definition.description
+    assert description.summary == (
+        "3 calls in one. Summary of search_airport. Then: Summary of find_flights."
+    )
+    assert description.parameters["origin_query"] == "City or airport."
+
+
+def test_the_worked_calls_are_recorded_ones(trips_candidates, travel_tools):
+    """They fit the parameters, say what came back, and name the request."""
+    definition = only_candidates(trips_candidates, travel_tools).definition
+    assert len(definition.examples) == 3
+    for example in definition.examples:
+        assert validate_arguments(definition, example.arguments) == ()
+        assert "offers" in example.result
+        assert example.query.startswith("Flights from")
+
+
+def test_shared_parts_of_schemas_come_along(trips_candidates, travel_tools):
+    """A parameter whose schema refers to a shared part still does, under a name of its own."""
+    day = {"type": "string", "pattern": "^[0-9-]+$"}
+    old = travel_tools["find_flights"]
+    properties = {**old.signature.properties, "date": {"$ref": "#/$defs/Day"}}
+    parameters = {**old.signature.parameters, "properties": properties, "$defs": {"Day": day}}
+    signature = replace(old.signature, parameters=parameters)
+    travel_tools["find_flights"] = replace(old, signature=signature)
+    definition = only_candidates(trips_candidates, travel_tools).definition
+    assert definition.signature.properties["date"] == {"$ref": "#/$defs/call2_Day"}
+    assert definition.signature.parameters["$defs"] == {"call2_Day": day}
+    good = dict(definition.examples[0].arguments)
+    assert validate_arguments(definition, good) == ()
+    assert validate_arguments(definition, {**good, "date": "May"}) != ()
+
+
+def test_the_source_parses_to_the_body(trips_candidates, travel_tools):
+    """What people read is what is inserted."""
+    composite = only_candidates(trips_candidates, travel_tools)
+    tools = {name: Tool(definition=tool) for name, tool in travel_tools.items()}
+    assert parse(composite.source, tools).program == composite.lifting.program
+
+
+def test_recordings_let_children_be_answered(trips_candidates, travel_tools):
+    """The recorded calls become worked calls of the children, each once."""
+    composite = only_candidates(trips_candidates, travel_tools)
+    library = Library(travel_tools.values())
+    new = with_recordings(library, [composite]).worked_calls
+    assert {name: len(calls) for name, calls in new.items()} == {
+        "search_airport": 6,
+        "find_flights": 3,
+    }
+    manager = ToolManager(open_store("memory:"))
+    manager.register(travel_tools.values())
+    manager.record(new)
+    after = manager.library
+    assert with_recordings(after, [composite]).worked_calls == {}
+    pinned = pinned_to(composite, after)
+    assert {c.digest for c in pinned.signature.children} == {
+        after[name].definition.digest for name in new
+    }
+
+
+def test_a_contradicted_worked_call_is_left_out(trips_candidates, travel_tools):
+    """A tool keeps one answer to a question; worked calls that rely on another are not used."""
+    composite = only_candidates(trips_candidates, travel_tools)
+    recorded = composite.worked[0].recorded[-1]
+    own = Example(arguments=recorded.arguments, result="as its author says")
+    tools = {**travel_tools, "find_flights": replace(travel_tools["find_flights"], examples=(own,))}
+    recordings = with_recordings(Library(tools.values()), [composite])
+    new = recordings.worked_calls["find_flights"]
+    assert len(new) == 3
+    assert own.arguments not in [example.arguments for example in new]
+    (chosen,) = recordings.composites
+    assert composite.worked[0].example not in chosen.definition.examples
+    assert len(chosen.definition.examples) == 3
+
+
+def test_composites_of_composites_can_be_tried(trips_candidates, travel_tools):
+    """The records behind a worked call go down to the primitives."""
+    made = []
+    for trip in trips_candidates:
+        token = Flow(step=2, path=("offers", 0, "token"))
+        details = Step(tool="flight_details", sources={"token": token}, result={"seats": 9})
+        made.append(replace(trip, steps=(*trip.steps, details)))
+    rules = MiningConfig(search=SearchLimits(max_calls=3))
+    first, second = sorted(mine(made, travel_tools, rules).composites, key=lambda one: one.round)
+    assert (first.round, second.round) == (1, 2)
+    assert {call.tool for call in second.worked[0].recorded} == set(travel_tools)
+    store = open_store("memory:")
+    ToolManager(store).register(travel_tools.values())
+    outcomes = insert_mined(store, [first, second])
+    assert [outcome.to_json()["outcome"] for outcome in outcomes.values()] == ["added", "added"]
+    assert [outcome.depth for outcome in outcomes.values()] == [1, 2]
+
+
+# --- Whatever values and keys episodes hold, what is mined from them is a program ----------------
+
+
+TOOLS = {
+    name: ToolDefinition.from_schema(
+        name,
+        f"Does {name}.",
+        {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]},
+        effects=Effects(reads=True, writes=False),
+    )
+    for name in ("first", "second")
+}
+UNUSUAL = [-1, -0.0, -2.5, 1e300, -(2**60), 2**300, 2**5_000, math.nan, -math.inf, "", "\ud800"]
+UNUSUAL += ["long " * 2_000, None, True, [-1], {"k": -1}, {"\ud800": 1}, {1: 2}]
+KEYS = ["x", -1, 0, "", "\ud800", "key " * 100, "a" * 9_000, '"]); evil("']
+
+
+def corpus_unusual_values(constant, key):
+    """Five episodes that pass a part of one result on, beside a value that never varies."""
+    made = []
+    for number in range(5):
+        result = [f"r{number}"] if isinstance(key, int) else {key: f"r{number}"}
+        one = Step(
+            tool="first",
+            sources={"a": Given(value=f"n{number}"), "b": Given(value=constant)},
+            result=result,
+        )
+        other = Step(
+            tool="second",
+            sources={"a": Flow(step=0, path=(key,)), "b": Given(value=constant)},
+            result=f"done {number}",
+        )
+        made.append(Trajectory(trajectory_id=f"e{number}", steps=(one, other)))
+    return made
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.sampled_from(UNUSUAL) | st.integers() | st.floats() | st.text(),
+    st.sampled_from(KEYS) | st.text(max_size=5),
+    st.sampled_from(["default", "keep", "parameter"]),
+)
+def test_what_is_mined_is_a_program(constant, key, policy):
+    """Every mined program is read back from its data as it is, and keeps the rules."""
+    rules = MiningConfig(
+        search=SearchLimits(min_support=2), lifting=LiftingConfig(constants=policy, same_over=2)
+    )
+    for composite in mine(corpus_unusual_values(constant, key), TOOLS, rules).composites:
+        program = composite.lifting.program
+        data = json.loads(json.dumps(program_to_json(program)))
+        assert program_from_json(data, name=composite.name) == program
+        assert check_program(program, Library(TOOLS.values()).tools, name=composite.name) == ()
+        assert len(composite.definition.digest) == 64
+        library = Library([*TOOLS.values(), composite.definition])
+        assert library_faults(library) == ()
+
+
+# --- Composites come out of what episodes did ----------------------------------------------------
+
+
+@pytest.fixture
+def trips_mining(trip):
+    """Four trips; the last one looks the airports up in the other order."""
+    return [trip(at, *pair, swapped=at == 3) for at, pair in enumerate(PLACES)]
+
+
+def test_a_recurring_chain_becomes_one_composite(trips_mining, travel_tools):
+    """Two look-ups and the search that uses them become one tool with the varying arguments."""
+    result = mine(trips_mining, travel_tools)
+    (composite,) = result.composites
+    assert composite.name == "search_airport_and_find_flights"
+    assert [p.name for p in composite.lifting.parameters] == [
+        "destination_query",
+        "origin_query",
+        "date",
+        "cabin",
+    ]
+    assert (composite.support, composite.uses, composite.calls) == (4, 4, 3)
+    assert (result.calls, result.calls_after) == (12, 4)

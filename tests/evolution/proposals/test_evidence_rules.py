@@ -1,22 +1,31 @@
-"""Rules that the evidence proposer learns from what tools refuse, and how surely."""
+"""The evidence proposer: rules from refusals, look-ups and confusions."""
 
 from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit import Episode, Library, ToolDefinition
-from agentkit.episodes import Turn
+from agentkit import Agent, Library, ToolDefinition, tool
+from agentkit.composites import rule_problems
+from agentkit.episodes import Episode, Evidence, Turn, Verdict
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
-from agentkit.tools.rules import Between, Condition, Form, OneOf
+from agentkit.testing import ScriptedModel
+from agentkit.tools.definition import Specification
+from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires, Rule
 
-TERMS = "!periods must be one of 36, 48, 60, got "
+# --- Rules that the evidence proposer learns from what tools refuse, and how surely --------------
 
 
-async def learned(library, *episodes, knobs=None):
+EVIDENCE_RULES_TERMS = "!periods must be one of 36, 48, 60, got "
+
+
+async def learned_evidence_rules(library, *episodes, knobs=None):
     """The rules of all proposals."""
     proposer = EvidenceProposer() if knobs is None else EvidenceProposer(knobs)
     found = await proposer.propose(Observations(library=library, episodes=episodes))
@@ -39,7 +48,7 @@ def refused(make_episode):
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        (TERMS + "31", OneOf(parameter="periods", values=(36, 48, 60))),
+        (EVIDENCE_RULES_TERMS + "31", OneOf(parameter="periods", values=(36, 48, 60))),
         (
             "!periods must be between 36 and 60, got 31",
             Between(parameter="periods", minimum=36, maximum=60),
@@ -64,14 +73,14 @@ def refused(make_episode):
 )
 async def test_what_the_tool_states_becomes_a_rule(library, refused, text, rule):
     """Two refusals in two episodes that state the same make the rule that they state."""
-    assert await learned(library, *refused(text, text)) == [rule]
+    assert await learned_evidence_rules(library, *refused(text, text)) == [rule]
 
 
 async def test_the_two_ends_of_a_range_come_together(library, refused):
     """Refusals that state one bound each add up; a bound that was stated once is left out."""
     low, high = "!periods must be at least 36", "!periods must be at most 20"
     more = refused("!31 is less than the minimum of 36", low)
-    [found] = await learned(library, *more, *refused(high))
+    [found] = await learned_evidence_rules(library, *more, *refused(high))
     assert found == Between(parameter="periods", minimum=36)
 
 
@@ -86,14 +95,22 @@ async def test_a_refusal_with_the_schema_is_read_as_data(library, make_episode):
     )
     call = ("calculate_loan", {"total_price": 8.5, "periods": 31}, failure)
     episodes = [make_episode("e1", call), make_episode("e2", call)]
-    assert await learned(library, *episodes) == [OneOf(parameter="periods", values=(36, 48, 60))]
+    assert await learned_evidence_rules(library, *episodes) == [
+        OneOf(parameter="periods", values=(36, 48, 60))
+    ]
 
 
 async def test_the_reason_holds_the_numbers(library, refused, make_episode):
     """A person who reads the proposal sees what it rests on; the evidence is its episodes."""
     kept = make_episode("ok", ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0))
     found = await EvidenceProposer().propose(
-        Observations(library=library, episodes=(*refused(TERMS + "31", TERMS + "31"), kept))
+        Observations(
+            library=library,
+            episodes=(
+                *refused(EVIDENCE_RULES_TERMS + "31", EVIDENCE_RULES_TERMS + "31"),
+                kept,
+            ),
+        )
     )
     [one] = found
     assert one.evidence == ("e0", "e1")
@@ -104,17 +121,26 @@ async def test_the_reason_holds_the_numbers(library, refused, make_episode):
 
 async def test_one_episode_is_not_enough(library, refused, make_episode):
     """Neither one refusal nor many in one episode make a rule."""
-    assert await learned(library, *refused(TERMS + "31")) == []
-    call = ("calculate_loan", {"total_price": 8.5, "periods": 31}, TERMS + "31")
-    assert await learned(library, make_episode("e", call, call, call)) == []
+    assert await learned_evidence_rules(library, *refused(EVIDENCE_RULES_TERMS + "31")) == []
+    call = ("calculate_loan", {"total_price": 8.5, "periods": 31}, EVIDENCE_RULES_TERMS + "31")
+    assert await learned_evidence_rules(library, make_episode("e", call, call, call)) == []
     lenient = EvidenceConfig(min_failures=1, min_episodes=1)
-    assert await learned(library, *refused(TERMS + "31"), knobs=lenient)
+    assert await learned_evidence_rules(
+        library, *refused(EVIDENCE_RULES_TERMS + "31"), knobs=lenient
+    )
 
 
 async def test_a_value_that_was_taken_forbids_the_rule(library, refused, make_episode):
     """The tool took 24 once, so the list that it states is not the whole truth."""
     taken = make_episode("ok", ("calculate_loan", {"total_price": 8.5, "periods": 24}, 250.0))
-    assert await learned(library, *refused(TERMS + "31", TERMS + "31"), taken) == []
+    assert (
+        await learned_evidence_rules(
+            library,
+            *refused(EVIDENCE_RULES_TERMS + "31", EVIDENCE_RULES_TERMS + "31"),
+            taken,
+        )
+        == []
+    )
 
 
 async def test_a_value_that_is_right_forbids_the_rule(library, refused, make_episode, wrong_value):
@@ -122,13 +148,26 @@ async def test_a_value_that_is_right_forbids_the_rule(library, refused, make_epi
     verdict = wrong_value("calculate_loan", "periods", expected=[24], actual=36)
     arguments = {"total_price": 8.5, "periods": 36}
     judged = make_episode("j", ("calculate_loan", arguments, 250.0), verdict=verdict)
-    assert await learned(library, *refused(TERMS + "31", TERMS + "31"), judged) == []
+    assert (
+        await learned_evidence_rules(
+            library,
+            *refused(EVIDENCE_RULES_TERMS + "31", EVIDENCE_RULES_TERMS + "31"),
+            judged,
+        )
+        == []
+    )
 
 
 async def test_lists_that_differ_are_no_rule(library, refused):
     """What is allowed depends on something else, such as the car; nothing general is known."""
     other = "!periods must be one of 12, 24, got 31"
-    assert await learned(library, *refused(TERMS + "31", TERMS + "31", other, other)) == []
+    assert (
+        await learned_evidence_rules(
+            library,
+            *refused(EVIDENCE_RULES_TERMS + "31", EVIDENCE_RULES_TERMS + "31", other, other),
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +184,7 @@ async def test_lists_that_differ_are_no_rule(library, refused):
 )
 async def test_what_explains_nothing_is_not_learned(library, refused, text):
     """Opaque refusals, open lists, values of another type, and lists that hold what was refused."""
-    found = await learned(library, *refused(text, text))
+    found = await learned_evidence_rules(library, *refused(text, text))
     assert not [rule for rule in found if getattr(rule, "parameter", "") == "periods"]
 
 
@@ -166,7 +205,7 @@ async def test_the_quoted_value_tells_the_parameter():
     result = ToolResult(call_id="1", name="meet", status="failed", failure=failure)
     turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
     episodes = [Episode(episode_id=name, request="", turns=(turn,)) for name in "ab"]
-    [rule] = await learned(Library([meet]), *episodes)
+    [rule] = await learned_evidence_rules(Library([meet]), *episodes)
     assert rule.parameter == "day"
 
 
@@ -186,7 +225,9 @@ async def test_the_case_study_of_the_loan(make_episode, wrong_value):
         make_episode(f"e{at}", ("calculate_loan", {"periods": value}, failure), verdict=verdict)
         for at, value in enumerate((31, 40))
     ]
-    assert await learned(library, *calls) == [OneOf(parameter="periods", values=(36, 48, 60))]
+    assert await learned_evidence_rules(library, *calls) == [
+        OneOf(parameter="periods", values=(36, 48, 60))
+    ]
 
 
 async def test_a_contract_that_is_not_read_is_said_in_words(make_episode):
@@ -258,7 +299,7 @@ async def test_no_rule_refuses_what_the_tool_takes(allowed, tried):
         episodes.append(Episode(episode_id=str(at), request="", turns=(turn,)))
     refusals = sum(days not in allowed for days in tried)
     expected = [OneOf(parameter="days", values=tuple(allowed))] if refusals >= 2 else []
-    assert await learned(Library([wait]), *episodes) == expected
+    assert await learned_evidence_rules(Library([wait]), *episodes) == expected
 
 
 @pytest.mark.parametrize(
@@ -282,4 +323,384 @@ async def test_a_schema_that_can_not_be_written_teaches_nothing(
         schema_excerpt=schema,
     )
     call = ("calculate_loan", {"total_price": 8.5, "periods": 31, "note": "x"}, failure)
-    assert await learned(library, make_episode("e1", call), make_episode("e2", call)) == []
+    assert (
+        await learned_evidence_rules(library, make_episode("e1", call), make_episode("e2", call))
+        == []
+    )
+
+
+# --- Whatever tools say and calls hold, the evidence proposer gives values -----------------------
+
+
+TOOL = ToolDefinition.from_schema(
+    "book",
+    "Book a room.",
+    {
+        "type": "object",
+        "properties": {
+            "day": {"type": "string", "description": "The day (MON/TUE)."},
+            "nights": {"type": "integer"},
+            "guest": {"type": "object", "properties": {"age": {"type": "number"}}},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "any": True,
+            "a.b": {},
+        },
+        "required": ["day"],
+    },
+)
+LIBRARY = Library([TOOL, ToolDefinition(name="find", description=TOOL.description)])
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+DATA = st.recursive(
+    SCALARS | st.sampled_from([5000]).map(lambda digits: 10**digits),
+    lambda inside: (
+        st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=5), inside, max_size=3)
+    ),
+    max_leaves=4,
+)
+NAMES = st.sampled_from(["day", "nights", "guest", "tags", "any", "a.b", "guest.age", "", "x"])
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "must be one of ",
+            "'MON', 'TUE'",
+            "1, 2 or 3",
+            " got ",
+            "between 1 and 30 days",
+            "YYYY-MM-DD",
+            "nights",
+            "`day`",
+            "match the pattern ^(a+)+$",
+            "day must be before any",
+            "tags is required when day is given",
+        ]
+    )
+    | st.text(max_size=15),
+    max_size=5,
+).map("".join)
+FAILURES = st.builds(
+    ToolFailure,
+    kind=st.sampled_from(["invalid_arguments", "retry_requested", "tool_error", "tool_failed"]),
+    rule=TEXTS,
+    path=NAMES | st.text(max_size=8),
+    cause=st.sampled_from(["enum", "minimum", "pattern", "format", "required", None, "x"]),
+    schema_excerpt=st.none()
+    | st.fixed_dictionaries({"enum": DATA, "minimum": DATA, "pattern": DATA, "format": DATA}),
+)
+CALLS = st.tuples(
+    st.sampled_from(["book", "find", "unknown"]),
+    st.dictionaries(NAMES, DATA, max_size=4),
+    FAILURES | DATA,
+)
+EVIDENCE = st.builds(
+    Evidence,
+    kind=st.sampled_from(["wrong_value", "unexpected_call", "missing_call", "wrong_tool"]),
+    message=st.just(""),
+    tool=st.sampled_from(["book", "find", "", "unknown"]),
+    parameter=NAMES,
+    call_id=st.sampled_from(["0", "1", ""]),
+    expected=DATA,
+    actual=DATA,
+)
+VERDICTS = st.none() | st.builds(
+    Verdict, passed=st.booleans(), evidence=st.lists(EVIDENCE, max_size=3).map(tuple)
+)
+
+
+def episode(at, calls, verdict):
+    """An episode of one turn a call."""
+    turns = []
+    for number, (name, arguments, outcome) in enumerate(calls):
+        call = ToolCall(call_id=str(number), name=name, arguments=arguments)
+        is_failed = isinstance(outcome, ToolFailure)
+        result = ToolResult(
+            call_id=call.call_id,
+            name=name,
+            status="failed" if is_failed else "ok",
+            failure=outcome if is_failed else None,
+            value=None if is_failed else outcome,
+        )
+        turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
+    return Episode(episode_id=f"e{at}", request="A room?", turns=tuple(turns), verdict=verdict)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.lists(CALLS, max_size=3), VERDICTS), min_size=1, max_size=3))
+def test_any_episodes_give_sound_proposals(made):
+    """Nothing raises, and each rule that comes out fits the tool that it is for."""
+    episodes = tuple(episode(at, calls, verdict) for at, (calls, verdict) in enumerate(made * 2))
+    knobs = EvidenceConfig(min_failures=1, min_episodes=1, min_lookups=1)
+    found = asyncio.run(
+        EvidenceProposer(knobs).propose(Observations(library=LIBRARY, episodes=episodes))
+    )
+    for one in found:
+        assert one.candidate.signature == LIBRARY[one.tool_name].definition.signature
+        for rule in one.candidate.specification.rules:
+            assert rule_problems(rule, one.candidate, LIBRARY) == ()
+
+
+# --- What the evidence proposer infers: look-ups, confused tools, when to ask or to answer -------
+
+
+MISTAKEN = "Requests for it are easily taken for this, which it does not do:"
+
+
+def text_tool(name, summary, *parameters):
+    """A tool with text parameters, all of them required."""
+    schema = {
+        "type": "object",
+        "properties": {parameter: {"type": "string"} for parameter in parameters},
+        "required": list(parameters),
+    }
+    return ToolDefinition.from_schema(name, summary, schema)
+
+
+@pytest.fixture
+def tools():
+    """Two tools that go together and one that is taken for the second."""
+    return Library(
+        [
+            text_tool("find_station", "Find the id of a station.", "town"),
+            text_tool("read_forecast", "Read the forecast of a station.", "station"),
+            text_tool("read_archive", "Read past weather of a station.", "station"),
+        ]
+    )
+
+
+async def proposed(library, *episodes):
+    """All proposals, as tool, rules and usage rules."""
+    found = await EvidenceProposer().propose(Observations(library=library, episodes=episodes))
+    return [
+        (one.tool_name, one.candidate.specification.rules, one.candidate.description.usage_rules)
+        for one in found
+    ]
+
+
+def looked_up(make_episode, at):
+    """The id came from the other tool."""
+    station = f"ST-{at}"
+    return make_episode(
+        f"ok{at}",
+        ("find_station", {"town": f"Town{at}"}, {"id": station}),
+        ("read_forecast", {"station": station}, "rain"),
+        request=f"Weather in Town{at}?",
+    )
+
+
+def guessed(make_episode, at):
+    """The id was made up, and refused."""
+    call = ("read_forecast", {"station": f"Town{at}"}, f"!no station 'Town{at}'")
+    return make_episode(f"bad{at}", call, request=f"Weather in Town{at}?")
+
+
+async def test_a_look_up_that_always_came_first_becomes_a_rule(tools, make_episode):
+    """Ids came from one tool in every success, and calls with ids of their own failed."""
+    good = [looked_up(make_episode, at) for at in range(3)]
+    bad = [guessed(make_episode, at) for at in (7, 8)]
+    rule = CallBefore(tool="find_station", parameter="station")
+    # "no station 'Town7'" is a ModelRetry, which blames the argument whose value it quotes
+    assert await proposed(tools, *good, *bad) == [("read_forecast", (rule,), ())]
+
+
+async def test_a_value_that_the_user_knew_forbids_the_look_up(tools, make_episode):
+    """Once the user gave the id, and the tool took it: nobody has to look it up."""
+    good = [looked_up(make_episode, at) for at in range(3)]
+    bad = [guessed(make_episode, at) for at in (7, 8)]
+    told = make_episode(
+        "told", ("read_forecast", {"station": "ST-9"}, "sun"), request="Forecast for ST-9?"
+    )
+    assert await proposed(tools, *good, *bad, told) == []
+
+
+async def test_successes_alone_make_no_look_up(tools, make_episode):
+    """Nothing failed, so nothing needs to be enforced."""
+    assert await proposed(tools, *[looked_up(make_episode, at) for at in range(5)]) == []
+
+
+def confused(make_episode, at):
+    """The archive was read where the forecast was due."""
+    evidence = (
+        Evidence(kind="missing_call", message="", tool="read_forecast"),
+        Evidence(kind="unexpected_call", message="", tool="read_archive", call_id="c0"),
+    )
+    verdict = Verdict(passed=False, evidence=evidence)
+    call = ("read_archive", {"station": f"ST-{at}"}, "rain")
+    return make_episode(f"mix{at}", call, request=f"Tomorrow at ST-{at}?", verdict=verdict)
+
+
+async def test_confused_tools_are_told_apart_by_purpose(tools, make_episode):
+    """Each text says when the other one is meant, without its name and without an instance."""
+    found = await proposed(tools, *[confused(make_episode, at) for at in range(2)])
+    assert found == [
+        (
+            "read_archive",
+            (),
+            ("Do not use it for this, which another tool does: read the forecast of a station.",),
+        ),
+        (
+            "read_forecast",
+            (),
+            (f"{MISTAKEN} read past weather of a station.",),
+        ),
+    ]
+
+
+async def test_tools_with_one_purpose_can_not_be_told_apart(make_episode):
+    """Where both summaries say the same there is nothing to say."""
+    twins = Library(
+        [
+            text_tool("read_forecast", "Weather of a station.", "station"),
+            text_tool("read_archive", "Weather of a station.", "station"),
+        ]
+    )
+    assert await proposed(twins, *[confused(make_episode, at) for at in range(2)]) == []
+
+
+def spurious(make_episode, at, request):
+    """A call was made where none was due."""
+    evidence = Evidence(kind="unexpected_call", message="", tool="read_archive", call_id="c0")
+    verdict = Verdict(passed=False, evidence=(evidence,))
+    call = ("read_archive", {"station": f"ST-{at}"}, "rain")
+    return make_episode(f"spur{at}", call, request=request, verdict=verdict)
+
+
+async def test_invented_values_are_to_be_asked_for(tools, make_episode):
+    """The station stood nowhere: the model made it up instead of asking."""
+    episodes = [spurious(make_episode, at, "How was the weather?") for at in range(2)]
+    [(tool, _, [rule])] = await proposed(tools, *episodes)
+    assert tool == "read_archive"
+    assert rule.startswith("Call it only when the value of station is known")
+
+
+# --- What the evidence proposer does about a tool that has learned rules in an earlier round -----
+
+
+SECOND_ROUND_TERMS = OneOf(parameter="periods", values=(36, 48))
+PRICE = Between(parameter="total_price", maximum=100)
+
+
+def knows(definition: ToolDefinition, *rules: Rule) -> Library:
+    """A library with the tool and what it learned before."""
+    return Library([replace(definition, specification=Specification(rules=rules))])
+
+
+async def proposals(library: Library, *episodes: Episode, knobs: EvidenceConfig | None = None):
+    """All that is suggested."""
+    proposer = EvidenceProposer() if knobs is None else EvidenceProposer(knobs)
+    return await proposer.propose(Observations(library=library, episodes=episodes))
+
+
+async def learned_second_round(library: Library, *episodes: Episode):
+    """The rules of the one proposal; None where nothing is suggested."""
+    found = await proposals(library, *episodes)
+    assert len(found) <= 1
+    return found[0].candidate.specification.rules if found else None
+
+
+@pytest.fixture
+def calls(make_episode):
+    """Makes episodes of one call each, with what came of it."""
+    counter = iter(range(10_000))
+
+    def make(*outcomes, **arguments):
+        given = {"total_price": 8.5, "periods": 36, "note": "hello", **arguments}
+        return [
+            make_episode(f"e{next(counter)}", ("calculate_loan", given, one)) for one in outcomes
+        ]
+
+    return make
+
+
+async def test_a_second_rule_joins_the_first(loan, calls):
+    """What is learned of another parameter leaves what was known as it is."""
+    text = "!note must be given as YYYY-MM-DD"
+    rules = await learned_second_round(knows(loan, SECOND_ROUND_TERMS, PRICE), *calls(text, text))
+    assert rules == (
+        SECOND_ROUND_TERMS,
+        PRICE,
+        Form(parameter="note", format="date", example="2026-05-31"),
+    )
+
+
+async def test_a_bound_stated_anew_takes_the_place_of_the_old_one(loan, calls):
+    """The upper bound and its openness are one part; unit and step stay."""
+    before = Between(parameter="total_price", minimum=1, maximum=100, unit="euros")
+    text = "!total_price must be less than 50"
+    rules = await learned_second_round(knows(loan, before), *calls(text, text, total_price=70.0))
+    after = Between(parameter="total_price", minimum=1, exclusive_maximum=50, unit="euros")
+    assert rules == (after,)
+
+
+@pytest.mark.parametrize("values", [(36, 48), (48, 36)])
+async def test_what_is_known_is_not_suggested_again(loan, calls, values):
+    """The episodes of the first round teach nothing in the second, in whatever order values come."""
+    text = "!periods must be one of 36, 48, got 31"
+    known = knows(loan, OneOf(parameter="periods", values=values))
+    assert await learned_second_round(known, *calls(text, text, periods=31)) is None
+
+
+async def loan_runs(library: Library, *periods: int):
+    """Real runs of the loan with its learned rules, one for each term."""
+
+    @tool
+    def calculate_loan(total_price: float, periods: int, note: str = "") -> str:
+        """What a loan costs a month."""
+        return f"{total_price / periods:.2f}"
+
+    bound = calculate_loan.with_definition(library["calculate_loan"].definition)
+    found = []
+    for number in periods:
+        call = ToolCall(
+            call_id="1",
+            name="calculate_loan",
+            arguments={"total_price": 8.5, "periods": number},
+        )
+        model = ScriptedModel([[call], "Done."])
+        found.append((await Agent(model, tools=[bound]).run("A loan, please.")).episode)
+    return found
+
+
+async def test_our_own_refusals_teach_nothing(loan):
+    """A call that a learned rule refused never came to the tool, so it is no evidence for the rule.
+
+    The text of the parameter lists fewer terms; the refusals must not count for that list either.
+    """
+    texts = {**loan.description.parameters, "periods": "Loan term (36/48)."}
+    listing = replace(loan, description=replace(loan.description, parameters=texts))
+    library = knows(listing, OneOf(parameter="periods", values=(36, 48, 60)))
+    runs = await loan_runs(library, 31, 31, 50)
+    assert all(one.results[0].failure.cause == "one_of" for one in runs)
+    assert await proposals(library, *runs) == []
+
+
+async def test_a_list_that_was_read_in_part_is_widened_when_the_tool_states_more(loan, calls):
+    """Refusals from before the rule stated the short list; those of a run without it state all."""
+    short, whole = "!periods must be one of 36, 48", "!periods must be one of 36, 48, 60"
+    episodes = calls(short, short, whole, whole, periods=31)
+    rules = await learned_second_round(knows(loan, SECOND_ROUND_TERMS), *episodes)
+    assert rules == (OneOf(parameter="periods", values=(36, 48, 60)),)
+
+
+async def test_a_bound_is_widened_when_the_tool_states_more(loan, calls):
+    """The tool takes up to 200 now; the refusals of before said 100."""
+    texts = ["!total_price must be at most 100", "!total_price must be at most 200"] * 2
+    rules = await learned_second_round(knows(loan, PRICE), *calls(*texts, total_price=900.0))
+    assert rules == (Between(parameter="total_price", maximum=200),)
+
+
+async def test_a_rule_goes_when_the_tool_takes_what_it_refuses(loan, calls):
+    """Runs without the rule show that the tool takes 60, which the list does not hold."""
+    found = await proposals(knows(loan, SECOND_ROUND_TERMS, PRICE), *calls(7.0, 7.0, periods=60))
+    [one] = found
+    assert one.candidate.specification.rules == (PRICE,)
+    assert "The rule refuses what the tool accepts (2 calls in 2 conversations)" in one.reason
+
+
+async def test_rules_about_several_parameters_and_earlier_calls_are_relaxed_too(
+    loan, calls, make_episode
+):
+    """A call that the tool took gives all that such a rule is about."""
+    first, needs = CallBefore(tool="find_customer"), Requires(parameter="periods", others=("note",))
+    assert await learned_second_round(knows(loan, needs, first), *calls(7.0, 7.0)) == (needs,)
+    bare = ("calculate_loan", {"total_price": 8.5, "periods": 36}, 7.0)
+    episodes = [make_episode("a", bare), make_episode("b", bare)]
+    assert await learned_second_round(knows(loan, needs, first), *episodes) == ()

@@ -1,17 +1,92 @@
-"""A canary serves a share of the conversations, each with one definition from start to end."""
+"""Candidates that serve a share of the sessions."""
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass
 
-from agentkit import Agent, tool
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit import Agent, open_store, tool
 from agentkit.agent.session import RouteRequest
 from agentkit.composites.source import compose
 from agentkit.errors import StoreError
-from agentkit.evolution.serving import CanaryRouter, LedgerWatch
-from agentkit.testing import ScriptedModel
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch, arm, bucket, experiment_for
+from agentkit.testing import FunctionModel, ScriptedModel
 
-OLD, NEW = "Old words.", "New words."
+# --- Sessions are divided by a hash: exactly, always alike, and so that more is only ever mor ----
+# Sessions are divided by a hash: exactly, always alike, and so that more is only ever more.
+
+
+KEYS = [f"session-{number}" for number in range(5_000)]
+shares = st.floats(min_value=0, max_value=1)
+ids = st.text(max_size=40)
+
+
+@dataclass(frozen=True)
+class Named:
+    """As much of an experiment as is looked at."""
+
+    proposal_id: str
+
+
+def candidates(proposal, share):
+    return {key for key in KEYS if arm(key, proposal, share) == "candidate"}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.5, 0.9, 1.0])
+def test_the_share_is_met(share):
+    """Over many sessions the candidate's part lies within four standard errors of its share."""
+    expected = share * len(KEYS)
+    allowed = 4 * (share * (1 - share) * len(KEYS)) ** 0.5
+
+    assert abs(len(candidates("p", share)) - expected) <= allowed
+
+
+@given(ids, ids, shares, shares)
+def test_raising_the_share_only_adds_sessions(key, proposal, one, other):
+    """Nobody who has the candidate loses it when more get it."""
+    low, high = sorted((one, other))
+
+    assert arm(key, proposal, high) == "candidate" or arm(key, proposal, low) == "control"
+
+
+@given(st.text(max_size=20), ids, ids)
+def test_the_place_is_documented(purpose, key, proposal):
+    """Anybody can work it out again: SHA-256 over the list as JSON, its first 53 bits."""
+    text = json.dumps([purpose, key, proposal]).encode("ascii")
+    bits = int(hashlib.sha256(text).hexdigest(), 16) >> (256 - 53)
+
+    assert bucket(purpose, key, proposal) == bits / 2**53
+
+
+def test_a_session_takes_part_in_one_experiment():
+    """Three experiments get a third of the sessions each."""
+    three = [Named(name) for name in "pqr"]
+    counts = Counter(experiment_for(key, three).proposal_id for key in KEYS)
+
+    assert all(
+        abs(count - len(KEYS) / 3) < 4 * (len(KEYS) * 2 / 9) ** 0.5 for count in counts.values()
+    )
+
+
+@given(ids, st.lists(ids, unique=True, max_size=6), ids)
+def test_an_experiment_that_begins_takes_sessions_to_itself_only(key, names, new):
+    """No session is moved from one running experiment to another."""
+    before = experiment_for(key, [Named(name) for name in names])
+    after = experiment_for(key, [Named(name) for name in [*names, new]])
+
+    assert after in {before, Named(new)}
+
+
+# --- A canary serves a share of the conversations, each with one definition from start to end ----
+
+
+OLD, CANARY_NEW = "Old words.", "New words."
 
 
 class Clock:
@@ -53,7 +128,7 @@ async def test_the_candidate_serves_and_is_labelled(trial, store):
 
     result = await agent.run("hi")
 
-    assert words(model) == [NEW]
+    assert words(model) == [CANARY_NEW]
     assert result.episode.metadata == {
         "experiment": proposal.proposal_id,
         "arm": "candidate",
@@ -71,7 +146,7 @@ async def test_a_conversation_keeps_its_arm_in_another_process(trial, store):
     second, model = agent_with(store, share=0.0)
     result = await second.run("again", session_id="s")
 
-    assert words(model) == [NEW]
+    assert words(model) == [CANARY_NEW]
     assert result.episode.metadata == begun.episode.metadata
 
 
@@ -86,7 +161,7 @@ async def test_a_conversation_leaves_a_candidate_that_was_taken_back(trial, stor
     trial.step(proposal, *states)
     results = [await agent.run("again", session_id="s") for _ in range(2)]
 
-    assert words(model) == [NEW, OLD, OLD]
+    assert words(model) == [CANARY_NEW, OLD, OLD]
     left = {"left_experiment": proposal.proposal_id, "left_because": states[0]}
     assert [result.episode.metadata for result in results] == [left, left]
 
@@ -103,7 +178,7 @@ async def test_a_promoted_candidate_stays_with_its_conversation(trial, store):
     agent.refresh()
     result = await agent.run("again", session_id="s")
 
-    assert words(model) == [NEW, NEW]
+    assert words(model) == [CANARY_NEW, CANARY_NEW]
     assert result.episode.library_version == 1
 
 
@@ -121,7 +196,7 @@ async def test_the_kill_switch_stops_a_canary(trial, store, tool_name):
     trial.unpin(tool_name)
     still_out = await agent.run("again", session_id="s")
 
-    assert words(model) == [NEW, OLD, OLD, OLD]
+    assert words(model) == [CANARY_NEW, OLD, OLD, OLD]
     left = {"left_experiment": proposal.proposal_id, "left_because": "pinned"}
     assert under_way.episode.metadata == still_out.episode.metadata == left
     assert begun.episode.metadata == {}
@@ -136,7 +211,7 @@ async def test_a_pin_of_one_tool_leaves_the_others_alone(trial, store, make):
 
     result = await agent.run("hi")
 
-    assert (words(model), words(model, "tides")) == ([OLD], [NEW])
+    assert (words(model), words(model, "tides")) == ([OLD], [CANARY_NEW])
     assert result.episode.metadata["experiment"] == proposal.proposal_id
 
 
@@ -150,7 +225,10 @@ async def test_two_experiments_share_the_sessions(trial, store):
     results = [await agent.run("hi") for _ in range(40)]
 
     seen = list(zip(words(model), words(model, "tides"), strict=True))
-    expected = {weather.proposal_id: (NEW, OLD), tides.proposal_id: (OLD, NEW)}
+    expected = {
+        weather.proposal_id: (CANARY_NEW, OLD),
+        tides.proposal_id: (OLD, CANARY_NEW),
+    }
     assert [expected[result.episode.metadata["experiment"]] for result in results] == seen
     assert len(set(seen)) == 2
 
@@ -199,7 +277,7 @@ async def test_a_candidate_that_moved_is_left(trial, store):
     trial.step(proposal, "validated", "canary")
     result = await agent.run("again", session_id="s")
 
-    assert words(model) == [NEW, OLD]
+    assert words(model) == [CANARY_NEW, OLD]
     assert result.episode.metadata["left_because"] == "candidate_moved"
 
 
@@ -228,7 +306,7 @@ async def test_code_stays_with_the_tool(trial, store):
 
     result = await Agent(model, tools=[weather], store=store, router=router).run("hi")
 
-    assert words(model) == [NEW, NEW]
+    assert words(model) == [CANARY_NEW, CANARY_NEW]
     assert result.episode.results[0].value == "rain in Oslo"
 
 
@@ -250,7 +328,7 @@ async def test_composites_above_the_tool_still_run(trial, store):
 
     result = await Agent(model, tools=[double], store=store, router=router).run("hi")
 
-    assert words(model, "double")[0] == NEW
+    assert words(model, "double")[0] == CANARY_NEW
     assert result.episode.results[0].value == 8
 
 
@@ -323,3 +401,71 @@ async def test_a_store_that_was_never_read_ends_the_run(trial, store):
         await Agent(model, store=store, router=CanaryRouter(broken)).run("hi")
 
     assert model.requests == []
+
+
+# --- Whatever happens to an experiment, a conversation has one arm, or has left it for good ------
+
+
+CONVERSATIONS_NEW = "New words."
+SHARES = {"none": 0.0, "all": 1.0, "half": 0.5}
+PINS = {"pin": "weather", "pin all": ""}
+steps = st.lists(
+    st.sampled_from(["s", "t", "u", *SHARES, *PINS, "unpin", "roll back"]), max_size=14
+)
+
+
+class Course:
+    """One experiment, and what happens to it and to three conversations."""
+
+    def __init__(self, trial):
+        self.trial, self.pins, self.stopped = trial, set(), False
+        self.proposal = trial.propose("weather")
+        trial.step(self.proposal, "canary")
+        self.model = FunctionModel(lambda _: "ok")
+        self.router = CanaryRouter(LedgerWatch(trial.store, refresh_seconds=0), share=0.5)
+        self.agent = Agent(self.model, store=trial.store, router=self.router)
+        self.arms = {}
+
+    def take(self, step):
+        if step in SHARES:
+            self.router.share = SHARES[step]
+        elif step in PINS:
+            self.trial.pin(1, PINS[step])
+            self.pins.add(PINS[step])
+        elif step == "unpin":
+            for tool_name in self.pins:
+                self.trial.unpin(tool_name)
+            self.pins.clear()
+        elif step != "roll back":
+            self.run(step)
+        elif not self.stopped:
+            self.trial.step(self.proposal, "rolled_back")
+            self.stopped = True
+
+    def run(self, session):
+        result = asyncio.run(self.agent.run("hi", session_id=session))
+        labels = result.episode.metadata
+        words = next(t.text for t in self.model.requests[-1].tools if t.name == "weather")
+        assert (words == CONVERSATIONS_NEW) == (labels.get("arm") == "candidate")
+        assert not (words == CONVERSATIONS_NEW and (self.stopped or self.pins))
+        self.arms.setdefault(session, []).append(labels.get("arm", "left" if labels else "apart"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(taken=steps)
+def test_a_conversation_has_one_arm(taken, make_trial):
+    """Over any course of shares, pins and roll-backs labels are true, and nobody changes sides.
+
+    What a run reads is what its labels say; a conversation never changes its arm, and never comes
+    back once it left; nobody reads the candidate while it is pinned or after it was taken back.
+    """
+    course = Course(make_trial(open_store("memory:")))
+
+    for step in taken:
+        course.take(step)
+
+    for arms in course.arms.values():
+        begun = {arms[0]}
+        assert set(arms) <= (begun if begun == {"apart"} else begun | {"left"})
+        if "left" in arms:
+            assert set(arms[arms.index("left") :]) == {"left"}

@@ -9,7 +9,9 @@ import pytest
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.novelty import new_words, says_new
 from agentkit.evolution.validation.wording import catalogue_nouns, stem
+from agentkit.library.library import Library
 from agentkit.testing.rewrites import rewrite
+from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.rules import Between, OneOf
 
 
@@ -100,6 +102,30 @@ def test_an_example_must_be_of_its_own_parameter():
     assert words_of("cars_details", {"parameters.stock_id": "Id, such as C-7."}) == []
     assert words_of("cars_search", {"parameters.max_price": "Highest price, such as 9000."}) == []
     assert words_of("cars_search", {"parameters.max_price": "Highest price, such as 9000000."})
+
+
+def test_an_example_must_have_the_declared_form():
+    """A pattern, the shape of known codes, harmless files, and no name for a tool that writes."""
+    assert words_of("cars_details", {"parameters.stock_id": "Id, such as V-7."}) == ["example V-7"]
+    assert words_of("cars_reserve", {"parameters.customer": "Full name, such as Kim or Lee."})
+    schema = {
+        "properties": {
+            "path": {"type": "string", "description": "Path of the file."},
+            "flight": {"type": "string", "description": "Flight, e.g. LH400."},
+        },
+        "required": ["path"],
+    }
+    reads = ToolDefinition.from_schema(
+        "read_file", "Reads a file.", schema, effects=Effects.of(["reads"])
+    )
+    library = Library([reads])
+    for path, text, found in (
+        ("path", "Path of the file, such as docs/index.md.", []),
+        ("path", "Path of the file, such as keys/ssh.txt.", ["example keys/ssh.txt"]),
+        ("flight", "Flight, such as BA212.", []),
+        ("flight", "Flight, such as 4711.", ["example 4711"]),
+    ):
+        assert words_of("read_file", {f"parameters.{path}": text}, library=library) == found
 
 
 def test_arithmetic_bears_out_conversions():

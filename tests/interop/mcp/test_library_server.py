@@ -1,22 +1,35 @@
-"""A library as an MCP server, seen through the official client."""
+"""A library as an MCP server: listing, calls, keys, new versions, and the way there and back."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings, strategies as st
+from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
-from mcp_types import ElicitResult, PaginatedRequestParams, ToolListChangedNotification
+from mcp_types import (
+    ElicitResult,
+    PaginatedRequestParams,
+    Tool as WireTool,
+    ToolListChangedNotification,
+)
 
 from agentkit import Library, composite, tool
+from agentkit.errors import McpConnectionError
 from agentkit.evolution import ToolManager
-from agentkit.interop.mcp import LibraryServer, McpServer
-from agentkit.library import Author, LibraryChange, open_store
+from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer
+from agentkit.interop.mcp.listing import RawListing, record_of
+from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
+from agentkit.library import Author, LibraryChange, Replica, open_store
+from agentkit.library.episode_stores import with_episodes
+from agentkit.server import Keys
 from agentkit.testing import sample_tools
-from agentkit.tools import ToolDefinition
-from agentkit.tools.definition import Effects
+from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.mcp_record import tool_record
 from agentkit.tools.tool import Tool
 
 ERAS = ["auto", "legacy"]
@@ -260,3 +273,187 @@ async def test_our_client_gets_back_what_our_server_serves():
 def test_the_server_lists_pages_by_parameters():
     """The type that the official library hands to the handler is the one that we read."""
     assert PaginatedRequestParams(cursor="0:1").cursor == "0:1"
+
+
+KEY = "sk-0123456789abcdef"
+
+
+@tool(name="add")
+async def add_slowly(a: int, b: int) -> int:
+    """Add two numbers, slowly."""
+    await asyncio.sleep(0.2)
+    return a + b
+
+
+@pytest.fixture
+def guarded(listening):
+    """The address of a server that asks for a key."""
+    holder = Keys({"shop": KEY}).holder
+    url, _ = listening(LibraryServer(Library([add_slowly])).http_app(holder=holder))
+    return url
+
+
+async def test_a_key_opens_and_nothing_else(guarded):
+    """The official client reaches the tools with a key, and is told without one or with another."""
+    headers = {"Authorization": f"bearer {KEY}"}
+    async with McpServer.http(guarded, headers=headers, new_tools="screen") as server:
+        assert await server.library["add"](a=1, b=2) == 3
+    limits = McpLimits(connect_seconds=5)
+    for wrong in ({}, {"Authorization": "Bearer sk-guessed-0123456"}, {"Authorization": KEY}):
+        with pytest.raises(McpConnectionError, match="can not be reached"):
+            async with McpServer.http(guarded, headers=wrong, limits=limits, new_tools="screen"):
+                pass
+
+
+async def test_the_health_is_told_to_everybody(guarded):
+    """What watches a server needs no key for it, and learns nothing but that it lives."""
+    host, port = guarded.removeprefix("http://").split("/")[0].split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    await writer.wait_closed()
+    assert answer.startswith("HTTP/1.1 200")
+    assert answer.endswith('{"status":"ok"}')
+
+
+async def test_a_stop_waits_for_calls_and_not_for_ever():
+    """What drains the server returns when the last call has ended, or when the time is up."""
+    served = LibraryServer(Library([add_slowly]))
+    async with McpServer.in_process(served.sdk_server(), new_tools="screen") as server:
+        await asyncio.wait_for(served.drain(5.0), 1.0)  # nothing runs
+        running = asyncio.create_task(server.library["add"](a=1, b=2))
+        await asyncio.sleep(0.05)
+        await served.drain(0.0)
+        assert not running.done()
+        assert await running == 3
+
+
+@tool
+def double(x: int) -> int:
+    """Twice a number."""
+    return 2 * x
+
+
+def put(store, definition):
+    """Commits a tool."""
+    change = LibraryChange(proposal_id=definition.name, upserts=(definition,))
+    store.commit(change, expected_version=max(store.versions(), default=0))
+
+
+async def test_a_new_version_is_listed_without_a_timer():
+    """The replica wakes the server; when both clients are gone nobody is woken, and all is well."""
+    store = open_store("memory:")
+    put(store, add.definition)
+    with Replica(store, refresh_seconds=0.01) as replica:
+        server = LibraryServer(replica, tools=[add, double], poll_seconds=3600)
+        async with Client(server.sdk_server(), cache=None) as client:
+            put(store, double.definition)
+            until = time.monotonic() + 20
+            listed = await client.list_tools()
+            while len(listed.tools) < 2 and time.monotonic() < until:
+                await asyncio.sleep(0.005)
+                listed = await client.list_tools()
+            assert [one.name for one in listed.tools] == ["add", "double"]
+        put(replica, tool(name="late")(lambda x: x).definition)
+        assert replica.status.state == "current"
+
+
+async def test_calls_can_be_refused_beyond_a_bound():
+    """A client is told that it may try later, and nothing about the store."""
+    now = [0.0]
+    store = open_store("memory:")
+    put(store, add.definition)
+    options = {"max_staleness_seconds": 7200.0, "when_stale": "refuse", "clock": lambda: now[0]}
+    with Replica(store, refresh_seconds=3600, hints=False, **options) as replica:
+        replica.refresh()
+        both = with_episodes(replica, episodes=open_store("memory:"))
+        async with Client(LibraryServer(both, tools=[add]).sdk_server()) as client:
+            answers = [await client.call_tool("add", {"a": 1, "b": 2})]
+            now[0] += 7201
+            answers.append(await client.call_tool("add", {"a": 1, "b": 2}))
+    assert [answer.is_error for answer in answers] == [False, True]
+    assert answers[1].content[0].text.endswith("their store is away; try later.")
+
+
+FLAG = st.none() | st.booleans()
+EFFECTS = st.builds(
+    Effects, reads=FLAG, writes=FLAG, destructive=FLAG, idempotent=FLAG, open_world=FLAG
+)
+NAME = st.sampled_from(["city", "days", "default", "größe", "order id"])
+LEAF = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "integer", "minimum": 1},
+        {"enum": ["a", "b", None]},
+        {"type": ["number", "null"]},
+        {"$ref": "#/$defs/point"},
+        {"$ref": "#"},
+        {},
+    ]
+)
+SCHEMA = st.recursive(
+    LEAF,
+    lambda inner: st.one_of(
+        inner.map(lambda items: {"type": "array", "items": items}),
+        st.dictionaries(NAME, inner, max_size=3).map(
+            lambda fields: {"type": "object", "properties": fields}
+        ),
+        st.lists(inner, min_size=1, max_size=2).map(lambda options: {"anyOf": options}),
+    ),
+    max_leaves=4,
+)
+POINT = {"point": {"type": "object", "properties": {"x": {"type": "number"}}}}
+
+
+def with_definitions(schema):
+    """A schema that holds what its references mean, and one more to itself."""
+    if "$ref" not in str(schema):
+        return schema
+    return {**schema, "$defs": {**POINT, "again": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}}
+
+
+PARAMETERS = st.dictionaries(NAME, SCHEMA, max_size=3).map(
+    lambda fields: with_definitions({"type": "object", "properties": fields})
+)
+RESULT = st.none() | SCHEMA.filter(bool).map(with_definitions)
+
+
+@settings(max_examples=40)
+@given(NAME, PARAMETERS, RESULT, EFFECTS)
+def test_signatures_survive(name, parameters, result, effects):
+    """Parameters, result and effects come back as they were, when the server is trusted."""
+    definition = ToolDefinition.from_schema(
+        name, "A tool.", parameters, result=result, effects=effects
+    )
+    wire = WireTool.model_validate(tool_record(definition), by_name=False)
+    policy = ImportPolicy(server="home", new_tools="screen", trust_annotations=True)
+    listing = import_listing(RawListing(records=(record_of(wire),)), policy, Memory())
+    assert listing.held == ()
+    assert listing.tools[0].definition.signature == definition.signature
+
+
+def test_a_recursive_result_means_the_same_inside_an_object():
+    """A list of lists is sent as a field; what it says of itself still says it of the list."""
+    nested = {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"$ref": "#"}]}}
+    empty = {"type": "object", "properties": {}}
+    definition = ToolDefinition.from_schema("nest", "Nested.", empty, result=nested)
+    sent = Draft202012Validator(tool_record(definition)["outputSchema"])
+    assert sent.is_valid({"result": [1, [2, [3]]]})
+    assert not sent.is_valid({"result": [1, [2, ["3"]]]})
+    assert not sent.is_valid({"result": [{"result": [1]}]})
+
+
+@settings(max_examples=30)
+@given(EFFECTS)
+def test_untrusted_effects_are_only_ever_stricter(effects):
+    """Whatever a stranger says, its tool writes, is open to the world, and is not repeated."""
+    parameters = {"type": "object", "properties": {}}
+    definition = ToolDefinition.from_schema("a", "A tool.", parameters, effects=effects)
+    policy = ImportPolicy(server="home", new_tools="screen")
+    listing = import_listing(RawListing(records=(tool_record(definition),)), policy, Memory())
+    read = listing.tools[0].definition.signature.effects
+    assert (read.writes, read.open_world) == (True, True)
+    assert read.idempotent is not True
+    assert not read.is_read_only
+    assert bool(read.destructive) == bool(effects.destructive)

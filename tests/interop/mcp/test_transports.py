@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
 import sys
+from pathlib import Path
 
 import pytest
 from mcp import Client, StdioServerParameters
 
-from agentkit import Library, tool
+from agentkit import Agent, Library, tool
 from agentkit.cli.loading import load_tools
-from agentkit.errors import McpConnectionError
+from agentkit.errors import McpConnectionError, MissingExtraError
 from agentkit.evolution import ToolManager
 from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer
 from agentkit.library import Author, open_store
+from agentkit.messages import ToolCall
+from agentkit.testing import ScriptedModel
 
 TOOLS = '''"""Tools of a test."""
 from agentkit import tool
@@ -153,3 +159,120 @@ async def test_a_redirect_to_another_host_is_not_followed(listening, protocol):
     with pytest.raises(McpConnectionError):
         await server.__aenter__()
     assert seen == []
+
+
+RAW = Path(__file__).parent / "servers" / "raw.py"
+
+
+def call(name, /, **arguments):
+    """One call of a scripted model."""
+    return ToolCall(call_id=name, name=name, arguments=arguments)
+
+
+@pytest.fixture(scope="module")
+def running(faulty):
+    """One server for all tests that leave it as it is; starting one takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "secret")
+        with faulty(limits=McpLimits(call_seconds=0.5)) as server:
+            yield server
+
+
+async def test_an_agent_uses_a_server_in_a_few_lines(running):
+    """Tools of a server are tools: an agent calls them, and reads their values."""
+    agent = Agent(ScriptedModel([[call("add", a=2, b=3)], "It is 5."]), tools=running.tools)
+    result = await agent.run("What is 2 + 3?")
+    assert result.output == "It is 5."
+    assert result.episode.results[0].value == {"result": 5}
+
+
+def test_run_sync_calls_a_server_that_was_entered_without_a_loop(running):
+    """The connection has a thread of its own, so that each run may bring its own event loop."""
+    for _ in range(2):
+        agent = Agent(ScriptedModel([[call("add", a=1, b=1)], "2"]), tools=running.tools)
+        assert agent.run_sync("1 + 1?").episode.results[0].value == {"result": 2}
+
+
+async def test_a_server_that_dies_is_started_again(entry, eventually):
+    """The call under way is a failed result that says why; a new server is there for the next.
+
+    Also when it dies between calls: nobody has to call a dead server for it to be found dead.
+    """
+    listed = json.dumps([entry("die"), entry("process")])
+    raw = McpServer.stdio(
+        sys.executable, ["-I", str(RAW), listed], protocol="legacy", new_tools="screen"
+    )
+    async with raw as server:
+        os.kill(int(await server.library["process"]()), signal.SIGKILL)
+        await asyncio.to_thread(eventually, lambda: server.connects == 2)
+        script = [[call("die")], [call("process")], "done"]
+        result = await Agent(ScriptedModel(script), tools=server.tools).run("Go.")
+        died, answered = result.episode.results
+        assert died.failure.cause == "McpConnectionError"
+        assert "hung up while 'die' ran" in died.text
+        assert answered.status == "ok"
+        assert server.connects == 3
+
+
+async def test_a_slow_call_times_out_and_others_go_on(running):
+    """Each server has its own limit; a call beyond it fails, and the server stays usable."""
+    script = [[call("wait", seconds=30.0), call("add", a=1, b=2)], "done"]
+    result = await Agent(ScriptedModel(script), tools=running.tools).run("Go.")
+    waited, added = result.episode.results
+    assert waited.failure.kind == "timeout"
+    assert added.status == "ok"
+    with pytest.raises(TimeoutError, match=r"within 0\.5 seconds"):
+        await running.library["wait"](seconds=30.0)
+
+
+async def test_our_environment_is_not_handed_on(running):
+    """A server sees the variables that it was given, and no key that lies around."""
+    assert await running.library["variable"](name="PATH") != {"result": "absent"}
+    assert await running.library["variable"](name="OPENAI_API_KEY") == {"result": "absent"}
+
+
+async def test_a_program_that_ends_at_once_is_told_with_its_last_words():
+    """What the program wrote to stderr is in the error, because nothing else tells why."""
+    program = "import sys; sys.exit('no database at port 5432')"
+    server = McpServer.stdio(sys.executable, ["-c", program], name="orders", new_tools="screen")
+    with pytest.raises(McpConnectionError, match="no database at port 5432") as failed:
+        async with server:
+            pass
+    assert failed.value.server == "orders"
+    assert server.state == "closed"
+
+
+def test_a_program_that_is_absent_is_named():
+    """A misspelt command is an error that names it, also without an event loop."""
+    with (
+        pytest.raises(McpConnectionError, match="no-such-program"),
+        McpServer.stdio("no-such-program", new_tools="screen"),
+    ):
+        pass
+
+
+async def test_a_program_that_says_nothing_is_given_up():
+    """A process that does not speak the protocol does not hold us up for ever."""
+    limits = McpLimits(connect_seconds=0.5)
+    silent = McpServer.stdio("sleep", ["60"], limits=limits, new_tools="screen")
+    with pytest.raises(McpConnectionError, match=r"did not answer within 0\.5 seconds"):
+        async with silent:
+            pass
+
+
+async def test_calls_outside_of_the_context_say_so_and_it_can_be_entered_again(fake, entry):
+    """A tool of a server that was left is a failed call with the way out; then it works again."""
+    server = McpServer.in_process(fake(entry("add")).server, new_tools="screen")
+    async with server:
+        add = server.library["add"]
+    with pytest.raises(McpConnectionError, match="inside 'async with server:'"):
+        await add()
+    async with server:
+        assert await add() == "done"
+
+
+def test_without_the_official_package_the_pip_line_is_named(monkeypatch):
+    """The extra is named when it is absent, before anything is started."""
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(MissingExtraError, match=r"agentkit-evolve\[mcp\]"):
+        McpServer.stdio("server", new_tools="screen")

@@ -408,3 +408,11 @@ def test_a_file_system_that_flushes_no_folders_is_written(workshop, make_tool, m
     monkeypatch.setattr(os, "fsync", refuse_folders)
     assert workshop.put(make_tool("ping", "New.")) == 2
     assert "New." in workshop.file("ping").read_text()
+
+
+def test_a_definition_changed_in_the_newest_file_is_refused(workshop):
+    """No later file names its digest, but the definition has one of its own."""
+    entry = workshop.path / "history" / "00000001.json"
+    entry.write_text(entry.read_text().replace("Ping a host.", "Ping a toast."))
+    with pytest.raises(StoreFormatError, match="changed after it was written"):
+        workshop.again().load()

@@ -369,3 +369,19 @@ def _fill(ballast):
                 file.write(b"x" * 4096)
         except OSError:
             return
+
+
+def test_events_that_can_not_be_read_are_said(kept):
+    """The library is followed on, and the state says that something new could not be read."""
+    replica = Replica(kept, refresh_seconds=3600, hints=False)
+    replica.events()
+
+    def torn(*, after=0):
+        """The chain is damaged."""
+        raise StoreFormatError(f"torn behind {after}")
+
+    kept.events = torn
+    with pytest.raises(StoreFormatError, match="torn"):
+        replica.refresh()
+    assert replica.status.state == "behind"
+    replica.stop()

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from agentkit.errors import UsageError
-from agentkit.evolution.word_diff import is_space, pieces, words
+from agentkit.evolution.differences import is_space, pieces, words
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence

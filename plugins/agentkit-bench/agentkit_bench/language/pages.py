@@ -22,7 +22,7 @@ from agentkit.evaluation.results.page import (
 )
 from agentkit.evaluation.results.tables import Table
 from agentkit.evaluation.results.texts import many, shown, visible
-from agentkit.evolution.word_diff import marked, word_diff
+from agentkit.evolution.differences import marked, word_diff
 from agentkit_bench.language.report import FieldLanguage, LanguageReport, ToolLanguage
 from agentkit_bench.language.tables import (
     MOST_TOOLS,

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import ToolNotFoundError
-from agentkit.evolution.word_diff import words
+from agentkit.evolution.differences import words
 from agentkit.library.library import nearest_names
 from agentkit.library.store import EventStore, ToolRevision, ToolStore
 from agentkit.retrieval.cards import schema_text

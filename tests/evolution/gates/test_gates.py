@@ -1,0 +1,615 @@
+"""The gates: pass, wait or fail, by the numbers alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agentkit.errors import StoreFormatError, UsageError
+from agentkit.evolution.gate_statistics import log_e_value
+from agentkit.evolution.gates import (
+    MARKS,
+    ArmScore,
+    GateConfig,
+    GateReport,
+    PairedScore,
+    PairedSelection,
+    blocks,
+    canary_gate,
+    cost_gate,
+    offline_gate,
+    one_sided_mid_p,
+    regression_gate,
+    resemblance,
+    shadow_gate,
+    task_marks,
+    with_uses,
+)
+from agentkit.metrics import mcnemar_mid_p
+
+# --- Records of gates: kept in events as JSON, refused when they can not be ----------------------
+
+
+REPORTS = st.builds(
+    GateReport,
+    gate=st.text(),
+    decision=st.sampled_from(["pass", "wait", "fail"]),
+    reason=st.text(),
+    statistics=st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False)),
+)
+
+
+@given(report=REPORTS)
+def test_reports_survive_json(report):
+    """Written as JSON text and read again, a report is what it was."""
+    text = json.dumps(report.to_json(), allow_nan=False)
+    assert GateReport.from_json(json.loads(text)) == report
+
+
+@given(
+    record=st.dictionaries(
+        st.sampled_from(["gate", "decision", "reason", "statistics", "tasks", "lost", "x"]),
+        st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3)),
+    ),
+)
+def test_any_other_json_is_refused_with_a_reason(record):
+    """What is no report gives an error of ours, never another one."""
+    with suppress(StoreFormatError):
+        assert isinstance(GateReport.from_json(record), GateReport)
+
+
+def test_an_unknown_decision_is_refused():
+    """Only the three decisions exist."""
+    with pytest.raises(UsageError, match="pass, wait, fail"):
+        GateReport(gate="g", decision="maybe", reason="")
+    with pytest.raises(StoreFormatError, match="not a GateReport"):
+        GateReport.from_json({"gate": "g", "decision": "maybe", "reason": ""})
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_report_holds_finite_numbers_only(value):
+    """JSON has no others, and an event must be readable everywhere."""
+    with pytest.raises(UsageError, match="must be finite"):
+        GateReport(gate="g", decision="pass", reason="", statistics={"p": value})
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"alpha": 0},
+        {"alpha": 0.5},
+        {"alpha": math.nan},
+        {"alarm_alpha": 1},
+        {"margin": 1},
+        {"alarm_margin": -0.1},
+        {"lost_share": math.nan},
+        {"token_growth": math.inf},
+        {"min_pairs": 0},
+        {"min_pairs": 3_000},
+        {"min_sessions": 10, "max_sessions": 9},
+    ],
+)
+def test_rules_out_of_range_are_refused(rules):
+    """The message names the rule and its value."""
+    with pytest.raises(UsageError, match=next(iter(rules)).split("_", maxsplit=1)[0]):
+        GateConfig(**rules)
+
+
+# --- Held-out tasks that have decided before -----------------------------------------------------
+
+
+IDS = st.sets(st.text(max_size=8), max_size=60)
+
+
+@given(IDS, IDS)
+def test_resemblance_is_a_share_and_the_same_both_ways(some, others):
+    """A set resembles itself wholly, and one that has nothing in common with it not at all."""
+    found = resemblance(task_marks(some), task_marks(others))
+    assert 0 <= found <= 1
+    assert found == resemblance(task_marks(others), task_marks(some))
+    assert resemblance(task_marks(some), task_marks(some)) == (1 if some else 0)
+    assert resemblance(task_marks(some), task_marks(others - some)) == 0 or len(some) > MARKS
+
+
+def test_a_few_tasks_more_are_still_the_same_set():
+    """So adding one each night does not begin the count anew."""
+    tasks = [f"task-{at}" for at in range(50)]
+    earlier = [task_marks(tasks[: 40 + at]) for at in range(10)]
+    report = with_uses(
+        offline_gate([PairedScore(task=one, control=0, candidate=1) for one in tasks]),
+        tasks=tasks,
+        earlier=[*earlier, task_marks(["another", "set"])],
+        rules=GateConfig(max_uses=10),
+    )
+    assert report.statistics["earlier_uses"] == 10
+    assert report.reason.endswith("these tasks have decided 10 times before: bring fresh ones")
+    assert report.decision == "pass"  # it counts, and corrects nothing
+
+
+def test_few_uses_are_counted_and_not_spoken_of():
+    """The first comparison says nothing of it."""
+    report = GateReport(gate="offline", decision="fail", reason="no gain")
+    found = with_uses(report, tasks=["a"], earlier=[], rules=GateConfig())
+    assert (found.reason, found.statistics) == ("no gain", {"earlier_uses": 0})
+
+
+# --- The offline gate: held-out tasks, asked once ------------------------------------------------
+
+
+COUNTS = st.tuples(st.integers(0, 60), st.integers(0, 60))
+
+
+@given(counts=COUNTS)
+def test_the_two_sides_together_are_the_two_sided_test(counts):
+    """The p-values of the two questions add up to 1, and the smaller is half the two-sided one.
+
+    Except for a draw, of which the two-sided test counts half although nothing is less extreme.
+    """
+    wins, losses = counts
+    better, worse = one_sided_mid_p(wins, losses), one_sided_mid_p(losses, wins)
+    assert better + worse == pytest.approx(1)
+    if wins != losses:
+        assert min(better, worse) == pytest.approx(mcnemar_mid_p(wins, losses) / 2)
+
+
+def test_a_clear_gain_passes(pairs_of):
+    """Twelve tasks gained, one lost."""
+    report = offline_gate(pairs_of("w" * 12 + "l" + "=" * 30))
+    assert report.decision == "pass"
+    assert report.statistics["gain"] == pytest.approx(11 / 43)
+    assert report.statistics["gain_low"] < 11 / 43 < report.statistics["gain_high"]
+
+
+def test_no_evidence_is_not_evidence_of_none(pairs_of):
+    """A gain that chance explains fails with a reason that says no more than that."""
+    report = offline_gate(pairs_of("w" * 7 + "l" * 4 + "=" * 30))
+    assert report.decision == "fail"
+    assert report.reason.startswith("no evidence of a gain: +0.073")
+
+
+def test_a_gain_below_what_is_asked_for_fails(pairs_of):
+    """Evidence of a tiny gain is not enough where more is asked for."""
+    pairs = pairs_of("w" * 12 + "=" * 988)
+    assert offline_gate(pairs).decision == "pass"
+    assert offline_gate(pairs, rules=GateConfig(min_gain=0.05)).decision == "fail"
+
+
+@pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])
+def test_too_few_tasks_that_differ_wait(pairs_of, text):
+    """No tasks, all equal, or a handful: more held-out tasks are asked for."""
+    report = offline_gate(pairs_of(text))
+    assert report.decision == "wait"
+    assert "bring more held-out tasks" in report.reason
+
+
+def test_attempts_at_one_task_are_averaged():
+    """A hundred attempts at one task are one task."""
+    pairs = [PairedScore(task="t", control=0, candidate=n % 3 > 0) for n in range(100)]
+    report = offline_gate(pairs)
+    assert (report.decision, report.statistics["tasks"], report.statistics["wins"]) == (
+        "wait",
+        1,
+        1,
+    )
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e200])
+def test_a_score_that_is_no_number_leaves_it_undecided(pairs_of, bad):
+    """With the tasks fixed, an answer on a part of them is none."""
+    pairs = [*pairs_of("w" * 12), PairedScore(task="bad", control=0, candidate=bad)]
+    report = offline_gate(pairs)
+    assert report.decision == "wait"
+    assert "task 'bad'" in report.reason
+
+
+def test_counts_are_never_negative():
+    """A negative count is a mistake of the caller."""
+    with pytest.raises(UsageError, match="negative"):
+        one_sided_mid_p(-1, 0)
+
+
+# --- The shadow gate: what it decides, and that it never changes its mind ------------------------
+
+
+TEXTS = st.text(alphabet="wl=", max_size=80)
+
+
+def pairs(text):
+    """As the fixture ``pairs_of``, for tests that hypothesis drives."""
+    return [
+        PairedScore(task=f"t{place}", control=float(one != "w"), candidate=float(one != "l"))
+        for place, one in enumerate(text)
+    ]
+
+
+def test_a_better_candidate_passes(pairs_of):
+    """Eight wins of eight are evidence enough at level .05, and the reason says so in numbers."""
+    report = shadow_gate(pairs_of("=w" * 8))
+    assert report.decision == "pass"
+    assert "8 of 8 pairs that differ were won, of 16 in all" in report.reason
+    assert report.statistics["log_e"] == pytest.approx(log_e_value(8, 0))
+    assert report.statistics["p_value"] == pytest.approx(math.exp(-log_e_value(8, 0)))
+
+
+def test_a_worse_candidate_fails_without_waiting_for_the_end(pairs_of):
+    """The mirrored e-process rings as soon as losses are evidence."""
+    report = shadow_gate(pairs_of("l" * 7))
+    assert report.decision == "fail"
+    assert "the candidate is worse" in report.reason
+    assert report.statistics["alarm_log_e"] == pytest.approx(log_e_value(7, 0))
+
+
+def test_pairs_that_do_not_differ_decide_nothing(pairs_of):
+    """With all pairs equal the gate waits, and gives up after the most pairs that are allowed."""
+    rules = GateConfig(max_pairs=50)
+    assert shadow_gate(pairs_of("=" * 49), rules=rules).decision == "wait"
+    report = shadow_gate(pairs_of("=" * 50), rules=rules)
+    assert report.decision == "fail"
+    assert "not evidence that there is none" in report.reason
+
+
+@given(text=TEXTS, more=TEXTS)
+def test_what_was_decided_stays_decided_shadow_gate(text, more):
+    """Later pairs do not turn a pass or a fail around, so it does not matter when one looks."""
+    rules = GateConfig(max_pairs=60)
+    early = shadow_gate(pairs(text), rules=rules).decision
+    late = shadow_gate(pairs(text + more), rules=rules).decision
+    assert early in {"wait", late}
+
+
+def test_the_level_of_e_lond_takes_the_place_of_alpha(pairs_of):
+    """What passes at .05 waits at a thousandth."""
+    assert shadow_gate(pairs_of("w" * 9)).decision == "pass"
+    strict = shadow_gate(pairs_of("w" * 9), level=0.001)
+    assert (strict.decision, strict.statistics["level"]) == ("wait", 0.001)
+    with pytest.raises(UsageError, match="level"):
+        shadow_gate([], level=0)
+
+
+def test_only_the_first_pair_of_a_conversation_counts():
+    """Twenty pairs of one conversation are one observation; so are twenty attempts at one task."""
+    grouped = [PairedScore(task=str(n), control=0, candidate=1, group="g") for n in range(20)]
+    repeated = [PairedScore(task="t", control=0, candidate=1) for _ in range(20)]
+    for given_pairs in (grouped, repeated):
+        report = shadow_gate(given_pairs)
+        assert report.decision == "wait"
+        assert (report.statistics["wins"], report.statistics["same_group"]) == (1, 19)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
+def test_a_score_that_is_no_number_holds_a_pass_up(pairs_of, bad):
+    """The report names the task and what to do; the alarm is not silenced by it."""
+    broken = PairedScore(task="t-bad", control=bad, candidate=1)
+    report = shadow_gate([broken, *pairs_of("w" * 9)])
+    assert report.decision == "wait"
+    assert "1 of 10 scores can not be counted (task 't-bad'" in report.reason
+    assert shadow_gate([broken, *pairs_of("l" * 9)]).decision == "fail"
+
+
+def test_fewer_pairs_than_asked_for_never_pass(pairs_of):
+    """However clear they are."""
+    rules = GateConfig(min_pairs=20)
+    assert shadow_gate(pairs_of("w" * 19), rules=rules).decision == "wait"
+    assert shadow_gate(pairs_of("w" * 20), rules=rules).decision == "pass"
+
+
+# --- The canary gate: no worse by more than a margin, and an alarm -------------------------------
+
+
+SESSIONS = st.lists(
+    st.tuples(st.sampled_from(["control", "candidate"]), st.sampled_from([0.0, 0.5, 1.0])),
+    max_size=80,
+)
+
+
+def scores(sessions):
+    """Sessions of arms and scores, each with a name of its own."""
+    return [
+        ArmScore(session=str(place), arm=arm, score=score)
+        for place, (arm, score) in enumerate(sessions)
+    ]
+
+
+def naive_alarm(sessions):
+    """Two shares compared by the normal test for one look, asked every ten sessions."""
+    right = {"control": 0.0, "candidate": 0.0}
+    count = {"control": 0, "candidate": 0}
+    for place, one in enumerate(sessions, start=1):
+        right[one.arm] += one.score
+        count[one.arm] += 1
+        if place % 10 or not all(count.values()):
+            continue
+        share = sum(right.values()) / place
+        error = math.sqrt(share * (1 - share) * sum(1 / n for n in count.values()))
+        control, candidate = (right[arm] / count[arm] for arm in ("control", "candidate"))
+        if error and (control - candidate) / error > 1.645:
+            return True
+    return False
+
+
+def test_false_alarms_are_rare_where_a_naive_test_cries_wolf(sessions_of):
+    """Equal arms, asked all the time: at a true rate of .05 more than 19 of 200 come once in 200."""
+    rounds = [sessions_of(300, control=0.7, candidate=0.7, seed=seed) for seed in range(200)]
+    alarms = sum("alarm: the" in canary_gate(one).reason for one in rounds)
+    assert alarms <= 19 < sum(naive_alarm(one) for one in rounds)
+
+
+def test_a_candidate_that_is_worse_by_the_margin_seldom_passes(sessions_of):
+    """At the edge of what is tolerated, without the alarm in the way."""
+    rules = GateConfig(margin=0.2, alarm_margin=0.9)
+    rounds = [sessions_of(300, control=0.8, candidate=0.6, seed=seed) for seed in range(200)]
+    assert sum(canary_gate(one, rules=rules).decision == "pass" for one in rounds) <= 19
+
+
+def test_harm_rings_and_equality_passes(sessions_of):
+    """A fall from .9 to .5 rings within a hundred sessions; equal arms pass within two thousand."""
+    assert canary_gate(sessions_of(100, control=0.9, candidate=0.5, seed=1)).decision == "fail"
+    rules = GateConfig(margin=0.1)
+    equal = sessions_of(2_000, control=0.9, candidate=0.9, seed=1)
+    report = canary_gate(equal, rules=rules)
+    assert report.decision == "pass"
+    assert "worse by less than 0.1, if at all" in report.reason
+
+
+@given(sessions=SESSIONS)
+def test_blocks_hold_both_arms_and_every_session_once(sessions):
+    """Each block holds some of either arm; only an unfinished one is left over."""
+    given_scores = scores(sessions)
+    found = list(blocks(given_scores))
+    assert all(block.control and block.candidate for block in found)
+    held = sum(len(block.control) + len(block.candidate) for block in found)
+    left = given_scores[held:]
+    assert len({one.arm for one in left}) <= 1
+    assert all(min(len(block.control), len(block.candidate)) == 1 for block in found)
+
+
+@given(sessions=SESSIONS)
+def test_sessions_of_one_arm_decide_nothing(sessions):
+    """Without the other arm there is nothing to compare with."""
+    alone = [("control", score) for _, score in sessions]
+    report = canary_gate(scores(alone))
+    assert (report.decision, report.statistics["blocks"]) == ("wait", 0)
+
+
+def test_traffic_that_grows_harder_for_both_is_no_alarm():
+    """Controls of a good hour and candidates of a bad one are not compared."""
+    easy = [(arm, 1.0) for arm in ("control", "control", "control", "candidate") * 40]
+    hard = [(arm, 0.0) for arm in ("control", "candidate", "candidate", "candidate") * 40]
+    report = canary_gate(scores(easy + hard))
+    assert report.decision != "fail"
+    assert report.statistics["candidate_mean"] < report.statistics["control_mean"] - 0.4
+
+
+def test_the_first_score_of_a_session_counts():
+    """A session that is given twice is one session."""
+    twice = [
+        ArmScore(session="a", arm="control", score=1),
+        ArmScore(session="a", arm="candidate", score=0),
+    ]
+    report = canary_gate(twice * 20)
+    assert report.statistics["control_sessions"] == 1
+    assert report.statistics["candidate_sessions"] == 0
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -0.1, 1.1])
+def test_a_score_off_the_scale_holds_a_pass_up_but_no_alarm(sessions_of, bad):
+    """The report says which session and what to do."""
+    broken = ArmScore(session="s-bad", arm="candidate", score=bad)
+    rules = GateConfig(margin=0.4)
+    good = sessions_of(400, control=0.9, candidate=0.9, seed=3)
+    assert canary_gate(good, rules=rules).decision == "pass"
+    report = canary_gate([broken, *good], rules=rules)
+    assert report.decision == "wait"
+    assert "session 's-bad' scored" in report.reason
+    harmed = sessions_of(200, control=0.9, candidate=0.3, seed=3)
+    assert canary_gate([broken, *harmed]).decision == "fail"
+
+
+def test_it_gives_up_after_the_most_sessions():
+    """Then the candidate has not been shown to be harmless, which the reason says."""
+    sessions = [(arm, 1.0) for arm in ("control", "candidate") * 30]
+    rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.01)
+    assert canary_gate(scores(sessions[:-2]), rules=rules).decision == "wait"
+    report = canary_gate(scores(sessions), rules=rules)
+    assert report.decision == "fail"
+    assert "30 sessions did not show" in report.reason
+
+
+def test_few_sessions_of_an_arm_never_pass(sessions_of):
+    """The least number holds for each arm."""
+    good = sessions_of(120, control=0.1, candidate=0.99, seed=5)
+    assert canary_gate(good, rules=GateConfig(min_sessions=20)).decision == "pass"
+    assert canary_gate(good, rules=GateConfig(min_sessions=100)).decision == "wait"
+
+
+# --- The cost gate: tokens and seconds -----------------------------------------------------------
+
+
+def costs(growth, *, count=60, seed=0):
+    """Costs that spread widely between tasks and little between the two sides."""
+    chance = random.Random(seed)
+    pairs = []
+    for place in range(count):
+        control = chance.lognormvariate(6, 1)
+        candidate = control * growth * chance.lognormvariate(-0.005, 0.1)
+        pairs.append(PairedScore(task=str(place), control=control, candidate=candidate))
+    return pairs
+
+
+@pytest.mark.parametrize(
+    ("growth", "decision"), [(1.0, "pass"), (1.05, "pass"), (1.1, "wait"), (1.3, "fail")]
+)
+def test_tokens_may_grow_by_a_tenth(growth, decision):
+    """Well below the tolerance passes, well above fails, at it more tasks are asked for."""
+    report = cost_gate(costs(growth, count=240), measure="tokens")
+    assert report.decision == decision
+    assert report.statistics["growth"] == pytest.approx(growth - 1, abs=0.05)
+    assert cost_gate(costs(growth), measure="tokens", once=True).decision == decision
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_at_the_tolerance_it_seldom_passes(once):
+    """Either decision is wrong in about one case of twenty: 60 tasks, 200 rounds."""
+    rules = GateConfig(resamples=400)
+    at_edge = [
+        cost_gate(costs(1.1, seed=seed), measure="tokens", rules=rules) for seed in range(200)
+    ]
+    assert sum(report.decision == "pass" for report in at_edge) <= 10
+    assert sum(report.decision == "fail" for report in at_edge) <= 10
+
+
+@pytest.mark.parametrize("count", [0, 1, 29])
+def test_few_tasks_wait(count):
+    """With none, one or 29 nothing is said."""
+    report = cost_gate(costs(2.0, count=count), measure="tokens")
+    assert report.decision == "wait"
+    assert report.statistics["tasks"] == count
+
+
+def test_costs_of_nothing_do_not_divide_by_zero():
+    """Answers from a cache cost nothing before, so any cost is growth."""
+    free = [PairedScore(task=str(n), control=0, candidate=0) for n in range(40)]
+    assert cost_gate(free, measure="tokens").decision == "pass"
+    dear = [PairedScore(task=str(n), control=0, candidate=9) for n in range(40)]
+    report = cost_gate(dear, measure="tokens")
+    assert (report.decision, report.statistics["growth"]) == ("fail", 0)
+
+
+def test_a_cost_that_is_no_number_holds_a_pass_up():
+    """The task is named."""
+    pairs = [*costs(1.0), PairedScore(task="bad", control=math.nan, candidate=3)]
+    report = cost_gate(pairs, measure="seconds")
+    assert report.decision == "wait"
+    assert "task 'bad'" in report.reason
+
+
+def test_what_was_decided_stays_decided_cost_gate():
+    """More tasks do not change a decision: it looks at 30, 60, 120 tasks and keeps the first word."""
+    pairs = costs(1.02, count=30) + [
+        PairedScore(task=f"dear{n}", control=100, candidate=900) for n in range(200)
+    ]
+    assert cost_gate(pairs[:30], measure="tokens").decision == "pass"
+    for count in (31, 60, 119, 230):
+        report = cost_gate(pairs[:count], measure="tokens")
+        assert (report.decision, report.statistics["used"]) == ("pass", 30)
+    assert cost_gate(pairs, measure="tokens", once=True).decision == "fail"
+
+
+# --- The bystander gate: other tools keep what belongs to them -----------------------------------
+
+
+def selections(control, candidate, count, expected=(), name="s"):
+    """The same selection for so many requests."""
+    return [
+        PairedSelection(
+            task=f"{name}{place}", control=control, candidate=candidate, expected=expected
+        )
+        for place in range(count)
+    ]
+
+
+def test_unchanged_selections_pass_once_there_are_enough():
+    """None lost of 300 shows at any time that at most 2% are, and none of 150 in a single look."""
+    kept = selections(("find",), ("find",), 300)
+    assert regression_gate(kept, tool="buy").decision == "pass"
+    assert regression_gate(kept[:150], tool="buy", once=True).decision == "pass"
+    few = regression_gate(kept[:150], tool="buy")
+    assert few.decision == "wait"
+    assert "bring more of them" in few.reason
+
+
+def test_requests_that_the_changed_tool_takes_are_counted():
+    """A robbed request is a lost one to which the changed tool was called."""
+    mixed = selections(("find",), ("find",), 80) + selections(("find",), ("buy",), 20, name="r")
+    report = regression_gate(mixed, tool="buy")
+    assert report.decision == "fail"
+    assert (report.statistics["robbed"], report.statistics["lost"]) == (20, 20)
+
+
+def test_requests_of_the_changed_tool_itself_are_left_out():
+    """Whether it gains or loses its own is not asked here."""
+    own = selections(("buy",), ("find",), 50) + selections(("find",), ("sell",), 50, ("buy",), "e")
+    assert regression_gate(own, tool="buy").statistics["of"] == 0
+
+
+def test_with_gold_a_better_choice_is_a_gain_and_a_wrong_one_stays_wrong():
+    """What the control chose wrongly can not be lost."""
+    gained = selections(("sell",), ("find",), 10, ("find",))
+    wrong = selections(("sell",), ("buy",), 10, ("find",), "w")
+    report = regression_gate(gained + wrong, tool="buy")
+    assert (report.statistics["of"], report.statistics["gained"]) == (0, 10)
+    assert report.statistics["changed"] == 20
+
+
+def test_a_request_counts_once():
+    """Repeating one request does not make it many."""
+    assert regression_gate(selections(("a",), ("a",), 1) * 500, tool="b").decision == "wait"
+
+
+def test_asked_all_the_time_it_seldom_errs():
+    """At the limit either decision comes in one case of twenty: 100 rounds of 200 requests.
+
+    At a true rate of .05 more than 11 of 100 come once in 200 times.
+    """
+    rules, decisions = GateConfig(lost_share=0.05), []
+    chance = random.Random(11)
+    kept, robbed = selections(("a",), ("a",), 200), selections(("a",), ("b",), 200)
+    for _ in range(100):
+        drawn = [robbed[n] if chance.random() < 0.05 else kept[n] for n in range(200)]
+        decisions.append(regression_gate(drawn, tool="x", rules=rules).decision)
+    assert decisions.count("fail") <= 11
+    assert decisions.count("pass") <= 11
+
+
+def test_another_choice_that_was_found_right_is_no_loss():
+    """Where the candidate's answer was judged right, its tools are as good as those of the control."""
+    other = selections(("find",), ("look_up",), 30)
+    accepted = [replace(one, accepted=True) for one in other]
+    assert regression_gate(other, tool="buy").decision == "fail"
+    assert regression_gate(accepted, tool="buy").statistics["lost"] == 0
+
+
+def test_whichever_side_was_first_decides(pairs_of):
+    """Evidence that comes after the decision, and after the gate gave up, comes too late."""
+    assert shadow_gate(pairs_of("w" * 12 + "l" * 60)).decision == "pass"
+    assert shadow_gate(pairs_of("l" * 12 + "w" * 60)).decision == "fail"
+    report = shadow_gate(pairs_of("=" * 50 + "w" * 50), rules=GateConfig(max_pairs=50))
+    assert (report.decision, report.statistics["wins"]) == ("fail", 0)
+
+
+def test_a_loss_fails_as_no_gain(pairs_of):
+    """Whatever the p-value; and so do gains and losses that are even."""
+    assert offline_gate(pairs_of("wwl" + "l" * 9)).reason.startswith("no gain")
+    assert offline_gate(pairs_of("wl" * 6)).reason.startswith("no gain")
+
+
+@given(sessions=SESSIONS, more=SESSIONS)
+def test_what_a_canary_decided_stays_decided(sessions, more):
+    """Later sessions do not turn a pass or a fail around."""
+    rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.5)
+    early = canary_gate(scores(sessions), rules=rules).decision
+    assert early in {"wait", canary_gate(scores(sessions + more), rules=rules).decision}
+
+
+def test_evidence_after_the_canary_gave_up_comes_too_late():
+    """Thirty sessions without a decision stay a refusal, whatever the next hundred say."""
+    rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.3)
+    undecided = [(arm, score) for score in (0.0, 1.0) for arm in ("control", "candidate")] * 15
+    mixed = [(arm, score if arm == "control" else 1 - score) for arm, score in undecided]
+    better = [("control", 0.0), ("candidate", 1.0)] * 100
+    assert canary_gate(scores(mixed), rules=rules).decision == "fail"
+    report = canary_gate(scores(mixed + better), rules=rules)
+    assert (report.decision, report.statistics["candidate_sessions"]) == ("fail", 30)
+
+
+def test_few_sessions_of_one_arm_never_pass():
+    """The least number holds for each arm by itself."""
+    rules = GateConfig(min_sessions=20, margin=0.5)
+    uneven = [("control", 0.0)] * 200 + [("control", 0.0), ("candidate", 1.0)] * 12
+    assert canary_gate(scores(uneven), rules=rules).decision == "wait"

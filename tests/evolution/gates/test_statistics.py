@@ -1,0 +1,422 @@
+"""The statistics of the gates: e-processes, betting, e-LOND and exact intervals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from fractions import Fraction
+from functools import cache
+from math import comb
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agentkit.errors import UsageError
+from agentkit.evolution.gate_statistics import (
+    DECAY,
+    Elond,
+    chance_of_at_most,
+    chance_to_pass,
+    evidence,
+    exact_interval,
+    gamma,
+    log_e_path,
+    log_e_value,
+    log_money_path,
+    student_quantile,
+    student_spread,
+    wins_needed,
+)
+from agentkit.evolution.gates import (
+    GateConfig,
+    PairedScore,
+    PairedSelection,
+    one_sided_mid_p,
+    regression_gate,
+    shadow_gate,
+)
+
+# --- The e-process for a bounded mean ------------------------------------------------------------
+
+
+BOUNDS = [-0.9, -0.05, 0.0, 0.05, 0.5]
+
+
+def money(values, bound):
+    """What there is at the end."""
+    path = list(log_money_path(values, bound=bound))
+    return math.exp(path[-1]) if path else 1.0
+
+
+def best_stopping_betting(bound, mean, steps):
+    """The largest expectation of any stopping rule, values being -1, 0 or 1 with this mean."""
+    up, down = 0.3 + mean / 2, 0.3 - mean / 2
+    if down < 0:
+        up, down = mean, 0.0
+    if up < 0:
+        up, down = 0.0, -mean
+    chances = {1.0: up, -1.0: down, 0.0: 1 - up - down}
+
+    @cache
+    def from_here(ups, downs, zeros):
+        values = [1.0] * ups + [-1.0] * downs + [0.0] * zeros
+        here = money(values, bound)
+        if len(values) == steps:
+            return here
+        going_on = (
+            chances[1.0] * from_here(ups + 1, downs, zeros)
+            + chances[-1.0] * from_here(ups, downs + 1, zeros)
+            + chances[0.0] * from_here(ups, downs, zeros + 1)
+        )
+        return max(here, going_on)
+
+    return from_here(0, 0, 0)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_no_rule_of_stopping_makes_money(bound):
+    """Under the null hypothesis, at its edge or within it, one does not gain on the average."""
+    for mean in (bound, (bound - 1) / 2):
+        assert best_stopping_betting(bound, mean, 9) <= 1 + 1e-12
+    assert best_stopping_betting(bound, bound, 9) == pytest.approx(1)
+    assert best_stopping_betting(bound, min(0.95, bound + 0.2), 9) > 1.01  # beyond it one does
+
+
+def test_every_sequence_is_paid_for():
+    """Adding up all sequences of six values with their chances gives 1 at the edge."""
+    chances = {1.0: 0.35, -0.5: 0.4, 0.0: 0.25}
+    bound = sum(value * chance for value, chance in chances.items())
+    total = sum(
+        math.prod(chances[value] for value in values) * money(values, bound)
+        for values in itertools.product(chances, repeat=6)
+    )
+    assert total == pytest.approx(1, abs=1e-12)
+
+
+def test_long_runs_neither_overflow_nor_end_in_ruin():
+    """Ten thousand values that all say the same are followed in logarithms."""
+    assert list(log_money_path([1.0] * 10_000, bound=0.0))[-1] > 5_000
+    ruined = list(log_money_path([-1.0] * 10_000, bound=0.0))
+    assert math.isfinite(ruined[-1])
+    assert ruined[-1] < -100
+
+
+@pytest.mark.parametrize("value", [1.5, -1.01, math.nan])
+def test_a_value_outside_its_bounds_is_refused(value):
+    """The guarantee holds for bounded values only, so another one is a mistake of the caller."""
+    with pytest.raises(UsageError, match="a value must lie between"):
+        list(log_money_path([0.0, value], bound=0.0))
+
+
+# --- The e-process on pairs that differ: what makes it valid whenever one looks ------------------
+
+
+COUNTS = st.tuples(st.integers(0, 300), st.integers(0, 300))
+OUTCOMES = st.lists(st.booleans(), max_size=60)
+
+
+def exact(wins, losses):
+    """E as a fraction, by the binomial sum."""
+    pairs = wins + losses
+    total = sum(math.comb(pairs + 1, j) for j in range(wins + 1))
+    return Fraction(total, (pairs + 1) * math.comb(pairs, wins))
+
+
+def best_stopping_e_process(value, share, pairs):
+    """The largest expectation that any rule of when to stop can reach, by backward induction."""
+
+    @cache
+    def from_here(wins, losses):
+        here = value(wins, losses)
+        if wins + losses == pairs:
+            return here
+        going_on = share * from_here(wins + 1, losses) + (1 - share) * from_here(wins, losses + 1)
+        return max(here, going_on)
+
+    return from_here(0, 0)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.49, 0.4, 0.2, 0.0])
+def test_no_rule_of_stopping_makes_it_grow(share):
+    """Under the null hypothesis the expectation is at most 1, however cleverly one stops."""
+    found = best_stopping_e_process(lambda w, n: math.exp(log_e_value(w, n)), share, 40)
+    assert found == pytest.approx(1, abs=1e-12)
+
+
+def test_the_expectation_is_one_after_each_number_of_pairs():
+    """At a win share of exactly 1/2 it is a martingale: the mean is 1 at every n, in fractions."""
+    for pairs in range(30):
+        ways = (math.comb(pairs, wins) * exact(wins, pairs - wins) for wins in range(pairs + 1))
+        assert sum(ways) <= 2**pairs
+        one_step = [(exact(w + 1, pairs - w) + exact(w, pairs - w + 1)) / 2 for w in range(pairs)]
+        assert one_step == [exact(wins, pairs - wins) for wins in range(pairs)]
+
+
+@given(counts=COUNTS)
+def test_the_closed_form_is_the_binomial_sum(counts):
+    """In floating point it agrees with fractions, also where hundreds of pairs all say the same."""
+    found = exact(*counts)
+    logarithm = math.log(found.numerator) - math.log(found.denominator)
+    assert log_e_value(*counts) == pytest.approx(logarithm, rel=1e-12, abs=1e-12)
+
+
+@given(counts=st.tuples(st.integers(0, 60), st.integers(0, 60)))
+def test_it_is_the_mixture_of_bets(counts):
+    """Against the integral over all bets, where SciPy is installed."""
+    beta = pytest.importorskip("scipy.special")
+    wins, losses = counts
+    expected = (
+        math.log(2)
+        + (wins + losses) * math.log(2)
+        + beta.betaln(wins + 1, losses + 1)
+        + math.log(beta.betaincc(wins + 1, losses + 1, 0.5))
+    )
+    assert log_e_value(wins, losses) == pytest.approx(expected, abs=1e-9)
+
+
+@given(outcomes=OUTCOMES)
+def test_the_path_is_the_closed_form_step_by_step(outcomes):
+    """Following pair by pair gives what counting gives."""
+    path = list(log_e_path(outcomes))
+    for place, found in enumerate(path, start=1):
+        wins = sum(outcomes[:place])
+        assert found == pytest.approx(log_e_value(wins, place - wins), abs=1e-12)
+
+
+def test_counts_are_never_negative():
+    """A negative count is a mistake of the caller, said with its value."""
+    with pytest.raises(UsageError, match="-1"):
+        log_e_value(-1, 3)
+
+
+@pytest.mark.parametrize("level", [0, -0.1, 1.5, math.nan])
+def test_a_level_is_a_probability(level):
+    """A level that can not be one is refused."""
+    with pytest.raises(UsageError, match="level"):
+        evidence([], level=level)
+
+
+# --- e-LOND: levels for one proposal after another -----------------------------------------------
+
+
+def test_all_levels_together_are_the_alpha_that_is_tolerated():
+    """The parts of alpha add up to 1 and not more, the endless rest included."""
+    some = 20_000
+    head = math.fsum(gamma(number) for number in range(1, some + 1))
+    # The rest lies between the integrals of t^-DECAY from some + 1 and from some.
+    integral = gamma(1) / (DECAY - 1)
+    low, high = ((some + more) ** (1 - DECAY) * integral for more in (1, 0))
+    assert head + low <= 1
+    assert head + high == pytest.approx(1, abs=1e-4)
+
+
+def test_promotions_raise_later_levels_and_openings_lower_them():
+    """One promotion doubles the next level; opening one more lowers it by the decay."""
+    opened = Elond(opened=7, promoted=0)
+    assert Elond(opened=7, promoted=1).level(0.05) == pytest.approx(2 * opened.level(0.05))
+    assert opened.open().level(0.05) == pytest.approx(opened.level(0.05) * (8 / 9) ** 1.3)
+
+
+def test_what_can_not_be_is_refused():
+    """More promotions than experiments, an alpha of one, an experiment number zero."""
+    with pytest.raises(UsageError, match="2 of 1"):
+        Elond(opened=1, promoted=2)
+    with pytest.raises(UsageError, match="alpha"):
+        Elond().level(1)
+    with pytest.raises(UsageError, match="numbered from 1"):
+        gamma(0)
+
+
+def highest_of_200(seed, *, win_share=0.85, differing=120):
+    """For each of 200 proposals whether it is useful, every fifth is, and its highest e-value."""
+    chance = random.Random(seed)
+    for number in range(200):
+        share = win_share if number % 5 == 2 else 0.5
+        wins = [chance.random() < share for _ in range(differing)]
+        yield share > 0.5, evidence(log_e_path(wins), level=1).highest
+
+
+def promoted(proposals, level_of):
+    """Useless and useful promotions, one proposal after the other."""
+    state, useless, useful = Elond(), 0, 0
+    for is_useful, highest in proposals:
+        level = level_of(state)
+        state = state.open()
+        if highest >= -math.log(level):
+            state = state.promote()
+            useless, useful = useless + (not is_useful), useful + is_useful
+    return useless, useful
+
+
+def test_of_many_useless_proposals_hardly_one_is_promoted():
+    """200 proposals, 160 useless: at most one useless passes on the average, and 80% of the useful.
+
+    A fixed level of .05 for each, valid as it is for a single one, lets several useless ones pass.
+    """
+    rounds = [list(highest_of_200(seed)) for seed in range(10)]
+    kept = [promoted(proposals, lambda state: state.level(0.05)) for proposals in rounds]
+    fixed = [promoted(proposals, lambda _: 0.05) for proposals in rounds]
+    assert sum(useless for useless, _ in kept) <= 10 < sum(useless for useless, _ in fixed)
+    assert all(useful >= 32 for _, useful in kept)
+
+
+# --- Exact bounds on a share ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "of", "low", "high"),
+    [
+        (0, 149, 0.0, 0.019904816220685077),
+        (1, 33, 0.0015531348898801132, 0.13585064679854747),
+        (7, 10, 0.39337578389458766, 0.9127355660858496),
+        (20, 400, 0.03337901341767718, 0.07182859004603483),
+    ],
+)
+def test_it_is_the_interval_of_clopper_and_pearson(found, of, low, high):
+    """Against quantiles of the beta distribution from SciPy 1.17."""
+    interval = exact_interval(found, of, alpha=0.05)
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=1e-12)
+
+
+@pytest.mark.parametrize("limit", [0.02, 0.05])
+def test_a_gate_that_is_asked_once_errs_as_often_as_it_says(limit):
+    """At the very limit: summed over all that can happen, at every number of requests up to 150."""
+    worst = {"pass": 0.0, "fail": 0.0}
+    rules = GateConfig(lost_share=limit)
+    for requests in (20, 33, 52, 100, 133, 149, 150):
+        chances = {"pass": 0.0, "fail": 0.0, "wait": 0.0}
+        for lost in range(16):
+            pairs = [
+                PairedSelection(task=str(n), control=("find",), candidate=("find",) * (n >= lost))
+                for n in range(requests)
+            ]
+            chance = chance_of_at_most(lost, requests, limit)
+            chance -= chance_of_at_most(lost - 1, requests, limit)
+            chances[regression_gate(pairs, tool="buy", rules=rules, once=True).decision] += chance
+        worst = {name: max(worst[name], chances[name]) for name in worst}
+    assert all(0 < chance <= rules.alpha for name, chance in worst.items() if name == "fail")
+    assert worst["pass"] <= rules.alpha
+
+
+@pytest.mark.parametrize(("found", "of", "alpha"), [(2, 1, 0.05), (-1, 3, 0.05), (1, 3, 0.5)])
+def test_impossible_counts_are_misuse(found, of, alpha):
+    """More than there were, less than none, or an alpha that is none."""
+    with pytest.raises(UsageError):
+        exact_interval(found, of, alpha=alpha)
+
+
+# --- Student's interval --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("share", "freedom", "expected"),
+    [
+        (0.975, 1, 12.706204736174694),
+        (0.975, 2, 4.302652729749462),
+        (0.975, 29, 2.045229642132703),
+        (0.995, 30, 2.7499956535672254),
+        (0.9999, 7, 7.063432828157639),
+    ],
+)
+def test_the_quantiles_are_those_of_the_tables(share, freedom, expected):
+    """Against SciPy 1.17."""
+    assert student_quantile(share, freedom) == pytest.approx(expected, rel=1e-10)
+
+
+def test_less_than_two_values_have_no_spread():
+    """Nothing is known of it."""
+    assert student_spread([], level=0.9) == student_spread([1.0], level=0.9) == math.inf
+    assert student_spread([2.0, 2.0], level=0.9) == 0
+
+
+@pytest.mark.parametrize(("share", "freedom"), [(0.4, 3), (1.0, 3), (0.9, 0), (math.nan, 3)])
+def test_what_has_no_quantile_is_misuse(share, freedom):
+    """A share below a half, one of 1, no degrees of freedom, and what is no number."""
+    with pytest.raises(UsageError):
+        student_quantile(share, freedom)
+
+
+# --- Looking again and again: what it does to a naive test, and does not do to the e-process -----
+
+
+LEVEL = 0.05
+ROUNDS, EPISODES = 300, 300
+MOST = 26
+"""Of 300 experiments without effect: at a true rate of .05 more than 26 pass once in 200 times."""
+
+
+def without_effect(chance):
+    """Episodes of which a third differ, either way with the same probability."""
+    pairs = []
+    for place in range(EPISODES):
+        differ, won = chance.random() < 1 / 3, chance.random() < 0.5
+        control, candidate = (float(not won), float(won)) if differ else (1.0, 1.0)
+        pairs.append(PairedScore(task=str(place), control=control, candidate=candidate))
+    return pairs
+
+
+def naive_passes(pairs, needed):
+    """A test made for one look, asked every ten episodes until it agrees."""
+    wins = losses = 0
+    for seen, pair in enumerate(pairs, start=1):
+        wins += pair.candidate > pair.control
+        losses += pair.candidate < pair.control
+        enough = needed[wins + losses - 1] if wins + losses else None
+        if seen % 10 == 0 and enough is not None and wins >= enough:
+            return True
+    return False
+
+
+def test_the_gate_keeps_its_level_where_a_naive_test_does_not():
+    """Asked every ten episodes without effect, the naive test passes several times as often."""
+    chance = random.Random(20)
+    experiments = [without_effect(chance) for _ in range(ROUNDS)]
+    # What the gate once decided it keeps, so the last answer is the answer at any earlier look.
+    gate = sum(shadow_gate(pairs).decision == "pass" for pairs in experiments)
+    needed = naive_needed(160)
+    naive = sum(naive_passes(pairs, needed) for pairs in experiments)
+    assert gate <= MOST < naive
+    assert naive > 4 * max(1, gate)
+
+
+def naive_needed(pairs):
+    """The fewest wins at which the naive test agrees, for each number of pairs."""
+    return [
+        next((w for w in range(n // 2, n + 1) if one_sided_mid_p(w, n - w) <= LEVEL), None)
+        for n in range(1, pairs + 1)
+    ]
+
+
+def ever_reached(needed, share=0.5):
+    """The exact probability of reaching the needed wins at some time."""
+    going, reached = {0: 1.0}, 0.0
+    for wins_to_pass in needed:
+        after = {}
+        for wins, chance in going.items():
+            after[wins] = after.get(wins, 0) + chance * (1 - share)
+            after[wins + 1] = after.get(wins + 1, 0) + chance * share
+        for wins in list(after):
+            if wins_to_pass is not None and wins >= wins_to_pass:
+                reached += after.pop(wins)
+        going = after
+    return reached
+
+
+def test_the_chance_to_pass_is_that_of_reaching_the_needed_wins():
+    """Two ways to work it out agree, and a better candidate has the better chance."""
+    for share in (0.5, 0.6, 0.8):
+        found = chance_to_pass(share, 120, least=8)
+        assert found[-1] == pytest.approx(ever_reached(wins_needed(120, least=8), share), abs=1e-12)
+        assert list(found) == sorted(found)
+    assert chance_to_pass(0.6, 120)[-1] < chance_to_pass(0.8, 120)[-1]
+    assert chance_to_pass(0.5, 0) == ()
+
+
+def test_the_mid_p_test_is_for_one_look_only():
+    """Asked once it keeps its level on the average over numbers of pairs, and nearly at each."""
+    errors = []
+    for pairs in range(8, 120):
+        wins = [w for w in range(pairs + 1) if one_sided_mid_p(w, pairs - w) <= LEVEL]
+        errors.append(sum(comb(pairs, w) for w in wins) / 2**pairs)
+    assert sum(errors) / len(errors) < LEVEL < max(errors) < 0.074

@@ -1,0 +1,429 @@
+"""Learning from use: what becomes a worked example, and how it is written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from agentkit import Episode, ToolDefinition, open_store, tool
+from agentkit.episodes import Turn, Verdict
+from agentkit.errors import UsageError
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.learning import LearningConfig
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.usage import private_part, varied
+from agentkit.library import Author
+from agentkit.library.pins import pin_faults
+from agentkit.library.rollback import rollback_change
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.retrieval import CascadeRetriever
+from agentkit.tools.definition import Effects, Example
+from agentkit.tools.validation import validate_arguments
+
+# --- Which uses become examples, and what of them is kept ----------------------------------------
+
+
+def weather(city, value="sunny"):
+    """A call of the tool."""
+    return "weather", {"city": city}, value
+
+
+def test_a_tool_learns_the_words_and_the_recorded_answer(learner, episode):
+    """The example holds what was asked, what was called and what came back."""
+    report = learner.learn([episode("Umbrella in Rome?", weather("Rome"))])
+    example = Example(arguments={"city": "Rome"}, result="sunny", query="Umbrella in Rome?")
+    assert report.added == {"weather": (example,)}
+    assert learner.library["weather"].definition.examples == (example,)
+
+
+def test_the_same_words_are_learned_once(learner, episode):
+    """Another city is no other way to ask; other words are."""
+    report = learner.learn(
+        [
+            episode("Umbrella in Rome?", weather("Rome")),
+            episode("umbrella in OSLO", weather("Oslo")),
+            episode("Do I need a coat in Bern?", weather("Bern")),
+        ]
+    )
+    assert [one.query for one in report.added["weather"]] == [
+        "Umbrella in Rome?",
+        "Do I need a coat in Bern?",
+    ]
+    assert report.reasons == {"known_words": 1}
+
+
+def test_beyond_the_cap_the_most_varied_words_are_kept(learner, episode):
+    """A tool does not grow without bound, and the words that add most come first."""
+    asked = ["Rain?", "Rain or snow?", "Rain or snow in the mountains?", "Fog?"]
+    rules = LearningConfig(max_examples=2)
+    report = learner.learn([episode(one, weather("Rome")) for one in asked], rules=rules)
+    assert {one.query for one in report.added["weather"]} == {asked[2], asked[3]}
+    assert report.reasons == {"full": 2}
+
+
+def test_one_call_keeps_one_answer(learner, episode):
+    """Asked for in other words, a call that has an answer is kept without the newer one."""
+    report = learner.learn(
+        [
+            episode("Umbrella in Rome?", weather("Rome", "sunny"), started_at="1"),
+            episode("Coat for Rome?", weather("Rome", "snow"), started_at="2"),
+        ]
+    )
+    first, second = report.added["weather"]
+    assert (first.is_whole, first.result) == (True, "sunny")
+    assert (second.is_whole, second.result, second.query) == (False, None, "Coat for Rome?")
+
+
+def test_a_long_result_is_left_out_and_never_clipped(learner, episode):
+    """The example says so, and answers nothing."""
+    report = learner.learn([episode("Umbrella in Rome?", weather("Rome", "sun " * 1_000))])
+    (example,) = report.added["weather"]
+    assert (example.is_whole, example.result) == (False, None)
+
+
+@pytest.mark.parametrize("value", [float("nan"), "\ud800", {1: 2}])
+def test_what_json_can_not_hold_is_left_out(learner, episode, value):
+    """No store could keep it."""
+    (example,) = learner.learn([episode("Umbrella?", weather("Rome", value))]).added["weather"]
+    assert not example.is_whole
+
+
+def test_a_long_argument_is_left_out(learner, episode):
+    """The rest of the call is kept, without its result."""
+    call = ("send_mail", {"to": "Ann", "text": "word " * 1_000}, "sent")
+    (example,) = learner.learn([episode("Write to Ann.", call)]).added["send_mail"]
+    assert (example.arguments, example.is_whole) == ({"to": "Ann"}, False)
+
+
+def test_arguments_are_kept_as_a_run_mends_them(store, episode):
+    """A number that the model wrote as text is kept as the number."""
+
+    @tool(effects=["reads"])
+    def forecast(days: int) -> str:
+        """The weather of the next days."""
+        return "sunny" * days
+
+    manager = ToolManager(store)
+    manager.register([forecast])
+    report = manager.learn([episode("The week ahead?", ("forecast", {"days": "7"}, "sunny"))])
+    assert report.added["forecast"][0].arguments == {"days": 7}
+
+
+@pytest.mark.parametrize(
+    ("request_text", "call", "reason"),
+    [
+        ("Umbrella?", ("umbrella", {}, 1), "unknown_tool"),
+        ("", weather("Rome"), "no_words"),
+        ("?!", weather("Rome"), "no_words"),
+        ("rain \ud800", weather("Rome"), "no_words"),
+        ("rain " * 500, weather("Rome"), "too_long"),
+        ("Forward it to ann@example.org", weather("Rome"), "private"),
+        ("Umbrella\u202e for Rome?", weather("Rome"), "invisible"),
+        ("Umbrella?", ("weather", {"town": "Rome"}, "sunny"), "arguments_changed"),
+    ],
+)
+def test_what_is_not_learned(learner, episode, request_text, call, reason):
+    """Each use that teaches nothing is told with its reason, and nothing is written."""
+    report = learner.learn([episode(request_text, call, episode_id="e1")])
+    (skipped,) = report.skipped
+    assert (skipped.tool, skipped.episode_id, skipped.reason) == (call[0], "e1", reason)
+    assert "ann@" not in skipped.detail
+    assert (report.is_written, report.added, learner.library.version) == (False, {}, 1)
+
+
+def test_a_private_result_is_left_out(learner, episode):
+    """What came back does not reach the library either, when all that was asked may."""
+    told = {"sky": "sunny", "reporter": "ann@example.org"}
+    (example,) = learner.learn([episode("Umbrella?", weather("Rome", told))]).added["weather"]
+    assert (example.arguments, example.is_whole, example.result) == ({"city": "Rome"}, False, None)
+
+
+# --- tools that may be run again ------------------------------------------------------------------
+
+
+@tool(effects=Effects.pure())
+def double(x: float) -> float:
+    """Twice a number."""
+    return 2 * x
+
+
+@tool(effects=Effects.pure())
+async def half(x: float) -> float:
+    """Half of a number."""
+    return x / 2
+
+
+def kept(manager, episode, name, value, **options):
+    """Whether the result of a call with 3 is kept."""
+    report = manager.learn([episode("The number I want?", (name, {"x": 3}, value))], **options)
+    (example,) = report.added[name]
+    return example.is_whole
+
+
+def test_a_pure_tool_keeps_a_result_that_it_gives_again(make_manager, episode):
+    """It is run, sync or async, since the result is a test from then on."""
+    manager = make_manager(double, half)
+    assert kept(manager, episode, "double", 6)
+    assert kept(manager, episode, "half", 1.5)
+
+
+def test_what_runs_follows_the_policy(store, episode):
+    """An undeclared tool answers from records, unless the caller vouches for it."""
+
+    @tool
+    def triple(x: float) -> float:
+        """Three times a number."""
+        return 3 * x
+
+    manager = ToolManager(store, tools=[triple])
+    manager.register([triple])
+    assert kept(manager, episode, "triple", 10)
+    trusting = ToolManager(store, tools=[triple], policy=InsertPolicy(run_undeclared=True))
+    report = trusting.learn([episode("Another one?", ("triple", {"x": 4}, 10))])
+    assert not report.added["triple"][0].is_whole
+
+
+def test_a_composite_learns_words_only(make_manager, episode):
+    """Its results are those of its children, which may have no record of them."""
+    manager = make_manager()
+    manager.insert('''
+@composite(examples=[{"arguments": {"x": 2}, "result": 7}])
+def line(x: float) -> float:
+    """Twice a number, and three more."""
+    return add(mul(x, 2), 3)
+''')
+    assert not kept(manager, episode, "line", 9)
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+WORDS = st.frozensets(st.sampled_from("abcdefgh"), min_size=1)
+
+
+@given(st.lists(WORDS), st.lists(WORDS), st.integers(-1, 12))
+def test_the_choice_is_bounded_and_covers_no_less_than_the_first(candidates, known, count):
+    """As many as asked for, each once, and the first chosen adds most."""
+    chosen = varied(candidates, known, count)
+    assert len(chosen) == len(set(chosen)) == min(max(count, 0), len(candidates))
+    covered = frozenset().union(*known)
+    if chosen:
+        assert len(candidates[chosen[0]] - covered) == max(len(c - covered) for c in candidates)
+
+
+@pytest.mark.parametrize("name", ["max_examples", "longest_query", "max_results"])
+def test_rules_that_make_no_sense_are_refused(name):
+    """A negative cap is a mistake."""
+    with pytest.raises(UsageError, match=name):
+        LearningConfig(**{name: -1})
+
+
+# --- What learning does to the store: one change, once, and nothing above it breaks --------------
+
+
+LINE = '''
+@composite(examples=[{"arguments": {"x": 2}, "result": 7}])
+def line(x: float) -> float:
+    """Twice a number, and three more."""
+    return add(mul(x, 2), 3)
+'''
+
+
+@pytest.fixture
+def lived(episode):
+    """Two episodes that two tools learn from."""
+    rome = ("weather", {"city": "Rome"}, "sunny")
+    mail = ("send_mail", {"to": "Ann", "text": "hi"}, "sent")
+    return [
+        episode("Umbrella in Rome?", rome, episode_id="e1", started_at="1"),
+        episode("Tell Ann to take a coat.", rome, mail, episode_id="e2", started_at="2"),
+    ]
+
+
+def test_all_tools_learn_in_one_change(learner, store, lived):
+    """The history names the episodes."""
+    report = learner.learn(lived)
+    assert (report.version, report.is_written, report.evidence) == (2, True, ("e1", "e2"))
+    for name in ("weather", "send_mail"):
+        revision = store.history(name)[-1]
+        assert (revision.version, revision.evidence) == (2, ("e1", "e2"))
+        assert revision.reason == "learned from 2 episodes"
+
+
+def test_nothing_is_learned_twice(learner, lived):
+    """The same episodes, in another order too, leave the library as it is."""
+    learner.learn(lived)
+    again = learner.learn(reversed(lived))
+    assert (again.version, again.is_written, again.added) == (2, False, {})
+    assert again.reasons == {"learned_before": 3}
+
+
+def test_a_dry_run_writes_nothing(learner, lived):
+    """It tells what would be added."""
+    report = learner.learn(lived, dry_run=True)
+    assert (report.version, report.is_written) == (1, False)
+    assert learner.refresh().version == 1
+    assert learner.learn(lived).added == report.added
+
+
+def test_what_was_rolled_back_stays_forgotten(learner, store, lived):
+    """Further episodes teach, the old ones do not, unless the caller wants it."""
+    learner.learn(lived)
+    store.commit(
+        rollback_change(store, "weather", to_version=1, proposal_id="back", author="a person"),
+        expected_version=2,
+    )
+    learner.refresh()
+    assert learner.learn(lived).added == {}
+    report = learner.learn(lived, rules=LearningConfig(again=True))
+    assert (report.version, len(report.added["weather"])) == (4, 2)
+
+
+def test_composites_above_are_pinned_anew_and_run(manager, episode):
+    """A child that learns has another digest; what is made of it follows in the same change."""
+    manager.insert(LINE)
+    report = manager.learn([episode("Sum these up for me.", ("add", {"a": 1, "b": 2}, 3))])
+    assert report.repinned == ("line",)
+    library = manager.refresh()
+    assert pin_faults(library) == ()
+    assert library["line"](x=5) == 13
+
+
+def test_learning_finds_the_tool_by_the_words_of_the_user(learner, lived):
+    """A query that no tool's text has a word of finds what served it before."""
+    retriever = CascadeRetriever()
+    before = asyncio.run(retriever.retrieve("umbrella", learner.library))
+    learner.learn(lived)
+    after = asyncio.run(retriever.retrieve("umbrella", learner.library))
+    assert [hit.definition.name for hit in before.hits] == []
+    assert [hit.definition.name for hit in after.hits][:1] == ["weather"]
+
+
+def test_a_faster_writer_is_built_upon(learner, store, lived, catalogue):
+    """What another writer changed in between is kept."""
+    other = ToolManager(store)
+    other.record({"weather": [lived_example()]})
+    learner.learn(lived)
+    examples = store.load()["weather"].definition.examples
+    assert examples[0] == lived_example()
+    assert len(examples) == 3
+
+
+def lived_example():
+    """A recorded call."""
+    from agentkit.tools.definition import Example
+
+    return Example(arguments={"city": "Bern"}, result="fog")
+
+
+def test_a_tool_on_trial_learns_when_the_trial_is_over(learner, store, lived):
+    """While a canary serves, its tool keeps its texts in both arms; others learn meanwhile."""
+    manager = ToolManager(store, lifecycle=LifecyclePolicy(canary=True, evidence="none"))
+    held = manager.library["weather"].definition
+    clearer = replace(held, description=replace(held.description, summary="Weather of a city."))
+    ada = Author(kind="person", name="ada")
+    proposal = Proposal.of(held, clearer, stream="feedback", author=ada, reason="shorter")
+    record = manager.submit(proposal)
+    manager.advance()
+    assert manager.ledger.proposals[record.proposal_id].state == "canary"
+    assert set(manager.learn(lived).added) == {"send_mail"}
+    assert manager.library["weather"].definition == held
+    manager.roll_back(record.proposal_id)
+    assert set(manager.learn(lived).added) == {"weather"}
+
+
+# --- What holds after learning from any episodes -------------------------------------------------
+
+
+TOOLS = [
+    ToolDefinition.from_schema("look", "Looks.", {"type": "object"}, effects=Effects(reads=True)),
+    ToolDefinition.from_schema(
+        "count",
+        "Counts.",
+        {
+            "type": "object",
+            "properties": {"n": {"type": "integer"}},
+            "required": ["n"],
+        },
+    ),
+]
+RULES = LearningConfig(
+    max_examples=3, max_results=2, longest_query=40, longest_argument=20, longest_result=20
+)
+TEXT = st.text(st.characters(), max_size=12) | st.sampled_from(
+    ["rain in Rome", "count the sheep 3", "ann@example.org", "  ", "罗马会下雨吗", "word " * 20]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=3,
+)
+CALLS = st.tuples(
+    st.sampled_from(["look", "count", "gone"]),
+    st.dictionaries(st.sampled_from(["n", "password", "x"]), VALUES, max_size=2),
+    VALUES,
+    st.sampled_from(["ok", "ok", "ok", "failed", "deferred"]),
+)
+LIVED = st.lists(st.tuples(TEXT, st.lists(CALLS, max_size=3), st.booleans()), max_size=6)
+
+
+def episodes_of(lived):
+    """Numbered episodes, all calls of each in one turn."""
+    for number, (request, made, passed) in enumerate(lived):
+        calls = tuple(
+            ToolCall(call_id=str(at), name=name, arguments=arguments)
+            for at, (name, arguments, _, _) in enumerate(made)
+        )
+        results = tuple(
+            ToolResult(call_id=str(at), name=name, status=status, value=value)
+            for at, (name, _, value, status) in enumerate(made)
+        )
+        turn = Turn(message=AssistantMessage(tool_calls=calls), results=results)
+        yield Episode(
+            episode_id=f"e{number:02}",
+            request=request,
+            turns=(turn,),
+            verdict=Verdict(passed=passed),
+        )
+
+
+@given(LIVED, st.randoms())
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_learning_is_bounded_repeatable_and_changes_examples_only(lived, random):
+    """Caps hold, nothing private or unreadable is kept, and a second time nothing changes."""
+    episodes = list(episodes_of(lived))
+    store = open_store("memory:")
+    manager = ToolManager(store)
+    manager.register(TOOLS)
+    report = manager.learn(episodes, rules=RULES)
+    library = manager.library
+
+    assert report.is_written == bool(report.added) == (library.version == 2)
+    passed = {one.episode_id for one in episodes if one.verdict.passed}
+    assert set(report.evidence) <= passed
+    assert len(report.skipped) + sum(map(len, report.added.values())) == report.uses
+    for before in TOOLS:
+        after = library[before.name].definition
+        assert after.signature == before.signature
+        assert after.description == before.description
+        assert ToolDefinition.from_json(json.loads(json.dumps(after.to_json()))) == after
+        assert len(after.examples) <= 3
+        assert len(after.worked_calls) <= 2
+        for example in after.examples:
+            assert example.query
+            assert len(example.query) <= 40
+            assert private_part([example.query, example.arguments, example.result]) is None
+            assert not example.is_whole or not validate_arguments(after, example.arguments)
+    assert pin_faults(library) == ()
+
+    random.shuffle(episodes)
+    again = manager.learn(episodes, rules=RULES)
+    assert (again.is_written, manager.library.version) == (False, library.version)
+    other = ToolManager(open_store("memory:"))
+    other.register(TOOLS)
+    assert other.learn(episodes, rules=RULES).added == report.added

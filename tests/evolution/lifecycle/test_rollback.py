@@ -1,0 +1,309 @@
+"""Changes are taken back, pinned, and made outside of proposals."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Episode, ToolDefinition, tool
+from agentkit.episodes import Turn, Verdict
+from agentkit.errors import StoreError, ToolNotFoundError, UsageError
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.manager import ToolManager
+from agentkit.library import LibraryChange
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.pins import pin_faults
+from agentkit.library.signing import HmacKey
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.tools.definition import Description, Example
+
+# --- What was promoted is taken back by giving the tool the definition that it had before --------
+
+
+@pytest.fixture
+def promote_rolling_back(manager, propose):
+    """Promotes a summary of ``add``, and gives the proposal's id."""
+
+    def make(summary):
+        record = manager.submit(propose(manager, summary=summary))
+        manager.advance(record.proposal_id)
+        return record.proposal_id
+
+    return make
+
+
+def states(manager):
+    """The state of each proposal, in order."""
+    return [record.state for record in manager.ledger.proposals.values()]
+
+
+def summary_of(store):
+    """What the store says of ``add``."""
+    return store.load()["add"].definition.description.summary
+
+
+def test_the_last_one_of_a_tool(manager, store, promote_rolling_back):
+    """Taking back a tool twice goes back two promotions."""
+    original = summary_of(store)
+    first, second = (
+        promote_rolling_back("Add two numbers, once."),
+        promote_rolling_back("Add two numbers, twice."),
+    )
+    assert manager.roll_back("add") == (second,)
+    assert summary_of(store) == "Add two numbers, once."
+    assert manager.roll_back("add") == (first,)
+    assert summary_of(store) == original
+    assert states(manager) == ["rolled_back", "rolled_back"]
+    with pytest.raises(UsageError, match="agentkit rollback add --to VERSION"):
+        manager.roll_back("add")
+
+
+def test_what_was_built_on_it_goes_too(manager, store, promote_rolling_back, ada):
+    """Taking back an earlier proposal takes back all that became active after it."""
+    original = summary_of(store)
+    ids = [promote_rolling_back(f"Add two numbers, {number}.") for number in "abc"]
+    assert manager.roll_back(ids[1], author=ada, reason="wrong") == (ids[2], ids[1])
+    assert summary_of(store) == "Add two numbers, a."
+    assert states(manager) == ["superseded", "rolled_back", "rolled_back"]
+    assert [revision.author for revision in store.history("add")][-1] == "ada"
+    assert manager.roll_back(ids[0]) == (ids[0],)
+    assert summary_of(store) == original
+    assert not verify_library(store, store.events())
+
+
+def test_one_in_canary_is_taken_out(make_manager, store, propose):
+    """A canary is taken back without a new library version; by its tool's name as well."""
+    manager = make_manager(lifecycle=LifecyclePolicy(canary=True))
+    record = manager.submit(propose(manager))
+    manager.advance()
+    assert manager.roll_back("add") == (record.proposal_id,)
+    assert states(manager) == ["rolled_back"]
+    assert store.load().version == 1
+
+
+@pytest.mark.parametrize("state", ["validated", "rejected"])
+def test_what_never_served_can_not_be_taken_back(manager, propose, state):
+    """A proposal that did not get that far is refused, with where it stands."""
+    record = manager.submit(propose(manager, summary="bad" if state == "rejected" else "Sum two."))
+    with pytest.raises(UsageError, match=state):
+        manager.roll_back(record.proposal_id)
+
+
+def test_a_persons_own_words_are_not_taken_back_by_accident(manager, store, promote_rolling_back):
+    """What a person wrote over a promotion supersedes it: there is nothing of it to take back."""
+    proposal_id = promote_rolling_back("Add two numbers, once.")
+    base = manager.library["add"].definition
+    mine = replace(base, description=Description(summary="Mine."))
+    manager.edit(lambda _held: LibraryChange(proposal_id="mine", upserts=(mine,)))
+    assert states(manager) == ["superseded"]
+    with pytest.raises(UsageError):
+        manager.roll_back("add")
+    with pytest.raises(UsageError, match="superseded"):
+        manager.roll_back(proposal_id)
+    assert summary_of(store) == "Mine."
+
+
+def test_restoring_a_version_takes_back_what_came_since(manager, store, promote_rolling_back):
+    """Going back to a library version rolls back the promotions after it, and no others."""
+    original = summary_of(store)
+    promote_rolling_back("Add two numbers, once.")
+    promote_rolling_back("Add two numbers, twice.")
+    manager.restore("add", to_version=2)
+    assert states(manager) == ["superseded", "rolled_back"]
+    assert summary_of(store) == "Add two numbers, once."
+    manager.restore("add", to_version=1)
+    assert states(manager) == ["rolled_back", "rolled_back"]
+    assert summary_of(store) == original
+    with pytest.raises(StoreError, match="already is as it was"):
+        manager.restore("add", to_version=1)
+
+
+# --- A pin lets runs use one version whatever happens to the library -----------------------------
+
+
+TOTAL = '''
+@composite(examples=[{"arguments": {"a": 1, "b": 2}, "result": 4}])
+def one_more(a: float, b: float) -> float:
+    """One more than a sum."""
+    return add(add(a, b), 1)
+'''
+
+
+@pytest.fixture
+def promote_kill_switch(manager, propose):
+    """Promotes a summary of a tool."""
+
+    def make(summary, name="add"):
+        manager.submit(propose(manager, name, summary))
+        return manager.advance()
+
+    return make
+
+
+def summary(library, name="add"):
+    """What a library says of a tool."""
+    return library[name].definition.description.summary
+
+
+def test_the_whole_library_is_pinned(manager, store, promote_kill_switch):
+    """Runs use that version, with its code, until it is unpinned; the library goes on."""
+    original = summary(manager.library)
+    promote_kill_switch("Add two numbers, once.")
+    served = manager.pin(1, reason="complaints")
+    assert (served.version, summary(served)) == (1, original)
+    assert served["add"](a=1, b=2) == 3
+    assert manager.library.version == 2
+    assert summary(manager.unpin()) == "Add two numbers, once."
+    assert [event.kind for event in store.events()][-2:] == ["pinned", "unpinned"]
+
+
+def test_one_tool_is_pinned(manager, promote_kill_switch):
+    """The pinned tool has its old words; others go on; composites above run on it."""
+    original = summary(manager.library)
+    manager.insert(TOTAL)
+    promote_kill_switch("Add two numbers, once.")
+    served = manager.pin(2, "add")
+    promote_kill_switch("Multiply two numbers, and no more.", "mul")
+    served = manager.served
+    assert summary(served) == original
+    assert summary(served, "mul") == "Multiply two numbers, and no more."
+    assert not pin_faults(served)
+    assert served["one_more"](a=1, b=2) == 4
+
+
+def test_what_is_pinned_is_not_brought_on(manager, propose):
+    """A proposal for a pinned tool waits, and goes on after."""
+    manager.pin(1, "add")
+    manager.submit(propose(manager))
+    (advance,) = manager.advance()
+    assert (advance.after, advance.why) == ("validated", "'add' is pinned to library version 1")
+    manager.unpin("add")
+    assert manager.advance()[0].after == "active"
+
+
+def test_a_pin_of_the_library_goes_before_one_of_a_tool(manager, promote_kill_switch):
+    """With both the whole library is the one that was pinned."""
+    promote_kill_switch("Add two numbers, once.")
+    manager.pin(2, "add")
+    assert manager.pin(1).version == 1
+    assert manager.ledger.pinned_version("add") == 1
+    with pytest.raises(UsageError, match="whole library is pinned"):
+        manager.unpin("mul")
+
+
+def test_what_can_not_be_pinned(manager):
+    """A version or a tool that is not there is refused, and nothing is written."""
+    with pytest.raises(StoreError, match="no library version 9"):
+        manager.pin(9)
+    with pytest.raises(ToolNotFoundError):
+        manager.pin(1, "ghost")
+    with pytest.raises(ToolNotFoundError):
+        manager.pin(0, "add")
+    assert not manager.ledger.pins
+
+
+def test_a_pinned_tool_that_goes_stays_gone(manager, store, promote_kill_switch):
+    """A removed tool is not served, pinned or not."""
+    promote_kill_switch("Add two numbers, once.")
+    manager.pin(1, "add")
+    store.commit(LibraryChange(proposal_id="drop", removals=("add",)), expected_version=2)
+    manager.refresh()
+    assert "add" not in manager.served
+    manager.pin(1)
+    assert "add" in manager.served  # the whole library as it was
+
+
+# --- Every other write of the manager is an event too, in the same change ------------------------
+
+
+@tool
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return f"sunny in {city}"
+
+
+def written(store):
+    """The operations of all writes outside of proposals, in order."""
+    return [event.facts["operation"] for event in store.events() if event.kind == "written"]
+
+
+def lesson():
+    """An episode that teaches ``weather`` a request."""
+    call = ToolCall(call_id="1", name="weather", arguments={"city": "Rome"})
+    result = ToolResult(call_id="1", name="weather", status="ok", value="sunny")
+    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
+    return Episode(
+        episode_id="e1", request="Umbrella?", turns=(turn,), verdict=Verdict(passed=True)
+    )
+
+
+def test_each_writer_tells(make_manager, store):
+    """register, record, learn, insert, edit and restore leave one event each, with its digests."""
+    manager = make_manager(weather)
+    manager.record({"weather": [Example(arguments={"city": "Oslo"}, result="rain")]})
+    manager.learn([lesson()])
+    manager.insert(TOTAL)
+    ping = ToolDefinition(name="ping")
+    manager.edit(
+        lambda _held: LibraryChange(proposal_id="ping", upserts=(ping,)), operation="import"
+    )
+    manager.restore("weather", to_version=1)
+    assert written(store) == ["register", "record", "learn", "insert", "import", "rollback"]
+    assert not verify_chain(store.events())
+    assert not verify_library(store, store.events())
+    assert [event.library_version for event in store.events()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_repeated_write_is_told_once(make_manager, store):
+    """The same id again writes neither definitions nor an event."""
+    manager = make_manager()
+    for _ in range(3):
+        manager.insert(TOTAL, proposal_id="p")
+        manager.register([weather], proposal_id="r")
+    assert written(store) == ["register", "insert", "register"]
+
+
+def test_a_persons_replacement_supersedes(manager, store, propose, ada):
+    """Other words by a person supersede the proposal that served; new pins alone do not."""
+    record = manager.submit(propose(manager))
+    manager.advance()
+    person = ToolManager(store, author=ada)
+    same = manager.library["add"].definition
+    pinned = replace(same, examples=())
+    person.edit(lambda _held: LibraryChange(proposal_id="1", upserts=(pinned,)))
+    assert person.ledger.proposals[record.proposal_id].state == "active"
+    other = replace(same, description=Description(summary="Sum."))
+    person.edit(lambda _held: LibraryChange(proposal_id="2", upserts=(other,)))
+    assert person.ledger.proposals[record.proposal_id].state == "superseded"
+    assert store.events()[-1].author == ada
+
+
+def test_events_are_signed(make_manager, store, propose):
+    """With a signer each event of the manager carries a signature that its key verifies."""
+    key = HmacKey(secret=b"k" * 32)
+    manager = make_manager(signer=key)
+    manager.submit(propose(manager))
+    manager.advance()
+    assert not verify_chain(store.events(), verifier=key)
+    assert verify_chain(store.events(), verifier=HmacKey(secret=b"x" * 32))
+
+
+@pytest.mark.parametrize("count", [3, 1_001])
+def test_an_import_of_several_tools_is_guarded(tmp_path, count):
+    """One of them that is changed in the file is found, also of more than an event lists."""
+    path = tmp_path / "store.db"
+    summary = Description(summary="as imported")
+    with closing(SQLiteStore(path)) as store:
+        manager = ToolManager(store)
+        manager.register(ToolDefinition(name=f"t{n}", description=summary) for n in range(count))
+        assert not verify_library(store, store.events())
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute(
+            "UPDATE definitions SET body = replace(body, 'as imported', 'evil') WHERE rowid = 2"
+        )
+    with closing(SQLiteStore(path)) as store:
+        assert [fault.code for fault in verify_library(store, store.events())] == ["definition"]

@@ -1,0 +1,171 @@
+"""Trajectories out of episodes, and the flows of data in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit import Episode
+from agentkit.episodes import Turn, Verdict
+from agentkit.evolution.trajectories import (
+    Flow,
+    FlowConfig,
+    Given,
+    calls_of,
+    find_flows,
+    is_success,
+    trace_flows,
+    trajectories_of,
+)
+from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+
+# --- Where arguments came from, found by comparing values over several episodes ------------------
+
+
+def booking(number, *, result=None, argument=None, request="Book it."):
+    """One episode: a search, and a booking with something of its result."""
+    found = result or {"hotels": [{"id": f"H-{number}00", "stars": 4}], "page": 1}
+    used = argument or {"hotel": f"H-{number}00", "nights": 1}
+    calls = [("search", {"city": "Oslo"}, found), ("book", used, {"ok": True})]
+    return calls_of(f"e{number}", calls, request=request)
+
+
+def source(trajectories, name, **rules):
+    """Where the first booking's argument came from."""
+    return find_flows(trajectories, FlowConfig(**rules)).trajectories[0].steps[1].sources[name]
+
+
+def test_a_value_held_by_an_earlier_result_is_a_flow():
+    """The same place of the result explains the argument in several episodes."""
+    flow = find_flows([booking(1), booking(2)])
+    assert flow.trajectories[0].steps[1].sources["hotel"] == Flow(step=0, path=("hotels", 0, "id"))
+    (route,) = flow.routes
+    assert (route.support, route.confidence, route.places) == (2, 1.0, 1.0)
+    assert route.route.producer == "search"
+
+
+def test_one_episode_proves_nothing():
+    """A route needs support; until then the value only orders the calls."""
+    assert source([booking(1)], "hotel") == Given(value="H-100", uses=(0,))
+
+
+def test_trivial_values_are_no_evidence():
+    """A 1 that is in the result as well is not taken from there."""
+    assert source([booking(1), booking(2)], "nights") == Given(value=1)
+
+
+@pytest.mark.parametrize("request_text", ["Book H-100 and h-200 in Oslo", "H-100, H-200"])
+def test_what_the_request_says_is_no_flow(request_text):
+    """A value that the user gave needs no other explanation."""
+    told = [booking(1, request=request_text), booking(2, request=request_text)]
+    assert source(told, "hotel") == Given(value="H-100")
+
+
+def test_a_place_that_mostly_holds_another_value_is_not_trusted():
+    """Confidence counts the episodes in which the place held something else."""
+    good = [booking(n) for n in (1, 2)]
+    other = [booking(n, argument={"hotel": f"X-{n}"}) for n in range(3, 9)]
+    assert source([*good, *other], "hotel") == Given(value="H-100", uses=(0,))
+    assert isinstance(source([*good, *other], "hotel", min_confidence=0.25), Flow)
+
+
+@pytest.mark.parametrize(
+    ("held", "used", "cast"),
+    [
+        ({"at": 59.9, "n": 0}, "59.9", "str"),
+        ({"at": 59.9}, 59.9, ""),
+        ({"at": "2632"}, 2632, "int"),
+        ({"at": "-7.25"}, -7.25, "float"),
+        ({"at": [1, {"b": 2}]}, [1, {"b": 2}], ""),
+    ],
+)
+def test_casts_and_containers(held, used, cast):
+    """Numbers passed on as text, text passed on as numbers, and whole lists are found."""
+    same = [booking(n, result=held, argument={"hotel": used}) for n in (1, 2)]
+    assert source(same, "hotel") == Flow(step=0, path=("at",), cast=cast)
+
+
+def test_the_latest_call_that_holds_the_value_is_taken():
+    """Of two equal results of one tool the later one is the source."""
+
+    def twice(number):
+        found = {"id": f"H-{number}00"}
+        calls = [("search", {"q": "a"}, found), ("search", {"q": "b"}, found)]
+        return calls_of(f"e{number}", [*calls, ("book", {"hotel": f"H-{number}00"}, None)])
+
+    flow = find_flows([twice(1), twice(2)]).trajectories[0]
+    assert flow.steps[2].sources["hotel"] == Flow(step=1, path=("id",))
+
+
+def test_routes_carry_over():
+    """Routes found in some episodes are traced in others, however few these are."""
+    routes = find_flows([booking(1), booking(2)]).routes
+    (traced,) = trace_flows([booking(7)], routes)
+    assert traced.steps[1].sources["hotel"] == Flow(step=0, path=("hotels", 0, "id"))
+
+
+# --- Which episodes count, and what of them ------------------------------------------------------
+
+
+def episode(number=1, *, statuses=("ok",), output="done", **fields):
+    """An episode with one call for each status."""
+    calls = tuple(
+        ToolCall(call_id=f"c{at}", name=f"tool{at}", arguments={"q": f"text {at}"})
+        for at in range(len(statuses))
+    )
+    results = tuple(
+        ToolResult(
+            call_id=call.call_id,
+            name=call.name,
+            status=status,
+            value={"id": f"id-{at}"} if status == "ok" else None,
+            failure=None
+            if status in {"ok", "deferred"}
+            else ToolFailure(kind="tool_failed", rule="no"),
+        )
+        for at, (call, status) in enumerate(zip(calls, statuses, strict=True))
+    )
+    turn = Turn(message=AssistantMessage(tool_calls=calls), results=results)
+    fields = {"request": "Do it.", "output": output, **fields}
+    return Episode(episode_id=f"e{number}", turns=(turn,), **fields)
+
+
+@pytest.mark.parametrize(
+    ("made", "counts"),
+    [
+        (episode(), True),
+        (episode(stop_reason="step_limit"), False),
+        (episode(statuses=("failed", "ok")), False),
+        (episode(statuses=("denied",)), False),
+        (episode(statuses=("deferred",), stop_reason="deferred"), False),
+        (episode(verdict=Verdict(passed=True), statuses=("failed", "ok")), True),
+        (episode(verdict=Verdict(passed=False)), False),
+    ],
+)
+def test_what_counts_as_success(made, counts):
+    """A verdict decides; without one, an episode has to finish without a failed call."""
+    assert is_success(made) is counts
+    assert bool(trajectories_of([made]).trajectories) is counts
+
+
+def test_only_calls_that_worked_are_steps():
+    """Failed, denied and waiting calls are left out, wherever they stand."""
+    made = episode(statuses=("failed", "ok", "denied", "ok"), verdict=Verdict(passed=True))
+    (found,) = trajectories_of([made]).trajectories
+    assert [step.tool for step in found.steps] == ["tool1", "tool3"]
+    assert found.arguments(1) == {"q": "text 3"}
+
+
+@pytest.mark.parametrize(
+    ("output", "answered"),
+    [
+        ("The code is ID-1.", {1}),
+        ({"codes": ["id-0", "id-1"]}, {0, 1}),
+        ("done", set()),
+        (None, set()),
+    ],
+)
+def test_results_that_the_answer_shows(output, answered):
+    """Something specific of a result in the answer marks the result as needed."""
+    made = episode(statuses=("ok", "ok"), output=output)
+    (found,) = trajectories_of([made]).trajectories
+    assert found.answered == answered

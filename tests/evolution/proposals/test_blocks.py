@@ -1,0 +1,420 @@
+"""What is read of the answer of a model."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit import Library, ToolDefinition
+from agentkit.episodes import Evidence, Verdict
+from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposers.blocks import Question, block_schema, read_answer
+from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream, described
+from agentkit.library.events import Author
+from agentkit.models.grammar import grammar_schema
+from agentkit.testing import FunctionModel
+from agentkit.tools.definition import Description
+from agentkit.tools.rules import OneOf
+
+# --- What is read of an answer, and how what can not be read is told -----------------------------
+
+
+def block(**said):
+    """One block in the form of the prompts."""
+    return f"<description>{json.dumps(said)}</description>"
+
+
+def codes(found):
+    """The codes of everything that could not be read."""
+    return [check.code for one in found for check in getattr(one, "failed", ())]
+
+
+def test_a_block_becomes_a_candidate(question, loan):
+    """What the block says replaces the words, and everything else stays as it was."""
+    answer = "Sure!\n" + block(
+        tool="calculate_loan",
+        summary="Monthly rate of a loan.",
+        parameters={"periods": "Loan term; 36, 48 or 60."},
+        usage_rules=["Ask for the price first."],
+    )
+    [found] = read_answer(answer, question)
+    assert isinstance(found, Proposal)
+    assert found.base == loan.digest
+    assert found.candidate.signature == loan.signature
+    assert found.candidate.text == "Monthly rate of a loan.\nAsk for the price first."
+    assert found.candidate.description.parameters == {
+        "total_price": "Price in units of 10,000.",
+        "periods": "Loan term; 36, 48 or 60.",
+    }
+    assert found.author.prompt_hash
+    assert found.evidence == ("e1",)
+
+
+def test_rules_are_read_as_data(question):
+    """A block may state a rule beside its words."""
+    rule = {"kind": "one_of", "parameter": "periods", "values": [36, 48, 60]}
+    [found] = read_answer(block(tool="calculate_loan", rules=[rule]), question)
+    assert found.candidate.specification.rules == (OneOf(parameter="periods", values=(36, 48, 60)),)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("", "empty_answer"),
+        (" \n\t", "empty_answer"),
+        ("The description is fine as it is.", "no_block"),
+        ("x" * 1_000_000, "answer_too_long"),
+        ("<description>" * 90_000, "answer_too_long"),
+        ("<description>{", "half_block"),
+        ('{"tool": "calculate_loan"}</description>', "half_block"),
+        (block(tool="no_such_tool"), "unknown_tool"),
+        (block(summary="Which tool?"), "no_tool_name"),
+        (block(tool="", summary="Which tool?"), "no_tool_name"),
+        (block(tool=7), "no_tool_name"),
+        (block(tool="calculate_loan", effects=["reads"]), "unknown_field"),
+        (block(tool="calculate_loan", summary="a", description="b"), "duplicate_field"),
+        (block(tool="calculate_loan", summary=["a"]), "wrong_field_type"),
+        (block(tool="calculate_loan", parameters="all"), "wrong_field_type"),
+        (block(tool="calculate_loan", parameters={"periods": 36}), "wrong_field_type"),
+        (block(tool="calculate_loan", usage_rules="one"), "wrong_field_type"),
+        (block(tool="calculate_loan", examples=[{"periods": 36}]), "wrong_field_type"),
+        (block(tool="calculate_loan", rules=[{"kind": "never"}]), "invalid_rule"),
+        (block(tool="calculate_loan", rules=[{"kind": "one_of", "values": [1]}]), "invalid_rule"),
+        (block(tool="calculate_loan", parameters={"periods": {"type": "period"}}), "unknown_type"),
+        ("<description>{'tool': 'calculate_loan'}</description>", "invalid_json"),
+        ('<description>{"tool": "calculate_loan"</description>', "invalid_json"),
+        ('<description>["calculate_loan"]</description>', "invalid_json"),
+        ('<description>{"tool": "a", "tool": "b"}</description>', "invalid_json"),
+        ('<description>{"tool": NaN}</description>', "invalid_json"),
+        (f'<description>{{"tool": {"9" * 5000}}}</description>', "invalid_json"),
+        ('<description>{"examples": [{"arguments": {"a": 1e999}}]}</description>', "invalid_json"),
+        (f"<description>{'[' * 40_000}</description>", "invalid_json"),
+        (f"<description>{chr(0xD800)}</description>", "invalid_text"),
+        ('<description>{"tool": "\\ud800"}</description>', "invalid_json"),
+        ("<description></description>", "no_tool_name"),
+        ("<description>Make it better.</description>", "no_tool_name"),
+    ],
+)
+def test_what_can_not_be_read_has_a_code(question, answer, code):
+    """Every answer that is no change of a tool comes back as a value that says why."""
+    found = read_answer(answer, question)
+    assert codes(found) == [code]
+    assert all(isinstance(one, UnreadableProposal) for one in found)
+    assert all(len(one.text) <= 4_000 for one in found)
+
+
+def test_an_answer_about_another_tool(library, question):
+    """Who was asked about one tool may not change another one."""
+    asked = Question(
+        library=library,
+        stream="feedback",
+        author=question.author,
+        tools=frozenset({"calculate_loan"}),
+    )
+    [found] = read_answer(block(tool="search_used_cars", summary="Better."), asked)
+    assert codes([found]) == ["other_tool"]
+    assert found.tool_name == "search_used_cars"
+
+
+def test_each_block_is_judged_alone(question):
+    """A bad block takes nothing from the good ones around it."""
+    answer = "\n".join(
+        [
+            block(tool="calculate_loan", summary="One."),
+            "<description>{broken</description>",
+            block(tool="search_used_cars", summary="Two."),
+            "<description>never closed",
+        ]
+    )
+    found = read_answer(answer, question)
+    good = [one for one in found if isinstance(one, Proposal)]
+    assert [one.candidate.description.summary for one in good] == ["One.", "Two."]
+    assert codes(found) == ["invalid_json", "half_block"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "changed"),
+    [
+        ({"periods": {"type": "string", "description": "Term."}}, {"type": "string"}),
+        ({"periods": {"enum": [36, 48]}}, {"type": "integer", "enum": [36, 48]}),
+    ],
+)
+def test_a_changed_contract_is_kept_for_validation(question, loan, parameters, changed):
+    """A candidate with another type is a readable, wrong change: validation says so, not we."""
+    [found] = read_answer(block(tool="calculate_loan", parameters=parameters), question)
+    assert isinstance(found, Proposal)
+    assert found.candidate.signature.properties["periods"] == changed
+    assert loan.signature.properties["periods"] == {"type": "integer"}
+
+
+def test_a_schema_in_place_of_texts(question, loan):
+    """Models that answer with a whole schema are understood; what it leaves out stays."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "periods": {"type": "integer", "description": "Term in months."},
+            "total_price": {"type": "number"},
+        },
+        "required": ["total_price", "periods"],
+    }
+    [found] = read_answer(block(name="calculate_loan", parameters=schema), question)
+    assert found.candidate.signature == loan.signature
+    assert found.candidate.description.parameters["periods"] == "Term in months."
+    assert found.candidate.description.parameters["total_price"] == "Price in units of 10,000."
+    schema["required"] = ["periods"]
+    [found] = read_answer(block(name="calculate_loan", parameters=schema), question)
+    assert found.candidate.signature.required == ("periods",)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<description>" + '{"a": 1,' * 12_000 + "</description>",
+        "<description>" + '"a":1,' * 16_000 + "</description>",
+        "<description>Tool Name: calculate_loan\nParameters:\n" + "a\n" * 45_000 + "</description>",
+        "<description>Tool Name: x\nTool Description:\n" + "a\n" * 45_000 + "</description>",
+        "<description>Tool Name: x\nUsage Rules:\n" + "- a\n" * 24_000 + "</description>",
+        "<description>" + " " * 99_000 + "</description>",
+        "</description>" * 7_000,
+    ],
+)
+def test_long_hostile_answers_are_read_to_their_end(question, hostile):
+    """The longest answers that are read give values, however they are made up."""
+    assert read_answer(hostile, question)
+
+
+# --- ToolDNA's own form of a block, with the habits of models that write it ----------------------
+
+
+PAPER = """\
+<description>
+Tool Name: calculate_loan
+Tool Description: What a loan costs a month. **The term is fixed.**
+Required Parameters:
+total_price(float): Price in units of 10,000.
+periods(int): Loan term (36/48/60). Must be 36, 48, or 60; other values cause errors.
+Usage Examples: calculate_loan(total_price=8.5, periods=36)
+</description>
+"""
+
+
+def test_the_block_of_the_paper(question, loan):
+    """The refined text of ToolDNA's second case study is read as it stands there."""
+    [found] = read_answer(PAPER, question)
+    words = found.candidate.description
+    assert words.summary == "What a loan costs a month. **The term is fixed.**"
+    assert words.parameters["periods"].endswith("Must be 36, 48, or 60; other values cause errors.")
+    assert found.candidate.signature == loan.signature
+    assert found.candidate.examples == loan.examples
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "periods(int): Term.",
+        "- periods (integer): Term.",
+        "* `periods` (int, required): Term.",
+        "**periods** (Optional[int]): Term.",
+        "1. periods: Term.",
+        "periods\uff08int\uff09\uff1aTerm.",
+    ],
+)
+def test_how_models_write_a_parameter(question, loan, line):
+    """Bullets, bold names, long names of types and full-width punctuation are read alike."""
+    text = f"<description>Tool Name: calculate_loan\nParameters:\n{line}\n</description>"
+    [found] = read_answer(text, question)
+    assert found.candidate.description.parameters["periods"] == "Term."
+    assert found.candidate.signature == loan.signature
+
+
+def test_several_lines_belong_together(question):
+    """A text goes on until the next label or parameter; usage rules are a line each."""
+    text = """<description>
+    **Tool Name:** `calculate_loan`
+    ## Tool Description:
+    What a loan costs.
+    By the month.
+    Required Parameters:
+    periods(int): The term,
+      in months.
+    Usage Rules:
+    - Ask for the price.
+    2) Round nothing.
+    </description>"""
+    [found] = read_answer(text, question)
+    words = found.candidate.description
+    assert words.summary == "What a loan costs.\nBy the month."
+    assert words.parameters["periods"] == "The term, in months."
+    assert words.usage_rules == ("Ask for the price.", "Round nothing.")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Tool Description: Whose?", "no_tool_name"),
+        ("Tool Name: calculate_loan\nTool Name: search_used_cars", "duplicate_field"),
+        ("Tool Name: calculate_loan\nParameters:\nperiods: a\nperiods: b", "duplicate_field"),
+        ("Tool Name: calculate_loan\nParameters:\nperiods(months): a", "unknown_type"),
+    ],
+)
+def test_labelled_blocks_that_can_not_be_read(question, text, code):
+    """What is twice, unnamed or of no type comes back with its reason."""
+    [found] = read_answer(f"<description>{text}</description>", question)
+    assert [check.code for check in found.failed] == [code]
+
+
+# --- Any text at all gives values: the reader of answers is total --------------------------------
+
+
+LOAN = ToolDefinition.from_schema(
+    "loan",
+    "A loan.",
+    {
+        "type": "object",
+        "properties": {
+            "periods": {"type": "integer"},
+            "buyer": {"type": "object", "properties": {"name": {"type": "string"}}},
+            "cars": {"type": "array", "items": {"type": "string"}},
+            "anything": True,
+        },
+    },
+)
+QUESTION = Question(
+    library=Library([LOAN]), stream="feedback", author=Author(kind="model", name="model")
+)
+
+TOKENS = st.sampled_from(
+    [
+        "<description>",
+        "</description>",
+        '{"tool": "loan"}',
+        '{"tool": "loan", "summary": "',
+        '"parameters": {',
+        "Tool Name: loan\n",
+        "Required Parameters:\n",
+        "periods(int): ",
+        "```json\n",
+        "}",
+        '"',
+        "[",
+        "\ud800",
+        "\x00",
+    ]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inside: (
+        st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=12), inside, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def check(answer: str) -> None:
+    """What comes out is a proposal that can be stored, or says why it is none."""
+    for one in read_answer(answer, QUESTION):
+        if isinstance(one, Proposal):
+            assert Proposal.from_json(json.loads(json.dumps(one.to_json()))) == one
+        else:
+            assert isinstance(one, UnreadableProposal)
+            assert one.failed
+
+
+@given(st.lists(TOKENS | st.text(max_size=30), max_size=12).map("".join))
+def test_any_text_gives_values(answer):
+    """Tags, halves of JSON and noise in any order never raise."""
+    check(answer)
+
+
+WORDS = (
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30)
+    .map(str.strip)
+    .filter(bool)
+)
+
+
+@settings(max_examples=40)
+@given(
+    st.builds(
+        Description,
+        summary=WORDS,
+        parameters=st.dictionaries(st.sampled_from(["periods", "buyer.name", "cars[]"]), WORDS),
+        usage_rules=st.lists(WORDS, max_size=3).map(tuple),
+    )
+)
+def test_what_a_model_is_shown_reads_back(description):
+    """The current text, in the form in which it is shown, is read as no change at all."""
+    definition = ToolDefinition(name="loan", signature=LOAN.signature, description=description)
+    question = Question(library=Library([definition]), stream="feedback", author=QUESTION.author)
+    answer = f"<description>{json.dumps(described(definition))}</description>"
+    [found] = read_answer(answer, question)
+    assert isinstance(found, Proposal)
+    assert found.candidate.digest == definition.digest
+
+
+# --- Models that can be held to a schema are asked for the block as JSON -------------------------
+
+
+CALL = ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0)
+WRONG = Verdict(
+    passed=False,
+    score=0.0,
+    evidence=(Evidence(kind="wrong_value", message="no", tool="calculate_loan"),),
+)
+PERFECT = Verdict(passed=True, score=1.0)
+
+
+def answering(**fields):
+    """A model that keeps what it is asked, and answers with JSON as its schema wants it."""
+    asked = []
+
+    def answer(request):
+        asked.append(request)
+        return json.dumps({"tool": "calculate_loan", **fields})
+
+    return FunctionModel(answer, name="critic"), asked
+
+
+@pytest.mark.parametrize(
+    ("stream", "verdict"),
+    [
+        (lambda model: FeedbackStream(model, structured=True), WRONG),
+        (lambda model: EvolutionStream(model, min_episodes=1, structured=True), PERFECT),
+    ],
+)
+async def test_both_streams_read_a_bare_object(library, make_episode, stream, verdict):
+    """The answer needs no tags, and the request holds the schema of the tool's block."""
+    model, asked = answering(summary="Monthly rate of a loan.")
+    seen = Observations(library=library, episodes=(make_episode("e", CALL, verdict=verdict),))
+    [found] = await stream(model).propose(seen)
+    assert isinstance(found, Proposal)
+    assert found.candidate.description.summary == "Monthly rate of a loan."
+    assert asked[0].output_schema == block_schema(library["calculate_loan"].definition)
+
+
+async def test_a_block_that_changes_nothing_is_nothing(library, make_episode):
+    """Who has to answer with a block has no other way to say that nothing should change."""
+    model, _ = answering()
+    seen = Observations(library=library, episodes=(make_episode("e", CALL, verdict=WRONG),))
+    assert list(await FeedbackStream(model, structured=True).propose(seen)) == []
+
+
+def test_the_schema_holds_what_blocks_say(library):
+    """Words for the parameters that there are and rules as data fit; other names do not."""
+    schema = block_schema(library["calculate_loan"].definition)
+    assert grammar_schema(schema) is not None  # local models can be held to it
+    rule = {"kind": "one_of", "parameter": "periods", "values": [36, 48]}
+    jsonschema.validate({"tool": "calculate_loan", "rules": [rule]}, schema)
+    jsonschema.validate({"tool": "calculate_loan", "parameters": {"periods": "Months."}}, schema)
+    for wrong in (
+        {"tool": "transfer_money"},
+        {"summary": "no tool"},
+        {"tool": "calculate_loan", "parameters": {"rate": "Not there."}},
+        {"tool": "calculate_loan", "name": "transfer_money"},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)

@@ -1,0 +1,729 @@
+"""InsertTool (CoCoDA, Algorithm 3): added, merged or rejected."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit import ToolDefinition, open_store, tool
+from agentkit.errors import StaleVersionError, UsageError
+from agentkit.evolution.dry_run import MissingStub, stub
+from agentkit.evolution.insert_outcomes import Added, InsertPolicy, Merged, Rejected, RejectionCode
+from agentkit.evolution.manager import ToolManager
+from agentkit.library import LibraryChange
+from agentkit.library.dag import depth, find_cycle, flat_size
+from agentkit.testing import primitive_library
+from agentkit.tools.definition import Effects, Example, Specification
+from agentkit.tools.tool import Tool
+
+# --- InsertTool adds what is sound: depth, flat size, history, and code that runs at once --------
+
+
+PURE = Effects(reads=False, writes=False, destructive=False, open_world=False)
+
+ORDER_TOTAL = '''
+@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
+def order_total(price: float, count: int, fee: float) -> float:
+    """What an order costs with its fee."""
+    return add(mul(price, count), fee)
+'''
+
+TWO_ORDERS = '''
+@composite(examples=[{"arguments": {"first": 4, "second": 1}, "result": 12}])
+def two_orders(first: float, second: float) -> float:
+    """What two orders of two pieces cost together, each with a fee of one."""
+    return add(order_total(first, 2, 1), order_total(second, 2, 1))
+'''
+
+
+def test_a_sound_text_is_added_with_its_place_in_the_dag(manager, store):
+    """The outcome tells version, depth, flat size, saved calls and pinned children."""
+    outcome = manager.insert(ORDER_TOTAL, evidence=["e-1"], reason="seen twice")
+    assert isinstance(outcome, Added)
+    assert (outcome.version, outcome.depth, outcome.flat_size, outcome.saved_calls) == (2, 1, 2, 1)
+    stored = store.load()["order_total"].definition
+    assert stored == outcome.definition
+    assert [child.name for child in stored.signature.children] == ["add", "mul"]
+    assert all(
+        store.load()[c.name].definition.digest == c.digest for c in stored.signature.children
+    )
+    (revision,) = store.history("order_total")
+    assert (revision.evidence, revision.reason, revision.author) == (
+        ("e-1",),
+        "seen twice",
+        "agentkit",
+    )
+
+
+def test_an_added_composite_runs_and_can_be_built_on(manager):
+    """The manager's library is bound at once, and the next composite stands one level higher."""
+    manager.insert(ORDER_TOTAL)
+    assert manager.library["order_total"](price=1.5, count=2, fee=1) == 4.0
+    outcome = manager.insert(TWO_ORDERS)
+    assert isinstance(outcome, Added)
+    assert (outcome.depth, outcome.flat_size) == (2, 5)
+    assert manager.library["two_orders"](first=4, second=1) == 12
+
+
+def test_a_tool_with_code_is_added_where_the_policy_allows_primitives(make_manager):
+    """A person may give a primitive; its worked calls and contract are checked like any other."""
+
+    @tool(effects=PURE, pre=["x >= 0"], examples=[{"arguments": {"x": 9}, "result": 3.0}])
+    def root(x: float) -> float:
+        """Two to the power of a quarter, squared."""
+        return float(x**0.5)
+
+    manager = make_manager(policy=InsertPolicy(allow_primitives=True))
+    outcome = manager.insert(root)
+    assert isinstance(outcome, Added)
+    assert (outcome.depth, outcome.flat_size, outcome.saved_calls) == (0, 1, 0)
+    assert manager.library["root"](x=16) == 4.0
+
+
+def test_async_children_are_awaited_in_validation(make_manager):
+    """A composite over async tools is tried out and runs, from sync and from async code."""
+
+    @tool(effects=PURE, examples=[{"arguments": {"x": 2}, "result": 4}])
+    async def later_double(x: int) -> int:
+        """Twice a number, a little later."""
+        await asyncio.sleep(0)
+        return 2 * x
+
+    source = '''
+@composite(examples=[{"arguments": {"x": 1}, "result": 4}])
+def quadruple(x: int) -> int:
+    """Four times a number."""
+    return later_double(later_double(x))
+'''
+    manager = make_manager(later_double)
+    outcome = manager.insert(source)
+    assert isinstance(outcome, Added)
+    assert asyncio.run(manager.library["quadruple"](x=3)) == 12
+
+
+async def test_insert_waits_where_an_event_loop_runs(manager):
+    """The async form does the same; the sync form says so instead of blocking the loop."""
+    with pytest.raises(UsageError, match="insert_async"):
+        manager.insert(ORDER_TOTAL)
+    outcome = await manager.insert_async(ORDER_TOTAL)
+    assert isinstance(outcome, Added)
+    assert isinstance(await manager.preview_async(TWO_ORDERS), Added)
+    assert await manager.review("def f(): return 1") is not None
+    assert await manager.review(TWO_ORDERS) is None
+
+
+def test_register_leaves_known_names_alone_and_takes_no_composites(manager, store):
+    """Registering again changes nothing; a composite has to go through insert."""
+    version = manager.register(manager.library[name] for name in ("add", "mul"))
+    assert version == manager.library.version == 1
+    manager.insert(ORDER_TOTAL)
+    with pytest.raises(UsageError, match="insert"):
+        manager.register([manager.library["order_total"]])
+
+
+def test_code_that_differs_from_the_library_is_not_bound(manager, store):
+    """A tool in code whose parameters are not the stored ones is refused when the manager starts."""
+
+    @tool(name="add")
+    def other(x: int) -> int:
+        """One more."""
+        return x + 1
+
+    with pytest.raises(UsageError, match="'add' in code differ"):
+        ToolManager(store, tools=[other])
+
+
+# --- InsertTool rejects with a code, reasons and a witness, and leaves the library as it was -----
+
+
+def text(body, *, parameters="a: float, b: float", result="float", **given):
+    """The text of a candidate named ``candidate`` with that body."""
+    given.setdefault("examples", [{"arguments": {"a": 6, "b": 3}, "result": 2}])
+    listed = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return (
+        f"@composite({listed})\ndef candidate({parameters}) -> {result}:\n"
+        f'    """A candidate."""\n    {body}\n'
+    )
+
+
+WORLD = Effects(reads=True, writes=True)
+
+
+@tool(effects=WORLD, examples=[{"arguments": {"to": "Ann"}, "result": "sent to Ann"}])
+def send(to: str) -> str:
+    """Send a message."""
+    raise AssertionError("validation never runs an effectful tool")
+
+
+@tool
+def undeclared(x: int) -> int:
+    """A tool that does not say what it touches."""
+    return x
+
+
+@tool(effects=PURE, post=["result > x"], examples=[{"arguments": {"x": 1}, "result": 2}])
+def grows(x: int) -> int:
+    """One more, but for 13."""
+    return x + 1 if x != 13 else 0
+
+
+@tool(effects=PURE, examples=[{"arguments": {"x": 1}, "result": 7}])
+def liar(x: int) -> int:
+    """Says 7 in its worked call and returns what it was given."""
+    return x
+
+
+@tool(effects=PURE)
+def fails(x: int) -> int:
+    """Never works."""
+    raise ValueError(f"no {x}")
+
+
+TEXTS = {
+    "outside_language": text("while True:\n        pass"),
+    "type_mismatch": text('return div("six", b)'),
+    "bad_example": text("return div(a, b)", examples=[{"arguments": {"a": "x"}, "result": 1}]),
+    "unknown_child": text("return divide(a, b)"),
+    "childless": text("return a / b"),
+    "cycle": text("return add(candidate(a, b), b)"),
+    "no_examples": text("return div(a, b)", examples=[]),
+    "example_failed": text("return add(a, b)"),
+    "precondition": text("return div(a, b)", pre=["a < 0"]),
+    "postcondition": text("return sub(a, mul(b, 2))", post=["result > 0"], examples=[
+        {"arguments": {"a": 6, "b": 3}, "result": 0}]),
+    "child_precondition": text("return div(a, b)", examples=[
+        {"arguments": {"a": 6, "b": 0}, "result": 0}]),
+    "run_failed": text("return add(a, [b][int(b)])"),
+    "child_postcondition": text("return grows(int(a)) + b", examples=[
+        {"arguments": {"a": 13, "b": 3}, "result": 3}]),
+    "child_examples_failed": text("return liar(int(a)) + b"),
+    "no_stub": text("return len(send(str(a))) + b"),
+    "name_taken": text("return sub(a, mul(b, a) - 14)").replace("candidate", "add"),
+}  # fmt: skip
+FURTHER = (send, undeclared, grows, liar, fails)
+
+
+@pytest.mark.parametrize("code", TEXTS)
+def test_a_text_is_rejected_with_its_code(make_manager, store, code):
+    """Each reason has a code and a sentence with advice; nothing is written."""
+    manager = make_manager(*FURTHER)
+    before = (store.load().digest, tuple(store.versions()), manager.library.digest)
+    outcome = manager.insert(TEXTS[code])
+    assert isinstance(outcome, Rejected)
+    assert outcome.code == code, str(outcome)
+    assert outcome.name
+    assert outcome.explanation
+    assert outcome.advice
+    assert (store.load().digest, tuple(store.versions()), manager.library.digest) == before
+
+
+def composed(manager, source):
+    """The definition that a text stands for, before it is added."""
+    outcome = manager.preview(source)
+    assert not isinstance(outcome, Rejected), str(outcome)
+    return outcome.definition
+
+
+SUM_OF_THREE = '''
+@composite(examples=[{"arguments": {"a": 1, "b": 2, "c": 3}, "result": 6}])
+def sum_of_three(a: float, b: float, c: float) -> float:
+    """Sum of three numbers."""
+    return add(add(a, b), c)
+'''
+
+SUM_OF_SIX = '''
+@composite(examples=[{"arguments": {"x": 1}, "result": 6}])
+def six_times(x: float) -> float:
+    """Six times a number."""
+    return add(sum_of_three(x, x, x), sum_of_three(x, x, x))
+'''
+
+
+def bad_contract(make_manager, _store):
+    """A definition whose precondition is no expression."""
+    manager = make_manager()
+    definition = composed(manager, SUM_OF_THREE)
+    return manager.insert(replace(definition, specification=Specification(pre=("a >",))))
+
+
+def malformed(make_manager, _store):
+    """A definition whose words are longer than the policy allows."""
+    manager = make_manager()
+    definition = composed(manager, SUM_OF_THREE)
+    words = replace(definition.description, summary="ignore all instructions " * 50_000)
+    return manager.insert(replace(definition, description=words))
+
+
+def changed_child(make_manager, _store):
+    """A definition that is pinned to a revision that is gone."""
+    manager = make_manager()
+    definition = composed(manager, SUM_OF_THREE)
+    pins = tuple(replace(pin, digest="0" * 64) for pin in definition.signature.children)
+    return manager.insert(
+        replace(definition, signature=replace(definition.signature, children=pins))
+    )
+
+
+def unbound_child(make_manager, store):
+    """A pure child without code is asked what none of its worked calls answers."""
+    make_manager()
+    return ToolManager(store).insert(SUM_OF_THREE)
+
+
+def children_mismatch(make_manager, _store):
+    """A definition that declares fewer children than its program calls."""
+    manager = make_manager()
+    definition = composed(
+        manager, TEXTS["example_failed"].replace("add(a, b)", "sub(mul(a, b), 16)")
+    )
+    return manager.insert(
+        replace(
+            definition,
+            name="other",
+            signature=replace(definition.signature, children=definition.signature.children[:1]),
+        )
+    )
+
+
+def effects_mismatch(make_manager, _store):
+    """A definition that hides that its child writes."""
+    manager = make_manager(send, policy=InsertPolicy(allow_without_examples=True))
+    definition = composed(
+        manager, TEXTS["no_stub"].replace("str(a)", "'Ann'").replace("'result': 2", "'result': 14")
+    )
+    signature = replace(definition.signature, effects=PURE)
+    return manager.insert(replace(definition, examples=(), signature=signature))
+
+
+def broken_child(make_manager, store):
+    """A child whose own child was taken out of the library by another writer."""
+    manager = make_manager()
+    manager.insert(SUM_OF_THREE)
+    removal = LibraryChange(proposal_id="drop", removals=("add",))
+    store.commit(removal, expected_version=2)
+    return make_manager_again(store).insert(
+        SUM_OF_SIX.replace("add(", "sub(").replace('"result": 6', '"result": 0')
+    )
+
+
+def make_manager_again(store):
+    """A manager over the primitives that the store still holds."""
+    from agentkit.testing import primitive_library
+
+    return ToolManager(store, tools=primitive_library())
+
+
+def breaks_parent(make_manager, _store):
+    """A revision that changes what a composite above it relies on."""
+    manager = make_manager(policy=InsertPolicy(allow_revisions=True))
+    manager.insert(SUM_OF_THREE)
+    manager.insert(SUM_OF_SIX)
+    revised = SUM_OF_THREE.replace("add(add(a, b), c)", "add(mul(a, b), c)")
+    return manager.insert(revised.replace('"result": 6', '"result": 5'))
+
+
+def budget(make_manager, _store):
+    """A policy that allows fewer runs than the worked calls need."""
+    return make_manager(policy=InsertPolicy(runs=2)).insert(SUM_OF_THREE)
+
+
+class Contended:
+    """A store to which somebody else always writes first."""
+
+    def __init__(self, store):
+        self._store = store
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def commit(self, change, *, expected_version):
+        """Refuse."""
+        raise StaleVersionError(expected=expected_version, actual=expected_version + 1)
+
+
+def contention(make_manager, store):
+    """Every commit comes too late."""
+    make_manager()
+    from agentkit.testing import primitive_library
+
+    return ToolManager(Contended(store), tools=primitive_library()).insert(SUM_OF_THREE)
+
+
+def proposal_reused(make_manager, _store):
+    """An id that stands for another candidate."""
+    manager = make_manager()
+    manager.insert(SUM_OF_THREE, proposal_id="p-1")
+    return manager.insert(SUM_OF_SIX, proposal_id="p-1")
+
+
+CASES = {
+    case.__name__: case
+    for case in (
+        bad_contract,
+        malformed,
+        changed_child,
+        unbound_child,
+        children_mismatch,
+        effects_mismatch,
+        broken_child,
+        breaks_parent,
+        budget,
+        contention,
+        proposal_reused,
+    )
+}
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_situation_is_rejected_with_its_code(make_manager, store, code):
+    """What a text alone can not cause has a code as well."""
+    outcome = CASES[code](make_manager, store)
+    assert isinstance(outcome, Rejected), outcome
+    assert outcome.code == code, str(outcome)
+    assert outcome.explanation
+    assert outcome.advice
+
+
+def test_every_code_is_reached():
+    """No code is only a promise."""
+    assert set(TEXTS) | set(CASES) == set(get_args(RejectionCode))
+
+
+def test_a_rejection_shows_the_call_behind_it(make_manager):
+    """The witness names the tool, its arguments, the condition and the path."""
+    manager = make_manager(*FURTHER)
+    witness = manager.insert(TEXTS["child_precondition"]).witness
+    assert (witness.tool, witness.condition) == ("div", "b != 0")
+    assert witness.arguments["b"] == 0
+    assert witness.path == ("candidate", "div")
+    witness = manager.insert(TEXTS["example_failed"]).witness
+    assert (witness.tool, witness.expected, witness.got) == ("candidate", 2, 9)
+    outcome = manager.insert(TEXTS["no_stub"])
+    assert (outcome.witness.tool, outcome.witness.arguments) == ("send", {"to": "6"})
+
+
+def test_primitives_come_from_people_only(make_manager):
+    """A definition without a program is no code, whatever the policy says; nor is text."""
+    manager = make_manager(policy=InsertPolicy(allow_primitives=True))
+    definition = replace(grows.definition, name="fresh")
+    assert manager.insert(definition).code == "childless"
+    assert manager.insert(TEXTS["childless"]).code == "childless"
+    assert manager.insert(Tool(definition=definition)).code == "childless"
+    strict = make_manager()
+    assert strict.insert(grows).code == "childless"
+
+
+def test_a_primitive_that_fails_is_rejected(make_manager):
+    """Code given by a person is tried on its own worked calls."""
+    manager = make_manager(policy=InsertPolicy(allow_primitives=True))
+    assert manager.insert(liar).code == "example_failed"
+    assert manager.insert(fails).code == "no_examples"
+    worked = replace(fails.definition, examples=(Example(arguments={"x": 1}, result=1),))
+    assert manager.insert(fails.with_definition(worked)).code == "run_failed"
+
+
+def test_tools_that_declare_no_effects_run_on_the_callers_word_only(make_manager):
+    """Without a word about effects a tool is not run; the policy may take the caller's word."""
+    source = '''
+@composite(examples=[{"arguments": {"x": 3}, "result": 4}])
+def follows(x: int) -> int:
+    """The next number."""
+    return undeclared(x) + 1
+'''
+    strict = make_manager(undeclared)
+    outcome = strict.insert(source)
+    assert outcome.code == "no_stub"
+    assert "run_undeclared" in outcome.advice
+    trusting = make_manager(undeclared, policy=InsertPolicy(run_undeclared=True))
+    assert not isinstance(trusting.insert(source), Rejected)
+
+
+def test_a_child_that_can_not_run_its_own_worked_call_is_told(make_manager):
+    """A child whose worked call ends in an error fails the candidate, naming the child."""
+    broken = replace(fails.definition, examples=(Example(arguments={"x": 1}, result=1),))
+    outcome = make_manager(fails.with_definition(broken)).insert(text("return fails(int(a)) + b"))
+    assert outcome.code == "child_examples_failed"
+    assert "'fails'" in outcome.explanation
+    assert outcome.witness.tool == "fails"
+
+
+# --- The three rejected candidates that CoCoDA describes (appendix H.3), as we decide them -------
+
+
+SAFE_DIV = '''
+@composite(
+    post=["is_close(result * b, a)"],
+    examples=[{"arguments": {"a": 6, "b": 3}, "result": 2}],
+)
+def safe_div(a: float, b: float) -> float:
+    """Divide a by b, for any b."""
+    return mul(div(a, b), 1)
+'''
+
+SUM_WHERE = '''
+@composite(
+    tags=["tabular", "aggregation"],
+    pre=["all(column in row for row in rows)"],
+    examples=[
+        {
+            "arguments": {
+                "rows": [{"region": "EU", "amount": 120}, {"region": "US", "amount": 80}],
+                "column": "amount",
+                "predicate": 'row["region"] == "EU"',
+            },
+            "result": 120,
+        }
+    ],
+)
+def sum_where(
+    rows: list[dict[str, Any]], column: str, predicate: Expr["row -> bool"]
+) -> float:
+    """Sum a numeric column over rows satisfying a predicate."""
+    return sum_list(select_column(filter_rows(rows, predicate), column))
+'''
+
+COLUMN_SUM_IF = '''
+@composite(
+    pre=["all(values_of in row for row in table)"],
+    examples=[
+        {
+            "arguments": {
+                "condition": 'row["price"] > 2',
+                "table": [{"price": 3}, {"price": 1}, {"price": 4}],
+                "values_of": "price",
+            },
+            "result": 7,
+        },
+        {
+            "arguments": {
+                "condition": 'row["price"] > 9',
+                "table": [{"price": 3}, {"price": 1}],
+                "values_of": "price",
+            },
+            "result": 0,
+        },
+    ],
+)
+def column_sum_if(
+    condition: Expr["row -> bool"], table: list[dict[str, Any]], values_of: str
+) -> float:
+    """Sum of a column over the rows for which a condition holds."""
+    kept = filter_rows(table, condition)
+    total = 0
+    for value in select_column(kept, values_of):
+        total = add(total, value)
+    return total
+'''
+
+MEMOIZE = '''
+@composite(examples=[{"arguments": {"n": 4}, "result": 24}])
+def memoize_factorial(n: int) -> float:
+    """Factorial of a number, step by step."""
+    product = 1
+    for k in range(1, n + 1):
+        product = mul(product, k)
+    return product
+'''
+
+FACT_REC = '''
+@composite(pre=["n >= 1"], examples=[{"arguments": {"n": 4}, "result": 24}])
+def fact_rec(n: int) -> float:
+    """Factorial of a number by the factorial of the one before it."""
+    return mul(n, memoize_factorial(n - 1))
+'''
+
+MEMOIZE_AGAIN = '''
+@composite(examples=[{"arguments": {"n": 4}, "result": 24}])
+def memoize_factorial(n: int) -> float:
+    """Factorial of a number, remembered."""
+    return 1 if n < 1 else fact_rec(n)
+'''
+
+
+def test_safe_div_breaks_the_contract_of_div(manager):
+    """Its one example avoids zero; a generated call finds the one that div does not allow."""
+    outcome = manager.insert(SAFE_DIV)
+    assert isinstance(outcome, Rejected)
+    assert outcome.code == "child_precondition"
+    assert (outcome.witness.tool, outcome.witness.condition) == ("div", "b != 0")
+    assert outcome.witness.arguments["b"] == 0
+
+
+def test_memoize_factorial_would_close_a_cycle(make_manager):
+    """A revision that calls what is made of the tool is rejected with the circle spelled out."""
+    manager = make_manager(policy=InsertPolicy(allow_revisions=True, description_similarity=1))
+    assert isinstance(manager.insert(MEMOIZE), Added)
+    assert isinstance(manager.insert(FACT_REC), Added)
+    before = manager.library.digest
+    outcome = manager.insert(MEMOIZE_AGAIN)
+    assert isinstance(outcome, Rejected)
+    assert outcome.code == "cycle"
+    assert "'fact_rec'" in outcome.explanation
+    assert "'memoize_factorial'" in outcome.explanation
+    assert manager.library.digest == before
+
+
+def test_memoize_factorial_in_one_text_is_recursion(manager):
+    """Written as one function it calls itself, which the language does not have."""
+    recursive = MEMOIZE_AGAIN.replace("fact_rec(n)", "mul(n, memoize_factorial(n - 1))")
+    outcome = manager.insert(recursive)
+    assert isinstance(outcome, Rejected)
+    assert outcome.code == "cycle"
+    assert outcome.problems[0].code == "recursive_call"
+
+
+def test_column_sum_if_is_merged_into_sum_where(manager, store):
+    """Another program under other parameter names does the same; its examples move over."""
+    assert isinstance(manager.insert(SUM_WHERE), Added)
+    outcome = manager.insert(COLUMN_SUM_IF, evidence=["wtq-7"])
+    assert isinstance(outcome, Merged)
+    assert (outcome.into, outcome.examples_moved) == ("sum_where", 2)
+    assert outcome.parameters == {
+        "table": "rows",
+        "values_of": "column",
+        "condition": "predicate",
+    }
+    held = store.load()
+    assert "column_sum_if" not in held
+    examples = held["sum_where"].definition.examples
+    assert [example.result for example in examples] == [120, 7, 0]
+    assert examples[1].arguments["predicate"] == 'row["price"] > 2'
+    assert store.history("sum_where")[-1].evidence == ("wtq-7",)
+
+
+# --- Examples without a result say what a tool is asked for; nothing is run or answered by th ----
+# Examples without a result say what a tool is asked for; nothing is run or answered by them.
+
+
+ASKED = Example(arguments={"city": "Rome"}, query="Will it rain in Rome?", is_whole=False)
+ANSWERED = Example(arguments={"city": "Rome"}, result="sunny")
+
+
+@tool(effects=Effects.pure(), examples=[{"arguments": {"x": 2.0}, "result": 4.0}])
+def square(x: float) -> float:
+    """A number times itself."""
+    return x * x
+
+
+FOURTH = '''
+@composite(examples=[{"arguments": {"x": 2}, "result": 16}])
+def fourth(x: float) -> float:
+    """A number to the fourth power."""
+    return square(square(x))
+'''
+
+
+def test_a_stub_does_not_answer_from_them():
+    """A call that only such an example makes has no recorded answer."""
+    weather = ToolDefinition(name="weather", examples=(ASKED,))
+    with pytest.raises(MissingStub):
+        stub(weather)(city="Rome")
+    assert stub(replace(weather, examples=(ASKED, ANSWERED)))(city="Rome") == "sunny"
+
+
+def test_a_child_is_not_tried_on_them(make_manager):
+    """A composite over such a tool is added; a wrong worked call of the child would stop it."""
+    manager = make_manager(square)
+    manager.record({"square": [Example(arguments={"x": 3.0}, query="3 squared", is_whole=False)]})
+    assert isinstance(manager.preview(FOURTH), Added)
+    manager.record({"square": [Example(arguments={"x": 3.0}, result=8.0)]})
+    outcome = manager.preview(FOURTH)
+    assert isinstance(outcome, Rejected)
+    assert outcome.code == "child_examples_failed"
+
+
+def test_a_candidate_needs_one_with_a_result(make_manager):
+    """Being asked for is no evidence that a composite works."""
+    manager = make_manager(square)
+    added = manager.insert(FOURTH)
+    asked = Example(arguments={"x": 3.0}, query="3 to the fourth", is_whole=False)
+    other = replace(added.definition, name="other", examples=(asked,))
+    outcome = manager.preview(other)
+    assert isinstance(outcome, Rejected)
+    assert outcome.code == "no_examples"
+
+
+# --- Whatever is handed in, in whatever order: the DAG stays a DAG, and what was true stays t ----
+# Whatever is handed in, in whatever order: the DAG stays a DAG, and what was true stays true.
+
+
+NAMES = ("alpha", "beta", "gamma", "delta")
+PRIMITIVES = ("add", "mul", "sub", "div")
+TOOLS = tuple(tool for tool in primitive_library() if tool.name in {*PRIMITIVES, "absolute"})
+
+candidates = st.builds(
+    dict,
+    name=st.sampled_from(NAMES),
+    outer=st.sampled_from(PRIMITIVES),
+    left=st.sampled_from((*NAMES, *PRIMITIVES)),
+    right=st.sampled_from((*NAMES, *PRIMITIVES)),
+    constant=st.integers(-1, 2),
+    lie=st.booleans(),
+)
+
+
+def value(library, recipe):
+    """What the candidate gives for 3 and 2, when its tools can tell."""
+    try:
+        parts = [library[recipe[side]](3, 2) if recipe[side] in PRIMITIVES else
+                 library[recipe[side]](a=3, b=2) for side in ("left", "right")]  # fmt: skip
+        return library[recipe["outer"]](parts[0], parts[1]) + recipe["constant"]
+    except Exception:  # noqa: BLE001 - a missing tool or a division by zero: anything is expected
+        return 0
+
+
+def written(library, recipe):
+    """The candidate's text, with an example that is right unless it lies."""
+    expected = value(library, recipe) + (1 if recipe["lie"] else 0)
+    return f'''
+@composite(examples=[{{"arguments": {{"a": 3, "b": 2}}, "result": {expected!r}}}])
+def {recipe["name"]}(a: float, b: float) -> float:
+    """Computes {recipe["outer"]} of {recipe["left"]} and {recipe["right"]}."""
+    return {recipe["outer"]}({recipe["left"]}(a, b), {recipe["right"]}(a, b)) + {recipe["constant"]}
+'''
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(candidates, max_size=8), st.booleans())
+def test_the_library_grows_monotonically_and_stays_a_dag(recipes, allow_revisions):
+    """Acyclic, depth 1 + max(children), versions in step, and every worked call still holds.
+
+    CoCoDA, corollary 5 (well-formedness) and the inclusion that theorem 4 rests on.
+    """
+    store = open_store("memory:")
+    policy = InsertPolicy(allow_revisions=allow_revisions, probe_contracts=False)
+    manager = ToolManager(store, tools=TOOLS, policy=policy)
+    manager.register(TOOLS)
+    for recipe in recipes:
+        before, version = set(manager.library.tools), manager.library.version
+        outcome = manager.insert(written(manager.library, recipe))
+        library = manager.library
+        assert find_cycle(library) is None
+        assert before <= set(library.tools)
+        changed = isinstance(outcome, Added) or (
+            isinstance(outcome, Merged) and outcome.examples_moved
+        )
+        assert library.version == version + bool(changed)
+        if isinstance(outcome, Rejected):
+            assert set(library.tools) == before
+    check_every_tool(manager.library)
+    assert store.load().digest == manager.library.digest
+
+
+def check_every_tool(library):
+    """Depth, size, pins and worked calls of everything in the library."""
+    for one in library:
+        children = [child.name for child in one.definition.signature.children]
+        deepest = max((depth(library, child) for child in children), default=-1)
+        assert depth(library, one.name) == 1 + deepest
+        assert flat_size(library, one.name) >= max(
+            (flat_size(library, c) for c in children), default=1
+        )
+        for child in one.definition.signature.children:
+            assert library[child.name].definition.digest == child.digest
+        for example in one.definition.examples:
+            assert abs(one(**example.arguments) - example.result) < 1e-6
