@@ -47,6 +47,7 @@ from agentkit.messages import (
 from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.invocation import encode_result, run_in_daemon_thread
+from agentkit.tools.rules.demands import wanted_before_children
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 from agentkit.tracing.spans import guardrail_span, tell_children, tell_stop, tool_span
@@ -270,7 +271,7 @@ class Executor:
             return {}
         known = self._children_want.get(tool.name)
         if known is None:
-            known = rules.wanted_before_children(tool.definition, self.library.tools)
+            known = wanted_before_children(tool.definition, self.library.tools)
             self._children_want[tool.name] = known
         return known
 

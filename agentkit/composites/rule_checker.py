@@ -7,9 +7,10 @@ nor is an earlier call that nobody knows of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property, partial
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from agentkit.composites.contracts import Expression
 from agentkit.composites.problems import CONTRACT_LIMITS
@@ -30,7 +31,15 @@ from agentkit.tools.rules.records import (
 from agentkit.tools.rules.rendering import demand
 from agentkit.tools.schema import Steps, excerpt, places, values_at
 
-_Check: TypeAlias = Callable[[JsonObject, Sequence[EarlierCall] | None], ToolFailure | None]
+_Path = tuple[str | int, ...]
+
+
+class _Broken(NamedTuple):
+    """A rule that a call breaks: in a sentence, where, and what would be allowed."""
+
+    sentence: str
+    path: _Path = ()
+    nearest: tuple[str, ...] = ()
 
 
 class RuleChecker:
@@ -60,73 +69,79 @@ class RuleChecker:
 
     def __init__(self, definition: ToolDefinition) -> None:
         self.definition = definition
-        checks = map(self._check_of, definition.specification.rules)
-        self._checks = [check for check in checks if check is not None]
+        self._rules = definition.specification.rules
         self.wanted_before = frozenset(
-            rule.tool for rule in definition.specification.rules if isinstance(rule, CallBefore)
+            rule.tool for rule in self._rules if isinstance(rule, CallBefore)
         )
+        parameters = definition.signature.parameters
+        self._steps: dict[str, Steps] = {}  # of each parameter that the contract has
+        self._expressions: dict[str, Expression] = {}  # of each condition that can be read
+        for rule in self._rules:
+            if isinstance(rule, Condition):
+                self._read(rule.expression)
+            elif not isinstance(rule, Requires) and (ways := places(parameters, rule.parameter)):
+                self._steps[rule.parameter] = next(iter(ways))
+
+    def _read(self, expression: str) -> None:
+        names = tuple(self.definition.signature.properties)
+        with suppress(CompositeError):  # it refuses nothing; ``rule_problems`` tells
+            self._expressions[expression] = Expression.parse(expression, names)
 
     def refusal(
         self, arguments: JsonObject, earlier: Sequence[EarlierCall] | None = None
     ) -> ToolFailure | None:
-        """The first rule that a call breaks, as a failure that the model may mend.
+        """The first rule that a call breaks, as a failure that the model may correct.
 
         Args:
             arguments: As they satisfy the contract.
             earlier: The calls that succeeded before this one; None when they are not known, and
                 then nothing is said about them.
         """
-        for check in self._checks:
-            failure = check(arguments, earlier)
-            if failure is not None:
-                return failure
+        for rule in self._rules:
+            broken = self._broken(rule, arguments, earlier)
+            if broken is not None:
+                return self._failure(rule, broken)
         return None
 
-    def _check_of(self, rule: Rule) -> _Check | None:
-        """How a rule is checked; None for one about a parameter that the contract does not have."""
-        parameters = self.definition.signature.parameters
+    def _broken(
+        self, rule: Rule, arguments: JsonObject, earlier: Sequence[EarlierCall] | None
+    ) -> _Broken | None:
         match rule:
             case OneOf() | Between() | Form():
-                ways = places(parameters, rule.parameter)
-                return partial(self._value, rule, next(iter(ways))) if ways else None
-            case Requires():
-                return partial(self._others, rule)
+                for path, value in self._values(rule.parameter, arguments):
+                    if not holds(rule, value):
+                        shown = f"`{path_text(path)}` {demand(rule)}, got {value_text(value)}"
+                        return _Broken(shown, path, nearest_allowed(rule, value))
+            case Requires() if rule.parameter in arguments:
+                for name in rule.others:
+                    if name not in arguments:
+                        shown = f"`{name}` must be given too when `{rule.parameter}` is given"
+                        return _Broken(shown, (name,))
             case Condition():
-                expression = self._parsed(rule)
-                return None if expression is None else partial(self._condition, rule, expression)
-            case CallBefore():
-                ways = places(parameters, rule.parameter)
-                return partial(self._call_before, rule, next(iter(ways), None))
-
-    def _value(
-        self, rule: OneOf | Between | Form, steps: Steps, arguments: JsonObject, _earlier: object
-    ) -> ToolFailure | None:
-        for path, value in values_at(arguments, steps):
-            if not holds(rule, value):
-                sentence = f"`{path_text(path)}` {demand(rule)}, got {value_text(value)}"
-                return self._failure(rule, sentence, path, nearest_allowed(rule, value))
+                return self._unmet(rule, arguments)
+            case CallBefore() if earlier is not None:
+                given = self._values(rule.parameter, arguments)
+                missing = missing_call(rule, given, earlier)
+                return None if missing is None else _Broken(*missing)
         return None
 
-    def _others(
-        self, rule: Requires, arguments: JsonObject, _earlier: object
-    ) -> ToolFailure | None:
-        if rule.parameter not in arguments:
+    def _values(self, parameter: str, arguments: JsonObject) -> list[tuple[_Path, Any]]:
+        """The values of a parameter with their paths; none of one that the contract lacks."""
+        steps = self._steps.get(parameter)
+        return [] if steps is None else list(values_at(arguments, steps))
+
+    def _unmet(self, rule: Condition, arguments: JsonObject) -> _Broken | None:
+        expression = self._expressions.get(rule.expression)
+        if expression is None:
             return None
-        for name in rule.others:
-            if name not in arguments:
-                sentence = f"`{name}` must be given too when `{rule.parameter}` is given"
-                return self._failure(rule, sentence, (name,))
-        return None
-
-    def _parsed(self, rule: Condition) -> Expression | None:
+        values = {**self._defaults, **arguments}
         try:
-            return Expression.parse(rule.expression, self._names)
-        except CompositeError:
+            if expression.evaluate(values, limits=CONTRACT_LIMITS):
+                return None
+        except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
             return None
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(self.definition.signature.properties)
+        given = " and ".join(f"{name} = {_value_shown(values[name])}" for name in expression.reads)
+        return _Broken(f"{rule.words.rstrip('.')}, got {given}", expression.reads[:1])
 
     @cached_property
     def _defaults(self) -> JsonObject:
@@ -139,51 +154,15 @@ class RuleChecker:
             and "default" in schema  # true and false are schemas as well
         }
 
-    def _condition(
-        self, rule: Condition, expression: Expression, arguments: JsonObject, _earlier: object
-    ) -> ToolFailure | None:
-        values = {**self._defaults, **arguments}
-        try:
-            if expression.evaluate(values, limits=CONTRACT_LIMITS):
-                return None
-        except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
-            return None
-        given = " and ".join(f"{name} = {_value_shown(values[name])}" for name in expression.reads)
-        sentence = f"{rule.words.rstrip('.')}, got {given}"
-        return self._failure(rule, sentence, expression.reads[:1])
-
-    def _call_before(
-        self,
-        rule: CallBefore,
-        steps: Steps | None,
-        arguments: JsonObject,
-        earlier: Sequence[EarlierCall] | None,
-    ) -> ToolFailure | None:
-        if earlier is None:
-            return None
-        given = [] if steps is None else list(values_at(arguments, steps))
-        missing = missing_call(rule, given, earlier)
-        if missing is None:
-            return None
-        sentence, path = missing
-        return self._failure(rule, sentence, path, schema=False)
-
-    def _failure(
-        self,
-        rule: Rule,
-        sentence: str,
-        path: tuple[str | int, ...],
-        nearest: tuple[str, ...] = (),
-        *,
-        schema: bool = True,
-    ) -> ToolFailure:
+    def _failure(self, rule: Rule, broken: _Broken) -> ToolFailure:
+        has_schema = bool(broken.path) and not isinstance(rule, CallBefore)
         offered = self.definition.parameters_schema
         return ToolFailure(
             kind="contract_violated",
-            rule=sentence,
-            path=path_text(path),
-            schema_excerpt=excerpt(offered, path) if path and schema else None,
-            nearest=nearest,
+            rule=broken.sentence,
+            path=path_text(broken.path),
+            schema_excerpt=excerpt(offered, broken.path) if has_schema else None,
+            nearest=broken.nearest,
             cause=rule.kind,
         )
 

@@ -37,7 +37,7 @@ from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.fit import fits
-from agentkit.tools.rules import demanded
+from agentkit.tools.rules.demands import demanded
 
 # --- The words of a review: states, events and the numbers of gates as sentences for people ------
 

@@ -164,8 +164,7 @@ class _Walk:
     def spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            message = f"too expensive to validate: more than {self._allowed:,} steps"
-            raise UncheckableError(message)
+            raise UncheckableError(f"too expensive to validate: more than {self._allowed:,} steps")
 
     def matches(self, pattern: str, text: str) -> bool:
         """Whether a pattern is found in a text; what that may cost is counted before."""

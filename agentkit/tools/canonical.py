@@ -38,8 +38,7 @@ def canonical_json(value: Any) -> bytes:
     try:
         return rfc8785.dumps(_exact(value))
     except rfc8785.CanonicalizationError as error:
-        message = f"not JSON data: {error}"
-        raise ValueError(message) from error
+        raise ValueError(f"not JSON data: {error}") from error
 
 
 def digest(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Coercion: what a model wrote, as what the schema asks for, when there is no doubt.
 
 Models write ``"3"`` for an integer, ``"true"`` for a boolean or a list as JSON text. ``coerce``
-mends such values, and ``canonical_arguments`` brings arguments into one form, so that two calls
+converts such values, and ``canonical_arguments`` brings arguments into one form, so that two calls
 that mean the same compare equal (the canonical calls of self-refine and of the metrics).
 
 The rules are few and none of them loses anything: a value that is already of a declared type
@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agentkit.messages import JsonObject
 from agentkit.tools.bounded import UncheckableError
@@ -135,8 +135,7 @@ def _settled(value: Any, schema: Any, coercion: _Coercion) -> Any:
     return value
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where in the schema we are: how deep, and through which references we came.
 
     ``followed`` holds the references followed since we last went deeper into the value; meeting
@@ -145,8 +144,16 @@ class _Place:
 
     depth: int = 0
     references: frozenset[str] = frozenset()
-    followed: frozenset[str] = frozenset()
     recursive: bool = False
+    followed: frozenset[str] = frozenset()
+
+    def beside(self) -> _Place:
+        """One schema deeper, at the same value."""
+        return _Place(self.depth + 1, self.references, self.recursive, self.followed)
+
+    def below(self) -> _Place:
+        """One step deeper into the value."""
+        return _Place(self.depth + 1, self.references, self.recursive)
 
 
 _TOP = _Place()
@@ -186,7 +193,7 @@ class _Coercion:
         """Under the keywords that combine schemas."""
         if isinstance(branches := schema.get("allOf"), list):
             for branch in branches:
-                value = self.apply(value, branch, _beside(place))
+                value = self.apply(value, branch, place.beside())
         for keyword in ("anyOf", "oneOf"):
             if isinstance(branches := schema.get(keyword), list):
                 value = self._alternative(value, branches, place)
@@ -198,20 +205,16 @@ class _Coercion:
         if not isinstance(reference, str) or target is None or reference in place.followed:
             return value
         self.steps.left -= _STEPS_A_REFERENCE
-        inside = _Place(
-            depth=place.depth + 1,
-            references=place.references | {reference},
-            followed=place.followed | {reference},
-            recursive=place.recursive or reference in place.references,
-        )
-        return self.apply(value, target, inside)
+        recursive = place.recursive or reference in place.references
+        references, followed = place.references | {reference}, place.followed | {reference}
+        return self.apply(value, target, _Place(place.depth + 1, references, recursive, followed))
 
     def _alternative(self, value: Any, branches: list[Any], place: _Place) -> Any:
         for branch in branches:
             if self._fits(value, branch):
-                return self.apply(value, branch, _beside(place))
+                return self.apply(value, branch, place.beside())
         for branch in branches:
-            candidate = self.apply(value, branch, _beside(place))
+            candidate = self.apply(value, branch, place.beside())
             if candidate is not value and self._fits(candidate, branch):
                 return candidate
         return value
@@ -221,7 +224,7 @@ class _Coercion:
         properties = properties if isinstance(properties, Mapping) else {}
         others = None if "patternProperties" in schema else schema.get("additionalProperties")
         changed: dict[str, Any] = {}
-        below = _below(place)
+        below = place.below()
         for name, item in value.items():
             coerced = self.apply(item, properties.get(name, others), below)
             if coerced is not item:
@@ -239,9 +242,9 @@ class _Coercion:
             if name in value or name in needed or not isinstance(part, Mapping):
                 continue
             declared = self._with_default(part)
-            if declared is None or self._reenters(part, place):
+            if declared is None or part.get("$ref") in place.references:  # round a recursive schema
                 continue
-            default = self.apply(copy.deepcopy(declared["default"]), part, _below(place))
+            default = self.apply(copy.deepcopy(declared["default"]), part, place.below())
             if self.fill == "all" or self._fits(default, part):
                 found[name] = default
         return found
@@ -254,36 +257,17 @@ class _Coercion:
         target = resolve_local(self.root, reference) if isinstance(reference, str) else None
         return target if isinstance(target, Mapping) and "default" in target else None
 
-    def _reenters(self, part: JsonObject, place: _Place) -> bool:
-        """Whether filling this default would go round a recursive schema."""
-        return part.get("$ref") in place.references
-
     def _array(self, value: Any, schema: JsonObject, place: _Place) -> Any:
         prefix = schema.get("prefixItems")
         prefix = prefix if isinstance(prefix, list) else []
         rest = schema.get("items")
-        below = _below(place)
+        below = place.below()
         coerced = [
             self.apply(item, prefix[at] if at < len(prefix) else rest, below)
             for at, item in enumerate(value)
         ]
         changed = any(new is not old for new, old in zip(coerced, value, strict=True))
         return coerced if changed else value
-
-
-def _beside(place: _Place) -> _Place:
-    """One schema deeper, at the same value."""
-    return _Place(
-        depth=place.depth + 1,
-        references=place.references,
-        followed=place.followed,
-        recursive=place.recursive,
-    )
-
-
-def _below(place: _Place) -> _Place:
-    """One step deeper into the value."""
-    return _Place(depth=place.depth + 1, references=place.references, recursive=place.recursive)
 
 
 def _typed(value: Any, schema: JsonObject) -> Any:
@@ -323,38 +307,28 @@ def _read_boolean(text: str) -> Any:
     return {"true": True, "false": False}.get(text.casefold(), _NOTHING)
 
 
-def _read_null(text: str) -> Any:
-    return None if text.casefold() in {"null", "none"} else _NOTHING
+def _read_container(text: str) -> Any:
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
 
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(pairs)) != len(pairs):
+            raise ValueError("a key is repeated, so reading the text would lose one of its values")
+        return found
 
-def _read_container(text: str, kind: type) -> Any:
     try:
-        found = json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse)
+        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except (ValueError, RecursionError):
         return _NOTHING
-    return found if isinstance(found, kind) else _NOTHING
-
-
-def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        message = "a key is repeated, so reading the text would lose one of its values"
-        raise ValueError(message)
-    return found
-
-
-def _refuse(constant: str) -> Any:
-    message = f"{constant} is not JSON"
-    raise ValueError(message)
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
-    "array": lambda text: _read_container(text, list) if text.startswith("[") else _NOTHING,
+    "array": lambda text: _read_container(text) if text.startswith("[") else _NOTHING,
     "boolean": _read_boolean,
     "integer": _read_integer,
-    "null": _read_null,
+    "null": lambda text: None if text.casefold() in {"null", "none"} else _NOTHING,
     "number": _read_number,
-    "object": lambda text: _read_container(text, dict) if text.startswith("{") else _NOTHING,
+    "object": lambda text: _read_container(text) if text.startswith("{") else _NOTHING,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, overload
+from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
@@ -14,48 +14,30 @@ from agentkit.tools.tool import Tool
 Text = TypeVar("Text", bound=str)
 
 
-@overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+class ToolOptions(TypedDict, total=False):
+    """What ``tool`` takes beside the function; ``tool`` says what each means."""
+
+    name: str | None
+    description: str | None
+    effects: Effects | Iterable[EffectName]
+    tags: Iterable[str]
+    usage_rules: Iterable[str]
+    pre: Iterable[str]
+    post: Iterable[str]
+    complexity: str
+    examples: Iterable[Example | JsonObject]
+    timeout_seconds: float | None
+    max_retries: int | None
+    requires_approval: bool | None
+    deferred: bool
 
 
 @overload
-def tool(
-    function: Callable[..., Any],
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    effects: Effects | Iterable[EffectName] = (),
-    tags: Iterable[str] = (),
-    usage_rules: Iterable[str] = (),
-    pre: Iterable[str] = (),
-    post: Iterable[str] = (),
-    complexity: str = "",
-    examples: Iterable[Example | JsonObject] = (),
-    timeout_seconds: float | None = None,
-    max_retries: int | None = None,
-    requires_approval: bool | None = None,
-    deferred: bool = False,
-) -> Tool: ...
+def tool(function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> Tool: ...
 
 
 @overload
-def tool(
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    effects: Effects | Iterable[EffectName] = (),
-    tags: Iterable[str] = (),
-    usage_rules: Iterable[str] = (),
-    pre: Iterable[str] = (),
-    post: Iterable[str] = (),
-    complexity: str = "",
-    examples: Iterable[Example | JsonObject] = (),
-    timeout_seconds: float | None = None,
-    max_retries: int | None = None,
-    requires_approval: bool | None = None,
-    deferred: bool = False,
-) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
 def tool(

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
+from agentkit.tools import rules as learned  # a door: it loads when a tool has some
 from agentkit.tools.canonical import digest
-from agentkit.tools.rules.records import rule_from_json, rule_to_json
-from agentkit.tools.rules.rendering import narrowed_schema, rule_sentence
 from agentkit.tools.schema import (
     MAX_DEPTH,
     attach_descriptions,
@@ -323,14 +322,13 @@ class ToolDefinition:
         """
         described = attach_descriptions(self.signature.parameters, self.description.parameters)
         rules = self.specification.rules
-        return narrowed_schema(described, rules) if rules else described
+        return learned.narrowed_schema(described, rules) if rules else described
 
     @property
     def text(self) -> str:
         """The summary, the usage rules and the learned rules in words, as a model reads them."""
-        rules = self.specification.rules
-        learned = map(rule_sentence, rules) if rules else ()
-        words = (self.description.summary, *self.description.usage_rules, *learned)
+        words = [self.description.summary, *self.description.usage_rules]
+        words += [learned.rule_sentence(rule) for rule in self.specification.rules]
         return "\n".join(words).strip()
 
     def __hash__(self) -> int:
@@ -419,7 +417,7 @@ def _fields(record: Any) -> dict[str, Any]:
 
 def _specification_to_json(specification: Specification) -> dict[str, Any]:
     record = _fields(specification)
-    record["rules"] = [rule_to_json(rule) for rule in specification.rules]
+    record["rules"] = [learned.rule_to_json(rule) for rule in specification.rules]
     return _without_empty(record)
 
 
@@ -441,7 +439,7 @@ def _signature_from_json(record: JsonObject) -> Signature:
 def _specification_from_json(record: JsonObject) -> Specification:
     parts = _tupled(record)
     if rules := parts.get("rules"):
-        parts["rules"] = tuple(rule_from_json(rule) for rule in rules)
+        parts["rules"] = tuple(learned.rule_from_json(rule) for rule in rules)
     return Specification(**parts)
 
 

@@ -91,6 +91,5 @@ class Tool:
                 "agentkit.library.linking.link_report(library) what stands in its way"
             )
             composite = self.definition.is_composite
-            message = f"tool {self.name!r} has no function in this process{hint * composite}"
-            raise TypeError(message)
+            raise TypeError(f"tool {self.name!r} has no function in this process{hint * composite}")
         return self.function(*args, **kwargs)

@@ -1,13 +1,29 @@
-"""Each broken rule is said in one plain sentence, with the schema that states it."""
+"""Each broken rule is said in one plain sentence, whatever is wrong with call or schema."""
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, strategies as st
-from jsonschema import Draft202012Validator
+import socket
+import subprocess
+import sys
 
-from agentkit.tools import ToolDefinition
-from agentkit.tools.validation import ArgumentValidator, validate_arguments
+import pytest
+from hypothesis import given, settings, strategies as st
+from jsonschema import Draft202012Validator, FormatChecker
+from support.json_schemas import SCHEMAS, VALUES
+
+from agentkit.errors import DefinitionError
+from agentkit.tools import (
+    ArgumentProblem,
+    ArgumentValidator,
+    Signature,
+    ToolDefinition,
+    fits,
+    validate_arguments,
+)
+from agentkit.tools.canonical import same_json
+from agentkit.tools.formats import FORMATS
+
+# --- sentences ------------------------------------------------------------------------------------
 
 ITEM = {
     "type": "object",
@@ -193,6 +209,15 @@ def test_problems_come_most_useful_first(validator: ArgumentValidator) -> None:
     ]
 
 
+def test_a_clear_slip_is_corrected_only_when_the_call_is_right_then(
+    validator: ArgumentValidator,
+) -> None:
+    """Text for a number runs as a number; beside another fault the call is refused for that."""
+    assert validator.runnable({"city": "Rome", "days": "3"}) == {"city": "Rome", "days": 3}
+    refused = validator.runnable({"city": "Rome", "days": "3", "when": "tomorrow"})
+    assert isinstance(refused, ArgumentProblem)
+
+
 def test_excerpt_is_the_schema_that_was_broken(validator: ArgumentValidator) -> None:
     """The excerpt states the rule, with the words on the parameter."""
     (problem,) = validator.check({})
@@ -283,3 +308,256 @@ def test_no_problem_exactly_when_jsonschema_has_none(
     for problem in problems:
         assert problem.rule
         assert len(problem.rule) < 1000
+
+
+# --- broken schemas, remote references, deep values -----------------------------------------------
+
+
+def validator_of(**properties) -> ArgumentValidator:
+    """A validator of a tool with these properties."""
+    return ArgumentValidator(
+        ToolDefinition.from_schema("probe", "", {"type": "object", "properties": properties})
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "fragment"),
+    [
+        ({"type": "objekt"}, "at properties/x/type"),
+        ({"type": "integer", "minimum": "3"}, "minimum"),
+        ({"pattern": "("}, "pattern"),
+        ({"$ref": "#/$defs/missing"}, "'#/$defs/missing' points nowhere"),
+        ({"properties": ["a"]}, "properties"),
+    ],
+)
+def test_broken_schema_is_found_when_prepared(schema, fragment) -> None:
+    """A schema that can not be used is refused before any call, naming tool and place."""
+    with pytest.raises(DefinitionError) as caught:
+        validator_of(x=schema).prepare()
+    assert caught.value.tool_name == "probe"
+    assert fragment in str(caught.value)
+    with pytest.raises(DefinitionError):
+        validator_of(x=schema).check({"x": 1})
+
+
+def test_unusual_but_valid_schema_is_accepted() -> None:
+    """A schema that normalising would touch is still fine when it is valid."""
+    validator = validator_of(x={"type": "array"}, y={"enum": []}, z={"optional": True})
+    validator.prepare()
+    assert validator.check({"x": [1]}) == ()
+    assert validator.check({"y": 1})
+
+
+def test_very_deep_schema_is_refused() -> None:
+    """A schema nested beyond the stack is refused, not crashed on."""
+    deep: dict = {"type": "string"}
+    for _ in range(5_000):
+        deep = {"type": "array", "items": deep}
+    with pytest.raises(DefinitionError, match="nested too deeply"):
+        ArgumentValidator(
+            ToolDefinition(name="deep", signature=Signature(parameters={"properties": {"x": deep}}))
+        ).prepare()
+
+
+def test_local_reference_works() -> None:
+    """A reference into the same schema is followed."""
+    schema = {
+        "type": "object",
+        "properties": {"home": {"$ref": "#/$defs/Address"}},
+        "$defs": {"Address": {"type": "object", "properties": {"zip": {"type": "integer"}}}},
+    }
+    validator = ArgumentValidator(ToolDefinition.from_schema("move", "", schema))
+    assert validator.check({"home": {"zip": 1}}) == ()
+    (problem,) = validator.check({"home": {"zip": "a"}})
+    assert problem.rule == "`home.zip` must be an integer, got the string 'a'"
+
+
+def test_remote_reference_never_touches_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remote reference is a problem in words; no connection is opened for it."""
+
+    def refuse(*args, **kwargs):
+        pytest.fail("a connection was opened")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    validator = validator_of(x={"$ref": "https://example.org/schema.json"}, y={"type": "integer"})
+    validator.prepare()
+    assert validator.check({"y": 1}) == ()
+    (problem,) = validator.check({"x": 1})
+    assert "'https://example.org/schema.json', which is not part of it and is never fetched" in (
+        problem.rule
+    )
+
+
+def test_very_deep_arguments_are_a_problem() -> None:
+    """Arguments nested beyond the stack are refused in words."""
+    node: dict = {}
+    for _ in range(20_000):
+        node = {"next": node}
+    schema = {
+        "type": "object",
+        "properties": {"node": {"$ref": "#/$defs/Node"}},
+        "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}},
+    }
+    (problem,) = ArgumentValidator(ToolDefinition.from_schema("f", "", schema)).check(
+        {"node": node}
+    )
+    assert "nested too deeply" in problem.rule
+
+
+def test_reference_that_only_leads_to_itself_is_a_problem() -> None:
+    """A schema that goes round in a circle gives a problem, not a hang."""
+    schema = {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/A"}},
+        "$defs": {"A": {"$ref": "#/$defs/A"}},
+    }
+    (problem,) = ArgumentValidator(ToolDefinition.from_schema("f", "", schema)).check({"x": 1})
+    assert "nested too deeply" in problem.rule
+
+
+def test_huge_values_are_shortened() -> None:
+    """Huge texts, numbers and lists are refused in a short sentence."""
+    validator = validator_of(
+        text={"type": "integer"}, number={"maximum": 10}, items={"items": {"type": "integer"}}
+    )
+    (problem,) = validator.check({"text": "x" * 1_000_000})
+    assert len(problem.rule) < 150
+    (problem,) = validator.check({"number": 10**5000})
+    assert "can not be checked" in problem.rule
+    assert len(validator.check({"items": ["x"] * 1000})) == 20
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^(a+)+$", "^(a*)*$", "^(a|a)*$", "^((ab?)*c?)+$", r"^(\w+\s?)*$", "^(a|aa)+$"]
+)
+def test_catastrophic_pattern_ends(pattern) -> None:
+    """A pattern that would keep a backtracking engine busy for ever decides at once."""
+    validator = validator_of(x={"type": "string", "pattern": pattern})
+    (problem,) = validator.check({"x": "a" * 5000 + "!"})
+    assert problem.keyword == "pattern"
+
+
+def test_pattern_that_needs_backtracking_is_refused_when_prepared() -> None:
+    """A pattern without a linear-time match is named with its reason before any call."""
+    with pytest.raises(DefinitionError, match="uses look-around or back-references"):
+        validator_of(x={"type": "string", "pattern": "^(?=a)a$"}).prepare()
+
+
+def test_jsonschema_loads_only_for_invalid_calls() -> None:
+    """Valid calls of a well-formed tool never load the validator."""
+    script = """
+import sys
+from agentkit.tools import ToolDefinition
+from agentkit.tools.validation import ArgumentValidator
+schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+validator = ArgumentValidator(ToolDefinition.from_schema("f", "", schema))
+validator.prepare()
+assert validator.check({"n": 1}) == ()
+assert "jsonschema" not in sys.modules
+assert validator.check({"n": "1"})
+assert "jsonschema" in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, timeout=60)
+
+
+# --- the quick check ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def formats() -> FormatChecker:
+    """A checker of our own formats."""
+    checker = FormatChecker(formats=())
+    for name, holds in FORMATS.items():
+        checker.checks(name)(lambda value, holds=holds: not isinstance(value, str) or holds(value))
+    return checker
+
+
+@settings(max_examples=150)
+@given(value=VALUES, schema=SCHEMAS, a=SCHEMAS, b=st.sampled_from([True, {"type": "integer"}]))
+def test_sure_answers_equal_jsonschema(formats: FormatChecker, value, schema, a, b) -> None:
+    """Whenever the quick check says yes or no, the full validator says the same."""
+    document = {"$defs": {"A": {"properties": {"a": a}}, "B": b}}
+    document |= schema if isinstance(schema, dict) else {"allOf": [schema]}
+    quick = fits(value, document)
+    if quick is not None:
+        assert quick == Draft202012Validator(document, format_checker=formats).is_valid(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        (
+            {"city": "Rome", "days": 3},
+            {"type": "object", "properties": {"days": {"type": "integer"}}},
+        ),
+        ([1, 2.0], {"type": "array", "items": {"type": "integer"}, "maxItems": 2}),
+        ("2026-05-31", {"type": "string", "format": "date"}),
+        (None, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+    ],
+)
+def test_usual_calls_are_recognised(value, schema) -> None:
+    """Valid values of everyday schemas get a sure yes."""
+    assert fits(value, schema) is True
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "verdict"),
+    [
+        (1, {"minimum": 1}, True),
+        (1, {"exclusiveMinimum": 1}, False),
+        (3, {"maximum": 3}, True),
+        ("ab", {"minLength": 2, "maxLength": 2}, True),
+        ([1], {"minItems": 2}, False),
+        (True, {"enum": [1]}, False),
+        (1.0, {"const": 1}, True),
+        (5, {"oneOf": [{"type": "integer"}, {"minimum": 3}]}, False),
+        (5, {"anyOf": [{"type": "string"}, {"minimum": 3}]}, True),
+        ({"a": 1}, {"required": ["a", "b"]}, False),
+        ({"c": 1}, {"properties": {"a": {}}, "additionalProperties": False}, False),
+        ([1, "x"], {"prefixItems": [{"type": "integer"}], "items": {"type": "integer"}}, False),
+        ([1, 1.0], {"uniqueItems": True}, False),
+        ("2026-02-30", {"format": "date"}, False),
+        (4, {"multipleOf": 2}, None),
+    ],
+)
+def test_the_quick_answer(value, schema, verdict) -> None:
+    """What is plain is said at once, at the bounds too; a rare keyword is left to jsonschema."""
+    assert fits(value, schema) is verdict
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "https://example.org/remote.json"},
+        {"$ref": "#/$defs/missing"},
+        {"$ref": "#"},
+        {"type": "objekt"},
+        {"type": 3},
+        {"minimum": "3"},
+        {"enum": 3},
+        {"if": {}},
+        {"items": [{}]},
+        {"anyOf": {}},
+        {"properties": []},
+        "string",
+        3,
+    ],
+)
+def test_what_is_broken_or_beyond_is_left_open(schema) -> None:
+    """A broken schema, or one with rules left to the full validator, gets no sure yes."""
+    assert fits(3, schema) is None
+    assert fits("x", {"pattern": "("}) is None
+
+
+def test_references_that_multiply_end_soon() -> None:
+    """A schema whose references double at each step is given up, not followed to the end."""
+    twice = [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/A"}]
+    assert fits(1, {"$defs": {"A": {"allOf": twice}}, "$ref": "#/$defs/A"}) is None
+
+
+def test_booleans_are_not_numbers() -> None:
+    """JSON's ``true`` is not ``1``, while ``1`` and ``1.0`` are the same number."""
+    assert same_json([1, {"a": 2.0}], [1.0, {"a": 2}])
+    assert not same_json(True, 1)
+    assert not same_json([False], [0])

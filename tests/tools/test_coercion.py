@@ -1,4 +1,4 @@
-"""What a model wrote becomes what the schema asks for when there is no doubt, and only then."""
+"""Coercion, and the one form of arguments that mean the same."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import sys
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.json_schemas import SCHEMAS, VALUES
 
-from agentkit.tools.coercion import coerce
-from agentkit.tools.fit import fits
+from agentkit.tools import UncheckableError, canonical_arguments, canonical_json, coerce, fits
+
+# --- coercion -------------------------------------------------------------------------------------
 
 INTEGER, NUMBER, BOOLEAN = {"type": "integer"}, {"type": "number"}, {"type": "boolean"}
 UNITS = {"enum": ["celsius", "kelvin"]}
@@ -193,74 +195,11 @@ def test_no_foreign_package_is_needed() -> None:
     assert roots <= {"agentkit", *sys.stdlib_module_names}
 
 
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 40)
-    | st.sampled_from(
-        [
-            1.0,
-            2.5,
-            -0.0,
-            "a",
-            " A",
-            "B",
-            "3",
-            "3.0",
-            "1e2",
-            "true",
-            "null",
-            "[1]",
-            '{"a": "1"}',
-            "[]",
-        ]
-    )
-)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
-    ),
-    max_leaves=8,
-)
-TYPES = ["array", "boolean", "integer", "null", "number", "object", "string", "objekt"]
-SCHEMAS = st.recursive(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "type": st.sampled_from(TYPES)
-            | st.lists(st.sampled_from(TYPES), min_size=1, max_size=3),
-            "enum": st.lists(SCALARS, min_size=1, max_size=3),
-            "const": SCALARS,
-            "default": VALUES,
-            "$ref": st.sampled_from(["#/$defs/A", "#", "#/nowhere"]),
-        },
-    ),
-    lambda inner: st.fixed_dictionaries(
-        {},
-        optional={
-            "type": st.sampled_from(TYPES),
-            "items": inner,
-            "prefixItems": st.lists(inner, max_size=2),
-            "properties": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
-            "required": st.just(["a"]),
-            "additionalProperties": inner,
-            "anyOf": st.lists(inner, min_size=1, max_size=3),
-            "oneOf": st.lists(inner, min_size=1, max_size=2),
-            "allOf": st.lists(inner, min_size=1, max_size=2),
-            "default": VALUES,
-        },
-    ),
-    max_leaves=6,
-)
-
-
 @settings(max_examples=150)
 @given(VALUES, SCHEMAS, SCHEMAS, st.sampled_from(["fitting", "all", "none"]))
 def test_coercion_is_idempotent(value, schema, definition, fill) -> None:
     """Coercing twice gives what coercing once gives, even under contradictory schemas."""
-    document = {**schema, "$defs": {"A": definition}}
+    document = {**schema, "$defs": {"A": definition, "B": INTEGER}}
     once = coerce(value, document, fill=fill)
     assert coerce(once, document, fill=fill) is once
 
@@ -278,3 +217,89 @@ def test_valid_values_stay_valid(value, schema) -> None:
 def test_without_a_schema_nothing_changes(value) -> None:
     """An empty schema asks for nothing."""
     assert coerce(value, {}) is value
+
+
+# --- canonical arguments --------------------------------------------------------------------------
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "default": 1},
+        "scale": {"type": "number"},
+        "unit": {"enum": ["celsius", "kelvin"], "default": "celsius"},
+        "after": {"type": "string", "default": None},
+        "where": {"type": "object", "properties": {"lat": {"type": "number"}}},
+    },
+    "required": ["city"],
+}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"city": "Rome", "days": 2}, {"days": "2", "city": "Rome"}),
+        ({"city": "Rome"}, {"city": "Rome", "days": 1, "unit": "Celsius", "after": None}),
+        ({"city": "Rome", "scale": 3}, {"city": "Rome", "scale": 3.0}),
+        ({"city": "Rome", "scale": "3.0"}, {"city": "Rome", "scale": 3}),
+        ({"where": {"lat": 1, "z": 2}}, {"where": {"z": 2.0, "lat": "1"}}),
+        ({"where": '{"lat": 1.5}'}, {"where": {"lat": 1.5}}),
+    ],
+)
+def test_same_meaning_same_form(one, other) -> None:
+    """Key order, number spelling, case of enums and written-out defaults make no difference."""
+    left, right = canonical_arguments(one, SCHEMA), canonical_arguments(other, SCHEMA)
+    assert left == right
+    assert list(left) == list(right) == sorted(left)
+    assert repr(left) == repr(right)
+    assert canonical_json(left) == canonical_json(right)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"city": "Rome"}, {"city": "rome"}),
+        ({"city": "Rome"}, {}),
+        ({"city": "Rome", "days": 1}, {"city": "Rome", "days": 2}),
+        ({"where": {}}, {}),
+        ({"other": True}, {"other": 1}),
+        ({"other": "1"}, {"other": 1}),
+    ],
+)
+def test_other_meaning_other_form(one, other) -> None:
+    """Free text, required values, extra arguments and JSON types do make a difference."""
+    left, right = canonical_arguments(one, SCHEMA), canonical_arguments(other, SCHEMA)
+    assert canonical_json(left) != canonical_json(right)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "extra"]), JSON))
+def test_canonical_form_is_a_fixed_point(arguments) -> None:
+    """The canonical form of a canonical form is itself, and key order never matters."""
+    once = canonical_arguments(arguments, SCHEMA)
+    assert repr(canonical_arguments(once, SCHEMA)) == repr(once)
+    backwards = dict(reversed(arguments.items()))
+    assert repr(canonical_arguments(backwards, SCHEMA)) == repr(once)
+
+
+def test_arguments_that_are_nested_too_deeply_have_no_canonical_form() -> None:
+    """Hundreds of levels end with a reason, in the value as well as in a default."""
+    deep: object = 1
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(UncheckableError, match="nested too deeply"):
+        canonical_arguments({"city": deep}, SCHEMA)
+    with pytest.raises(UncheckableError, match="nested too deeply"):
+        canonical_arguments({}, {"properties": {"x": {"default": deep}}})

@@ -1,4 +1,4 @@
-"""Schemas from the wild become valid JSON Schema 2020-12, and every repair is reported."""
+"""Schemas of other dialects become valid JSON Schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator
 
-from agentkit.tools.sources import normalise_parameters, normalise_schema
+from agentkit.tools import normalise_parameters, normalise_schema
+from agentkit.tools.fit import JSON_TYPES
+from agentkit.tools.sources.keywords import read_type_name
+
+# --- dialects -------------------------------------------------------------------------------------
 
 
 def test_python_dialect() -> None:
@@ -150,7 +154,11 @@ def test_sound_schema_is_left_alone(schema) -> None:
         ({"city": "string", "days": "int"}, ["city", "days"], ()),
         ({"title": {"type": "string"}}, ["title"], ()),
         ({"items": {"type": "array"}, "to": {"required": True}}, ["items", "to"], ("to",)),
-        ([{"name": "a", "optional": False}, {"name": "b"}, {"x": 1}, "c"], ["a", "b", "c"], ("a",)),
+        (
+            [{"name": "a", "optional": False}, {"name": "b", "optional": True}, {"x": 1}, "c"],
+            ["a", "b", "c"],
+            ("a",),
+        ),
         ({"type": "object", "properties": [{"name": "a", "required": "yes"}]}, ["a"], ("a",)),
         ({"properties": {"a": {"required": False}}, "required": ["a"]}, ["a"], ("a",)),
         ({"type": "string"}, [], ()),
@@ -271,3 +279,58 @@ def test_a_bound_beyond_any_float_is_kept() -> None:
     """Whole numbers of JSON have no end."""
     raw = {"type": "integer", "maximum": 10**400, "x-unit": "g"}
     assert normalise_schema(raw).schema == raw
+
+
+# --- names of types -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", JSON_TYPES)
+def test_json_types_name_themselves(name) -> None:
+    """A type of JSON Schema stands for itself, in any case."""
+    assert read_type_name(name) == read_type_name(name.upper()) == {"type": name}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dict", {"type": "object"}),
+        (
+            "HashMap<String, Integer>",
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+        ),
+        ("Map<String, Object>", {"type": "object", "additionalProperties": {"type": "object"}}),
+        ("Dict[str, Any]", {"type": "object"}),
+        ("typing.List[float]", {"type": "array", "items": {"type": "number"}}),
+        ("string[]", {"type": "array", "items": {"type": "string"}}),
+        (
+            "Array<Array<number>>",
+            {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+        ),
+        ("tuple[float, float]", {"type": "array", "items": {"type": "number"}}),
+        ("tuple[float, str]", {"type": "array", "items": {}}),
+        ("Optional[int]", {"type": ["integer", "null"]}),
+        ("Union[int, str, int]", {"type": ["integer", "string"]}),
+        ("int|any", {}),
+        ("Object", {"type": "object"}),
+        ("unknown", {}),
+        ("java.lang.String", {"type": "string"}),
+    ],
+)
+def test_spellings(text, expected) -> None:
+    """Python, Java and TypeScript spellings are known."""
+    assert read_type_name(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Date (yyyy)", "List[", "int[str]", "Foo", "list[Foo]", "int | Foo", "[" * 300]
+)
+def test_unknown_names_are_not_guessed(text) -> None:
+    """A name that nobody could read is None, not a guess."""
+    assert read_type_name(text) is None
+
+
+@given(st.text(alphabet="intlsra[]<>|, ", max_size=40))
+def test_any_text_is_answered(text) -> None:
+    """No text breaks the reader."""
+    found = read_type_name(text)
+    assert found is None or isinstance(found, dict)

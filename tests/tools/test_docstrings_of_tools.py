@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from agentkit.tools import Example
-from agentkit.tools.sources import definition_from_function
+from agentkit.tools import Example, definition_from_function
 from agentkit.tools.sources.docstrings import read_docstring
 
 

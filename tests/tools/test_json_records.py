@@ -1,14 +1,25 @@
-"""Tool records of every provider become the same definition."""
+"""Definitions from JSON records, batches and public corpora."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
+from jsonschema import Draft202012Validator
 
 from agentkit.errors import DefinitionError
-from agentkit.tools import Effects, ToolDefinition
-from agentkit.tools.sources import definition_from_json
+from agentkit.tools import (
+    Effects,
+    ToolDefinition,
+    definition_from_json,
+    definitions_from_json,
+    normalise_parameters,
+)
+
+# --- records of every provider --------------------------------------------------------------------
 
 SCHEMA = {
     "type": "object",
@@ -164,3 +175,222 @@ def test_what_is_no_definition_is_refused(record, message) -> None:
     """A record that can not be a tool is refused with what is wrong and what it was."""
     with pytest.raises(DefinitionError, match=message):
         definition_from_json(record)
+
+
+# --- files of definitions -------------------------------------------------------------------------
+
+ADD, SUB = {"name": "add"}, {"name": "sub", "parameters": {"type": "object", "properties": {}}}
+
+
+def names(data) -> list[str]:
+    """Names of the usable definitions; nothing may be rejected."""
+    batch = definitions_from_json(data)
+    assert batch.rejected == ()
+    return [definition.name for definition in batch.definitions]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [ADD, SUB],
+        json.dumps([ADD, SUB]),
+        json.dumps([ADD, SUB], indent=1).encode(),
+        f"{json.dumps(ADD)}\n\n{json.dumps(SUB)}\n",
+        "\ufeff" + json.dumps([ADD, SUB]),
+        {"tools": [ADD, SUB]},
+        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [ADD, SUB]}},
+        [{"functionDeclarations": [ADD]}, {"functionDeclarations": [SUB]}],
+        {"functions": [ADD, {"type": "function", "function": SUB}]},
+    ],
+)
+def test_shapes_of_files(data) -> None:
+    """Lists, JSON lines and answers of servers hold the same two tools."""
+    assert names(data) == ["add", "sub"]
+
+
+def test_single_record_and_nothing() -> None:
+    """One record is a file of one; an empty text or list is a file of none."""
+    assert names(ADD) == names(json.dumps(ADD)) == ["add"]
+    assert names("") == names(" \n") == names([]) == names("[]") == []
+
+
+def test_bad_entries_are_reported_in_place() -> None:
+    """A bad entry is returned with its index and the reason, and the good ones are kept."""
+    batch = definitions_from_json([ADD, {"nom": "x"}, 3, SUB])
+    assert [definition.name for definition in batch.definitions] == ["add", "sub"]
+    assert [(entry.index, entry.entry) for entry in batch.rejected] == [(1, {"nom": "x"}), (2, 3)]
+    assert "needs a name" in batch.rejected[0].reason
+
+
+def test_an_entry_nested_without_end_is_reported() -> None:
+    """One server's broken schema does not keep the tools of the others out."""
+    deep: object = 1
+    for _ in range(5_000):
+        deep = [deep]
+    schema = {"type": "object", "properties": {"a": {"enum": [deep]}}}
+    batch = definitions_from_json([ADD, {"name": "deep", "parameters": schema}, SUB])
+    assert [definition.name for definition in batch.definitions] == ["add", "sub"]
+    assert "nested too deeply" in batch.rejected[0].reason
+
+
+def test_bad_line_keeps_its_text() -> None:
+    """A line that is not JSON is returned as text; the other lines are read."""
+    batch = definitions_from_json('{"name": "add"}\n{"name": \n{"name": "sub"}')
+    assert [definition.name for definition in batch.definitions] == ["add", "sub"]
+    assert (batch.rejected[0].index, batch.rejected[0].entry) == (1, '{"name": ')
+    assert "not JSON" in batch.rejected[0].reason
+
+
+@pytest.mark.parametrize(
+    "data", ['[{"name": "add"},\n {"name": }]', "hello", b"\xff\xfe{", "[" * 100_000]
+)
+def test_broken_document_is_one_problem(data) -> None:
+    """One mistake in one document is reported once, not once a line."""
+    batch = definitions_from_json(data)
+    assert batch.definitions == ()
+    assert len(batch.rejected) == 1
+    assert "not JSON" in batch.rejected[0].reason
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "parameters", "properties", "type", "tools", "function", "x"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(JSON.filter(lambda entry: not isinstance(entry, list)), max_size=5))
+def test_nothing_is_lost(entries) -> None:
+    """Whatever a list holds, each entry that holds no further list is read or reported."""
+    entries = [e for e in entries if not (isinstance(e, dict) and isinstance(e.get("tools"), list))]
+    batch = definitions_from_json(entries)
+    assert len(batch.definitions) + len(batch.rejected) == len(entries)
+    again = definitions_from_json([definition.to_json() for definition in batch.definitions])
+    assert again.definitions == batch.definitions
+
+
+# --- public corpora -------------------------------------------------------------------------------
+
+SAMPLE = [
+    (
+        {
+            "type": "dict",
+            "properties": {
+                "base": {"type": "integer", "description": "The base."},
+                "unit": {"type": "String", "optional": True, "default": "cm"},
+            },
+            "required": ["base"],
+        },
+        {
+            "type": "object",
+            "properties": {
+                "base": {"type": "integer", "description": "The base."},
+                "unit": {"type": "string", "default": "cm"},
+            },
+            "required": ["base"],
+        },
+    ),
+    (
+        {
+            "type": "dict",
+            "properties": {
+                "points": {"type": "Array", "items": {"type": "tuple", "items": {"type": "float"}}},
+                "callback": {"type": "any", "description": "What to call."},
+                "flags": {"type": "HashMap"},
+                "big": {"type": "long"},
+            },
+            "required": [],
+        },
+        {
+            "type": "object",
+            "properties": {
+                "points": {
+                    "type": "array",
+                    "items": {"type": "array", "items": {"type": "number"}},
+                },
+                "callback": {"description": "What to call."},
+                "flags": {"type": "object"},
+                "big": {"type": "integer"},
+            },
+            "required": [],
+        },
+    ),
+]
+
+
+def without_marker(schema, *, names_below=False):
+    """A schema without the word ``optional`` on properties, which says nothing in JSON Schema."""
+    if isinstance(schema, list):
+        return [without_marker(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: without_marker(item, names_below=key == "properties" and not names_below)
+        for key, item in schema.items()
+        if names_below or key != "optional"
+    }
+
+
+@pytest.mark.parametrize(("raw", "expected"), SAMPLE)
+def test_sample_in_the_style_of_the_benchmark(raw, expected) -> None:
+    """A small sample of our own in BFCL's dialect is normalised as expected."""
+    assert normalise_parameters(raw).schema == expected
+
+
+@pytest.mark.corpora
+def test_bfcl_agrees_with_its_curators(corpus_rows, project_root: Path) -> None:
+    """All 3,386 tools of BFCL come out as in the curated copy, but for the word ``optional``."""
+    rows = corpus_rows("bfcl")
+    rules: Counter[str] = Counter()
+    exact = 0
+    for row in rows:
+        found = normalise_parameters(row["raw_parameters"])
+        rules.update(change.rule for change in found.changes)
+        exact += found.schema == row["parameters"]
+        assert without_marker(found.schema) == without_marker(row["parameters"]), row["id"]
+    assert exact == 3342
+    curated = {
+        "type dict -> object": 3641, "type float -> number": 879, "type 'any' dropped": 187,
+        "type String -> string": 115, "type tuple -> array": 21, "type Array -> array": 13,
+        "type HashMap -> object": 7, "type long -> integer": 7, "type ArrayList -> array": 6,
+        "type Boolean -> boolean": 4, "type double -> number": 1, "type char -> string": 1,
+        "type '' dropped": 1,
+    }  # fmt: skip
+    assert {rule: rules[rule] for rule in curated} == curated
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize(
+    ("corpus", "size"),
+    [("bfcl", 3386), ("seal_tools", 4076), ("nestful", 173), ("tooluniverse", 3025)],
+)
+def test_catalogue_is_imported_whole(corpus_rows, corpus: str, size: int) -> None:
+    """Each record of a catalogue becomes a definition that survives JSON, and none is rejected."""
+    records = []
+    for row in corpus_rows(corpus):
+        raw = row.get("raw_parameters", row["parameters"])
+        own_keys = corpus in {"seal_tools", "nestful"}
+        words = {key: row[key] for key in ("name", "description", "returns") if key in row}
+        records.append(words | (raw if own_keys else {"parameters": raw}))
+    batch = definitions_from_json(records)
+    assert batch.rejected == ()
+    assert len(batch.definitions) == size
+    some = batch.definitions[::10]
+    again = definitions_from_json(json.dumps([definition.to_json() for definition in some]))
+    assert again.definitions == some
+
+
+@pytest.mark.corpora
+def test_corpus_schemas_are_valid(corpus_rows) -> None:
+    """What comes out is valid by the meta-schema, on a spread of every catalogue."""
+    for corpus in ("bfcl", "seal_tools", "nestful", "tooluniverse"):
+        for row in corpus_rows(corpus)[::60]:
+            raw = row.get("raw_parameters", row["parameters"])
+            Draft202012Validator.check_schema(normalise_parameters(raw).schema)

@@ -1,7 +1,5 @@
 from .checking import (
     EarlierCall as EarlierCall,
-    demanded as demanded,
-    wanted_before_children as wanted_before_children,
 )
 from .records import (
     Between as Between,

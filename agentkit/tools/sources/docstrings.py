@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example
+from agentkit.tools.schema import copied
 
 if TYPE_CHECKING:
     from docstring_parser import Docstring
@@ -215,8 +217,7 @@ def _literal(written: str | ast.expr) -> object:
         return ast.literal_eval(written)
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
         text = written if isinstance(written, str) else ast.unparse(written)
-        message = f"{text[:80]!r} is no literal"
-        raise ValueError(message) from error
+        raise ValueError(f"{text[:80]!r} is no literal") from error
 
 
 def _literal_call(source: str, function_name: str, parameters: Sequence[str]) -> dict[str, Any]:
@@ -231,16 +232,13 @@ def _literal_call(source: str, function_name: str, parameters: Sequence[str]) ->
         message = f"{source[:80]!r} is not a plain call"
         raise ValueError(message)  # noqa: TRY004 - literal_eval says the same with ValueError
     if name.id != function_name:
-        message = f"it calls {name.id!r}, not {function_name!r}"
-        raise ValueError(message)
+        raise ValueError(f"it calls {name.id!r}, not {function_name!r}")
     if len(call.args) > len(parameters):
-        message = f"it gives {len(call.args)} values for {len(parameters)} parameters"
-        raise ValueError(message)
+        raise ValueError(f"it gives {len(call.args)} values for {len(parameters)} parameters")
     named = dict(zip(parameters, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg not in parameters or keyword.arg in named:
-            message = f"{keyword.arg or '**'!r} does not name one more parameter"
-            raise ValueError(message)
+            raise ValueError(f"{keyword.arg or '**'!r} does not name one more parameter")
         named[keyword.arg] = keyword.value
     return {key: _as_json(_literal(value)) for key, value in named.items()}
 
@@ -249,8 +247,7 @@ def _parsed(source: str) -> ast.expr:
     try:
         return ast.parse(source, mode="eval").body
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        message = f"{source[:80]!r} is no expression"
-        raise ValueError(message) from error
+        raise ValueError(f"{source[:80]!r} is no expression") from error
 
 
 def _as_json(value: object) -> Any:
@@ -259,11 +256,7 @@ def _as_json(value: object) -> Any:
     Raises:
         ValueError: It holds bytes, a set, a complex number or keys that are not strings.
     """
-    if isinstance(value, tuple | list):
-        return [_as_json(item) for item in value]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _as_json(item) for key, item in value.items()}
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    message = f"{type(value).__name__} is not JSON"
-    raise ValueError(message)
+    data = copied(value)
+    if not is_json(data):
+        raise ValueError(f"{type(value).__name__} is not JSON")
+    return data

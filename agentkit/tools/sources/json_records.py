@@ -407,7 +407,7 @@ def record_faults(record: Any) -> tuple[str, ...]:
 
     Example:
         >>> record_faults({"name": "ping", "description": {"sumary": "Ping."}})
-        ("`description.sumary` is not a field of `description`; did you mean `summary`?",)
+        ('`description.sumary` is not a field of `description`; did you mean `summary`?',)
     """
     if not isinstance(record, dict):
         return (f"a definition is an object, got {value_text(record)}",)

@@ -146,7 +146,8 @@ def pydantic_parameters(parameters: Sequence[Parameter], *, tool_name: str) -> P
         [(name, "validation", adapter) for name, adapter in adapters.items()],
         schema_generator=_generator(),
     )
-    properties = {name: found[name, "validation"] for name in adapters}
+    in_order = _generator()().sort
+    properties = {name: in_order(found[name, "validation"]) for name in adapters}
     for parameter in parameters:
         if "default" not in properties[parameter.name]:
             continue
@@ -162,7 +163,7 @@ def pydantic_parameters(parameters: Sequence[Parameter], *, tool_name: str) -> P
     converted = {p.name: adapters[p.name] for p in parameters if _needs_conversion(p.annotation)}
     return PydanticParameters(
         properties=properties,
-        definitions=_untitled(shared).get("$defs", {}),
+        definitions=_untitled(in_order(shared)).get("$defs", {}),
         convert=_converter(converted) if converted else None,
     )
 

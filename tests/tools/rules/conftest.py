@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.tools import Specification, ToolDefinition
-from agentkit.tools.rules import Rule
+from agentkit.tools import Rule, Specification, ToolDefinition
 
 LOAN = ToolDefinition.from_schema(
     "quote_loan",

@@ -1,19 +1,31 @@
-"""What a rule becomes in the schema that a model is shown."""
+"""What a rule becomes in the schema that a model is shown, which is never wider than the contract."""
 
 from __future__ import annotations
 
-import pytest
+import copy
+from dataclasses import replace
 
-from agentkit.tools.rules import (
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from jsonschema import Draft202012Validator, FormatChecker
+
+from agentkit.composites import RuleChecker
+from agentkit.tools import (
     Between,
     CallBefore,
     Condition,
     Form,
     OneOf,
     Requires,
+    Signature,
+    Specification,
+    ToolDefinition,
     narrowed_schema,
     why_unstated,
 )
+from agentkit.tools.formats import FORMATS
+
+# --- the narrowed schema --------------------------------------------------------------------------
 
 PERIODS = OneOf(parameter="periods", values=(36, 48, 60))
 
@@ -207,3 +219,206 @@ def test_what_a_schema_can_not_state(contract, rule, why) -> None:
     assert why in why_unstated(contract, rule)
     assert narrowed_schema(contract, [rule]) is contract
     assert why_unstated({"properties": {"periods": {}}}, PERIODS) == ""
+
+
+# --- never wider than the contract ----------------------------------------------------------------
+
+EXAMPLES = 60
+VALUES = [-1, 0, 1, 2, 3, 6, 7, 2.5, "", "A", "AB", "ab", "ABC", "2024-02-30", None, True, False]
+NUMBERS = st.sampled_from([-1, 0, 1, 2, 3, 6, 7, 2.5])
+SCALARS = st.sampled_from(VALUES)
+PATTERNS = st.sampled_from(["[A-Z]{2}", "[A-Z]+", "^A.*$", "A|ab", "", "\\d{4}-\\d\\d-\\d\\d"])
+
+PLAIN = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(
+            ["string", "integer", "number", ["integer", "null"], ["string", "number"]]
+        ),
+        "enum": st.lists(SCALARS, min_size=1, max_size=4),
+        "minimum": NUMBERS,
+        "maximum": NUMBERS,
+        "exclusiveMinimum": NUMBERS,
+        "multipleOf": st.sampled_from([1, 2, 3]),
+        "pattern": st.sampled_from(["^[A-Z]", "B"]),
+        "format": st.sampled_from(["date", "email"]),
+        "minLength": st.just(1),
+        "not": st.just({"const": 6}),
+    },
+)
+
+
+def leaf(form, plain, shared):
+    """A schema of one value, plain or through a reference or a combination."""
+    return [
+        plain,
+        True,
+        {"$ref": "#/$defs/Leaf"},
+        {"$ref": "#/$defs/Leaf", **plain},
+        {"$ref": "#/$defs/Leaf", "description": "A leaf."},
+        {"anyOf": [plain, {"type": "null"}]},
+        {"anyOf": [{"$ref": "#/$defs/Leaf"}, plain]},
+        {"oneOf": [plain, {"enum": [1, "A"]}]},
+        {"allOf": [plain, {"$ref": "#/$defs/Leaf"}]},
+        {"enum": [1, 2, "AB"], "allOf": [plain]},
+        {"const": "A", **shared},
+    ][form]
+
+
+LEAVES = st.builds(leaf, st.integers(0, 10), PLAIN, PLAIN)
+
+
+def box(form, one, two, closed):
+    """A schema of an object with a property ``x``, stated here or elsewhere."""
+    inside = {"type": "object", "properties": {"x": one}}
+    other = {"properties": {"x": two, "y": {}}}
+    shut = {"additionalProperties": False} if closed else {}
+    return [
+        {**inside, **shut},
+        {**inside, **shut, "required": ["x"]},
+        {"$ref": "#/$defs/Object"},
+        {"anyOf": [{**inside, **shut}, {"type": "null"}]},
+        {"anyOf": [{**inside, **shut}, other]},
+        {"oneOf": [{**inside, **shut}, other]},
+        {"allOf": [inside], "properties": {"y": {}}, **shut},
+        {"allOf": [inside], "unevaluatedProperties": False},
+        {**inside, "allOf": [other], **shut},
+        {"anyOf": [inside, {"properties": {"y": {}}}], "unevaluatedProperties": False},
+        {"$ref": "#/$defs/Object", "additionalProperties": {"type": "integer"}},
+        {"patternProperties": {"^x$": {"type": "integer"}}, "allOf": [inside]},
+    ][form]
+
+
+BOXES = st.builds(box, st.integers(0, 11), LEAVES, LEAVES, st.booleans())
+
+
+def boxes(form, one):
+    """A schema of a list of objects."""
+    return [
+        {"type": "array", "items": one},
+        {"anyOf": [{"type": "array", "items": one}, {"type": "null"}]},
+        {"prefixItems": [{"type": "integer"}], "items": one},
+        {"allOf": [{"items": one}], "unevaluatedItems": False},
+    ][form]
+
+
+@st.composite
+def contracts(draw):
+    """A parameters schema with values, objects and lists of both."""
+    root = {
+        "type": "object",
+        "properties": {
+            "n": draw(LEAVES),
+            "o": draw(BOXES),
+            "l": {"type": "array", "items": draw(LEAVES)},
+            "p": draw(st.builds(boxes, st.integers(0, 3), BOXES)),
+            "again": draw(st.sampled_from([{}, {}, {}, {"$ref": "#/properties/n"}, {"$ref": "#"}])),
+        },
+        "$defs": {
+            "Leaf": draw(PLAIN),
+            "Object": {"type": "object", "properties": {"x": draw(LEAVES), "z": {}}},
+        },
+    }
+    more = [{}, {"additionalProperties": False}, {"dependentRequired": {"n": ["l"]}}]
+    return {**root, **draw(st.sampled_from(more))}
+
+
+PARAMETERS = st.sampled_from(["n", "o", "o.x", "l[]", "l", "p[].x", "again", "gone"])
+RULES = st.one_of(
+    st.builds(
+        OneOf, parameter=PARAMETERS, values=st.lists(SCALARS, min_size=1, max_size=4).map(tuple)
+    ),
+    st.builds(
+        Between,
+        parameter=PARAMETERS,
+        minimum=st.none() | NUMBERS,
+        maximum=st.none() | NUMBERS,
+        exclusive_minimum=st.none() | NUMBERS,
+        exclusive_maximum=st.none() | NUMBERS,
+        multiple_of=st.sampled_from([None, 2, 3, -1, 0]),
+    ),
+    st.builds(
+        Form,
+        parameter=PARAMETERS,
+        pattern=PATTERNS,
+        format=st.sampled_from(["", "date", "email"]),
+        words=st.just("so"),
+    ),
+    st.builds(
+        Requires,
+        parameter=st.sampled_from(["n", "o", "gone"]),
+        others=st.lists(st.sampled_from(["l", "p", "gone"]), max_size=2).map(tuple),
+    ),
+)
+PLACES = {
+    "n": [lambda value: {"n": value}, lambda value: {"n": value, "l": []}],
+    "o": [lambda value: {"o": value}, lambda value: {"o": value, "p": None, "l": []}],
+    "o.x": [lambda value: {"o": {"x": value}}, lambda value: {"o": {"x": value, "y": 1}}],
+    "l": [lambda value: {"l": value}],
+    "l[]": [lambda value: {"l": [value]}, lambda value: {"l": [1, value]}],
+    "p[].x": [lambda value: {"p": [{"x": value}]}, lambda value: {"p": [1, {"x": value}]}],
+    "again": [lambda value: {"again": value}, lambda value: {"again": {"n": value}}],
+    "gone": [lambda value: {"gone": value}],
+}
+
+
+def calls_about(rules):
+    """Arguments that give every value wherever a rule speaks of one, and none at all."""
+    makers = [make for rule in rules for make in PLACES[rule.parameter]]
+    return [{}, {"extra": 1}, *(make(value) for make in makers for value in VALUES)]
+
+
+CHECKER = FormatChecker(formats=())
+for name, has_form in FORMATS.items():
+    CHECKER.checks(name)(
+        lambda value, has_form=has_form: not isinstance(value, str) or has_form(value)
+    )
+
+
+def reader_of(schema):
+    """What the reference implementation says of arguments."""
+    return Draft202012Validator(schema, format_checker=CHECKER).is_valid
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(contracts(), st.lists(RULES, min_size=1, max_size=3))
+def test_what_the_narrowed_schema_accepts_the_contract_accepts(contract, rules) -> None:
+    """Rules take values away; whatever they say, they never add one. The contract stays as it is."""
+    before = copy.deepcopy(contract)
+    narrowed = narrowed_schema(contract, rules)
+    assert contract == before
+    Draft202012Validator.check_schema(narrowed)
+    accepts, accepts_narrowed = reader_of(contract), reader_of(narrowed)
+    for arguments in calls_about(rules):
+        assert accepts(arguments) or not accepts_narrowed(arguments)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(contracts(), st.lists(RULES, min_size=1, max_size=3))
+def test_narrowed_schema_and_refusal_agree(contract, rules) -> None:
+    """For rules that a schema can state, it accepts exactly what contract and refusal let pass."""
+    stated = ()
+    for rule in rules:  # two lists without a common value: the second can not be stated any more
+        if not why_unstated(narrowed_schema(contract, stated), rule):
+            stated = (*stated, rule)
+    definition = ToolDefinition(
+        name="f",
+        signature=Signature(parameters=contract),
+        specification=Specification(rules=stated),
+    )
+    checker = RuleChecker(definition)
+    accepts, accepts_narrowed = reader_of(contract), reader_of(definition.parameters_schema)
+    for arguments in calls_about(rules):
+        passes = accepts(arguments) and checker.refusal(arguments) is None
+        assert accepts_narrowed(arguments) == passes
+
+
+def test_without_rules_the_schema_is_the_contract() -> None:
+    """A schema is handed back as it is when there is nothing to state."""
+    contract = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    assert narrowed_schema(contract, ()) is contract
+    definition = ToolDefinition(name="f", signature=Signature(parameters=contract))
+    ruled = replace(
+        definition, specification=Specification(rules=(OneOf(parameter="n", values=(1,)),))
+    )
+    assert replace(ruled, specification=Specification()).parameters_schema == contract

@@ -1,7 +1,8 @@
-"""What is wrong with a rule is said before anybody relies on it."""
+"""What is wrong with a rule is said before anybody relies on it, whatever stands in its place."""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from typing import get_args
@@ -9,19 +10,28 @@ from typing import get_args
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit.composites import rule_problems
+from agentkit import Library, ToolDefinition
+from agentkit.composites import RuleChecker, rule_problems
 from agentkit.composites.rule_validity import RuleProblemCode
-from agentkit.library.library import Library
+from agentkit.errors import DefinitionError
 from agentkit.testing import sample_library
-from agentkit.tools import Example, Signature, Specification, ToolDefinition
-from agentkit.tools.rules import (
+from agentkit.tools import (
     Between,
     CallBefore,
     Condition,
+    Description,
+    Example,
     Form,
     OneOf,
     Requires,
+    Signature,
+    Specification,
+    rule_from_json,
+    rule_to_json,
 )
+from agentkit.tools.canonical import digest
+
+# --- rule_problems --------------------------------------------------------------------------------
 
 TOOL = ToolDefinition(
     name="book",
@@ -86,6 +96,8 @@ BAD: list[tuple[object, RuleProblemCode]] = [
     (Between(parameter="nights", minimum=29.2, maximum=29.8), "contradiction"),
     (Between(parameter="nights", multiple_of=31), "contradiction"),
     (Between(parameter="prices[]", minimum=1.01, maximum=1.09, multiple_of=0.1), "contradiction"),
+    (Between(parameter="prices[]", exclusive_minimum=3, maximum=3), "contradiction"),
+    (Between(parameter="prices[]", minimum=3, exclusive_maximum=3), "contradiction"),
     (Between(parameter="city", minimum=1), "wrong_type"),
     (Between(parameter="room", minimum=1), "wrong_type"),
     (Between(parameter="nights", minimum=3), "example_breaks_rule"),
@@ -214,3 +226,246 @@ def test_no_contract_and_no_rule_is_too_strange(properties, parameter, values, n
         ruled = replace(definition, specification=Specification(rules=(rule,)))
         assert isinstance(ruled.parameters_schema, dict)
         assert ruled.text
+
+
+# --- what stands in the place of a rule -----------------------------------------------------------
+
+HUGE = 10**400
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=6),
+    st.sampled_from([HUGE, -HUGE, "n", "s", "l[]", "o.x", "\ud800", "n > 1", "(" * 60, "date"]),
+)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+PARTS = {
+    OneOf: ("parameter", "values"),
+    Between: (
+        "parameter",
+        "minimum",
+        "maximum",
+        "exclusive_minimum",
+        "exclusive_maximum",
+        "multiple_of",
+        "unit",
+    ),
+    Form: ("parameter", "pattern", "format", "words", "example"),
+    Requires: ("parameter", "others"),
+    Condition: ("expression", "words"),
+    CallBefore: ("tool", "parameter"),
+}
+
+
+@st.composite
+def anything(draw):
+    """A rule whose parts are any JSON, or something that is no rule."""
+    kind = draw(st.sampled_from([*PARTS, None]))
+    if kind is None:
+        return draw(JSON)
+    return kind(**{name: draw(JSON) for name in PARTS[kind]})
+
+
+@pytest.fixture(scope="module")
+def tool():
+    """A tool with parameters of several types and a worked call."""
+    definition = ToolDefinition.from_schema(
+        "f",
+        "",
+        {
+            "type": "object",
+            "properties": {
+                "n": {"type": "number"},
+                "s": {"type": "string"},
+                "l": {"type": "array", "items": {"type": "integer"}},
+                "o": {"type": "object", "properties": {"x": {}}},
+            },
+        },
+    )
+    return replace(definition, examples=(Example(arguments={"n": HUGE, "s": "a", "l": [1]}),))
+
+
+@settings(max_examples=200, deadline=None)
+@given(rule=anything(), others=st.lists(anything(), max_size=2))
+def test_any_json_gives_problems(tool, rule, others):
+    """A rule with no problems can be relied on: what is derived of it can be made."""
+    beside = replace(tool, specification=Specification(rules=tuple(others)))
+    problems = rule_problems(rule, beside, ["f", "g"])
+    assert all(one.message and one.advice for one in problems)
+    if not problems:
+        ruled = replace(tool, specification=Specification(rules=(rule,)))
+        assert RuleChecker(ruled).refusal(tool.examples[0].arguments) is None
+        assert ruled.parameters_schema
+        assert ruled.text
+        assert ruled.digest
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("periods in (36, 48)", "'periods in (36, 48)' is no rule"),
+        (None, "None is no rule"),
+        (OneOf(parameter="n", values=[1, 2]), "its values is [1, 2], not a list of values"),
+        (Between(parameter="n", minimum="1"), "its minimum is '1', not a number"),
+        (
+            Between(parameter="n", exclusive_maximum=True),
+            "its exclusive_maximum is True, not a num",
+        ),
+        (Form(parameter=7, format="date"), "its parameter is 7, not a text"),
+        (Requires(parameter="n", others=(1,)), "its others is (1,), not a list of texts"),
+        (Condition(expression=["n"], words=""), "its expression is ['n'], not a text"),
+        (CallBefore(tool=None), "its tool is None, not a text"),
+        (OneOf(parameter="s", values=("\ud800",)), "its values is ('\\ud800',), not a list of"),
+        (Between(parameter="n", unit=10**5000), "its unit is a value with very many digits, not"),
+    ],
+)
+def test_the_part_that_is_wrong_is_told(tool, rule, message):
+    """Which part it is, what stands there, and what should."""
+    [problem] = rule_problems(rule, tool)
+    assert problem.code == "malformed"
+    assert problem.message.startswith(message)
+
+
+def test_a_bound_that_no_float_holds_is_a_bound(tool):
+    """An integer of 400 digits can be compared with: by the checker and in the schema."""
+    rule = Between(parameter="n", maximum=HUGE, multiple_of=0.5)
+    assert rule_problems(rule, tool) == ()
+    ruled = replace(tool, specification=Specification(rules=(rule,)))
+    assert ruled.parameters_schema["properties"]["n"]["maximum"] == HUGE
+    assert RuleChecker(ruled).refusal({"n": HUGE + 1}).nearest == (str(HUGE),)
+    assert RuleChecker(ruled).refusal({"n": float("inf")}) is not None
+
+
+# --- as JSON --------------------------------------------------------------------------------------
+
+TEXT = st.text(max_size=5)
+NUMBER = st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
+RULES = st.one_of(
+    st.builds(
+        OneOf,
+        parameter=TEXT,
+        values=st.lists(TEXT | NUMBER | st.booleans() | st.none(), max_size=3).map(tuple),
+    ),
+    st.builds(
+        Between,
+        parameter=TEXT,
+        minimum=st.none() | NUMBER,
+        maximum=st.none() | NUMBER,
+        exclusive_minimum=st.none() | NUMBER,
+        exclusive_maximum=st.none() | NUMBER,
+        multiple_of=st.none() | NUMBER,
+        unit=TEXT,
+    ),
+    st.builds(
+        Form,
+        parameter=TEXT,
+        pattern=TEXT,
+        format=st.sampled_from(["", "date"]),
+        words=TEXT,
+        example=TEXT,
+    ),
+    st.builds(Requires, parameter=TEXT, others=st.lists(TEXT, max_size=2).map(tuple)),
+    st.builds(Condition, expression=TEXT, words=TEXT),
+    st.builds(CallBefore, tool=TEXT, parameter=TEXT),
+)
+
+
+@given(st.lists(RULES, max_size=3).map(tuple))
+def test_rules_survive_json_text(rules) -> None:
+    """A definition with rules is read back equal, with the same digest; it is of format 2."""
+    definition = ToolDefinition(name="f", specification=Specification(rules=rules))
+    record = definition.to_json()
+    copy = ToolDefinition.from_json(json.loads(json.dumps(record)))
+    assert copy == definition
+    assert copy.digest == definition.digest
+    assert copy.specification.rules == rules
+    assert record["format"] == (2 if rules else 1)
+    assert all(rule_from_json(rule_to_json(rule)) == rule for rule in rules)
+
+
+@given(
+    st.builds(
+        ToolDefinition,
+        name=st.text(min_size=1, max_size=5).filter(str.strip),
+        signature=st.builds(Signature),
+        description=st.builds(Description, summary=TEXT, usage_rules=st.lists(TEXT, max_size=2).map(tuple)),
+        specification=st.builds(
+            Specification,
+            pre=st.lists(TEXT, max_size=2).map(tuple),
+            post=st.lists(TEXT, max_size=2).map(tuple),
+            text=st.lists(TEXT, max_size=2).map(tuple),
+            complexity=TEXT,
+        ),
+        examples=st.lists(st.builds(Example, arguments=st.just({})), max_size=1).map(tuple),
+    )
+)  # fmt: skip
+def test_a_definition_without_rules_is_written_as_before(definition) -> None:
+    """JSON and digest are those of format 1, which knew no rules, byte for byte."""
+    specification = definition.specification
+    parts = {
+        "pre": list(specification.pre),
+        "post": list(specification.post),
+        "text": list(specification.text),
+        "complexity": specification.complexity,
+    }
+    description = {
+        "summary": definition.description.summary,
+        "usage_rules": list(definition.description.usage_rules),
+    }
+    record = {
+        "format": 1,
+        "name": definition.name,
+        "signature": {"parameters": {"type": "object", "properties": {}}},
+        "description": {name: part for name, part in description.items() if part},
+        "specification": {name: part for name, part in parts.items() if part},
+        "examples": [{"arguments": {}} for _ in definition.examples],
+        "origin": {"kind": "function"},
+    }
+    written = {name: part for name, part in record.items() if part or name == "name"}
+    assert json.dumps(definition.to_json()) == json.dumps(written)
+    written.pop("origin")
+    assert definition.digest == digest(written)
+
+
+def test_the_digest_covers_the_rules(loan, loan_with) -> None:
+    """A rule makes another revision; without it, it is the old revision again."""
+    ruled = loan_with(OneOf(parameter="periods", values=(36,)))
+    assert ruled.digest != loan.digest
+    assert ruled != loan
+    assert replace(ruled, specification=Specification()).digest == loan.digest
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("one_of", "a rule is an object"),
+        ([3], "a rule is an object"),
+        ([{}], "no rule of kind None"),
+        ([{"kind": "magic"}], "no rule of kind 'magic'"),
+        ([{"kind": ["one_of"]}], "no rule of kind"),
+        ([{"kind": "one_of"}], "missing"),
+        ([{"kind": "one_of", "parameter": 3, "values": []}], "parameter of a rule .* is a text"),
+        ([{"kind": "one_of", "parameter": "x", "values": "abc"}], "values .* is a list"),
+        ([{"kind": "one_of", "parameter": "x", "values": [[1]]}], "values .* is a list"),
+        ([{"kind": "one_of", "parameter": "x", "values": [], "extra": 1}], "no part 'extra'"),
+        ([{"kind": "between", "parameter": "x", "minimum": True}], "minimum .* is a number"),
+        ([{"kind": "between", "parameter": "x", "minimum": "1"}], "minimum .* is a number"),
+        ([{"kind": "requires", "parameter": "x", "others": [None]}], "others .* is a list"),
+        ([{"kind": "between", "parameter": "x", "maximum": math.inf}], "maximum .* is a number"),
+        ([{"kind": "one_of", "parameter": "x", "values": [math.nan]}], "values .* is a list"),
+    ],
+)
+def test_what_is_no_rule_is_refused(rules, message) -> None:
+    """A record whose rules are of another shape is no definition, and the reason is given."""
+    record = {"name": "f", "format": 2, "specification": {"rules": rules}}
+    with pytest.raises(DefinitionError, match=message):
+        ToolDefinition.from_json(record)

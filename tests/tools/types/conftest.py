@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import strategies as st
 
-from agentkit.tools.types.lattice import ANY, NEVER, TypeSet
+from agentkit.tools import ANY, NEVER, TypeSet
 
 _BASES = st.sampled_from(["string", "number", "integer", "boolean", "null", "array", "object"])
 _MEANINGS = st.sampled_from(

@@ -1,0 +1,567 @@
+"""Each kind of rule: its sentence, what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+from jsonschema import Draft202012Validator
+
+from agentkit import ToolDefinition
+from agentkit.composites import RuleChecker, rule_problems
+from agentkit.errors import DefinitionError
+from agentkit.evolution.proposers.constraints import stated_ranges
+from agentkit.evolution.proposers.observed import rule_of
+from agentkit.models.grammar import grammar_schema
+from agentkit.tools import (
+    Between,
+    CallBefore,
+    Condition,
+    Description,
+    EarlierCall,
+    Example,
+    Form,
+    OneOf,
+    Requires,
+    Signature,
+    Specification,
+    narrowed_schema,
+    rule_from_json,
+    rule_sentence,
+    rule_to_json,
+    validate_arguments,
+)
+from agentkit.tools.rules.checking import holds
+
+# --- sentences ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (OneOf(parameter="periods", values=(36, 48, 60)), "periods must be one of 36, 48, 60."),
+        (OneOf(parameter="currency", values=("EUR",)), 'currency must be "EUR".'),
+        (
+            OneOf(parameter="x", values=("a", 1.5, True, None)),
+            'x must be one of "a", 1.5, true, null.',
+        ),
+        (OneOf(parameter="城市", values=("北京", "上海")), '城市 must be one of "北京", "上海".'),
+        (Between(parameter="n", minimum=1), "n must be at least 1."),
+        (Between(parameter="n", maximum=9, unit="days"), "n must be at most 9, in days."),
+        (
+            Between(parameter="n", minimum=12, maximum=60, multiple_of=12, unit="months"),
+            "n must be from 12 to 60 and a multiple of 12, in months.",
+        ),
+        (Between(parameter="n", multiple_of=0.01), "n must be a multiple of 0.01."),
+        (Between(parameter="n", unit="months"), "n is in months."),
+        (
+            Form(parameter="start", format="date"),
+            "start must be a date (YYYY-MM-DD), such as 2026-05-31.",
+        ),
+        (
+            Form(
+                parameter="address.country",
+                pattern="[A-Z]{2}",
+                words="two capital letters",
+                example="DE",
+            ),
+            "address.country must be two capital letters, such as DE.",
+        ),
+        (
+            Requires(parameter="start", others=("end", "currency", "amount")),
+            "When start is given, end, currency and amount must be given too.",
+        ),
+        (
+            Condition(expression="start <= end", words="start must not be\n after end"),
+            "start must not be after end.",
+        ),
+        (Condition(expression="a < b", words="a 小于 b。"), "a 小于 b。"),
+        (CallBefore(tool="log_in"), "Call log_in first."),
+        (
+            CallBefore(tool="find_customer", parameter="customer_id"),
+            "Call find_customer first; customer_id comes from its result.",
+        ),
+    ],
+)
+def test_a_rule_in_words(rule, sentence) -> None:
+    """Values are written as a call would write them, and words end as a sentence does."""
+    assert rule_sentence(rule) == sentence
+
+
+def test_sentences_follow_the_usage_rules(loan_with) -> None:
+    """The text that models and retrieval read ends with what was learned, in order."""
+    ruled = loan_with(
+        OneOf(parameter="periods", values=(36, 48)), Between(parameter="amount", minimum=1)
+    )
+    ruled = replace(ruled, description=Description(summary="Quote.", usage_rules=("Be brief.",)))
+    assert ruled.text.splitlines() == [
+        "Quote.",
+        "Be brief.",
+        "periods must be one of 36, 48.",
+        "amount must be at least 1.",
+    ]
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+PERIODS = OneOf(parameter="periods", values=(36, 48, 60))
+
+
+def test_the_failure_says_all_that_a_model_needs(loan_with) -> None:
+    """Sentence with the offending value, path, schema and nearest values, under a typed kind."""
+    failure = RuleChecker(loan_with(PERIODS)).refusal({"amount": 1, "periods": 50})
+    assert failure is not None
+    assert failure.kind == "contract_violated"
+    assert failure.cause == "one_of"
+    assert failure.rule == "`periods` must be one of 36, 48, 60, got the number 50"
+    assert failure.path == "periods"
+    assert failure.schema_excerpt == {
+        "type": "integer",
+        "description": "How long.",
+        "enum": [36, 48, 60],
+    }
+    assert failure.nearest == ("48", "60", "36")
+    assert failure.retryable
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments", "sentence", "nearest"),
+    [
+        (
+            OneOf(parameter="currency", values=("EUR", "USD")),
+            {"currency": "EURO"},
+            "`currency` must be one of \"EUR\", \"USD\", got the string 'EURO'",
+            ("EUR",),
+        ),
+        (
+            OneOf(parameter="periods", values=(1,)),
+            {"periods": True},
+            "`periods` must be 1, got true",
+            (),
+        ),
+        (
+            Between(parameter="periods", minimum=12, maximum=60, multiple_of=12),
+            {"periods": 40},
+            "`periods` must be from 12 to 60 and a multiple of 12, got the number 40",
+            ("36", "48"),
+        ),
+        (
+            Between(parameter="amount", maximum=100, unit="euros"),
+            {"amount": 100.5},
+            "`amount` must be at most 100, in euros, got the number 100.5",
+            ("100",),
+        ),
+        (
+            Between(parameter="amount", multiple_of=0.01),
+            {"amount": 19.999},
+            "`amount` must be a multiple of 0.01, got the number 19.999",
+            ("19.99", "20"),
+        ),
+        (
+            Form(parameter="start", format="date"),
+            {"start": "2024-02-30"},
+            (
+                "`start` must be a date (YYYY-MM-DD), such as 2026-05-31, "
+                "got the string '2024-02-30'"
+            ),
+            ("2026-05-31",),
+        ),
+        (
+            Form(parameter="address.country", pattern="[A-Z]{2}", words="two capitals", example="DE"),
+            {"address": {"country": "DEU"}},
+            "`address.country` must be two capitals, such as DE, got the string 'DEU'",
+            ("DE",),
+        ),
+        (
+            OneOf(parameter="items[].sku", values=("A1", "B2")),
+            {"items": [{"sku": "A1"}, {}, {"sku": "a"}]},
+            "`items[2].sku` must be one of \"A1\", \"B2\", got the string 'a'",
+            ("A1",),
+        ),
+        (
+            Requires(parameter="start", others=("end",)),
+            {"start": "2024-01-01"},
+            "`end` must be given too when `start` is given",
+            (),
+        ),
+        (
+            Condition(expression="start <= end", words="start must not be after end."),
+            {"start": "b", "end": "a"},
+            "start must not be after end, got start = 'b' and end = 'a'",
+            (),
+        ),
+    ],
+)  # fmt: skip
+def test_each_kind_of_rule(loan_with, rule, arguments, sentence, nearest) -> None:
+    """The sentence names the place, the demand and the value; allowed values come best first."""
+    failure = RuleChecker(loan_with(rule)).refusal(arguments)
+    assert failure is not None
+    assert (failure.rule, failure.nearest, failure.cause) == (sentence, nearest, rule.kind)
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments"),
+    [
+        (PERIODS, {}),
+        (PERIODS, {"periods": 36.0}),
+        (Between(parameter="amount", multiple_of=0.01), {"amount": 19.99}),
+        (Between(parameter="amount", minimum=1), {"amount": "many"}),
+        (Between(parameter="amount", maximum=1), {"amount": None}),
+        (Between(parameter="amount", multiple_of=math.nan), {"amount": 3}),
+        (Between(parameter="amount", multiple_of=0), {"amount": 3}),
+        (Between(parameter="periods", multiple_of=7), {"periods": 7**400}),
+        (Form(parameter="start", pattern="(?=a)b", words="w"), {"start": "a" * 5_000}),
+        (Form(parameter="start", pattern="(", words="w"), {"start": "x"}),
+        (Form(parameter="start", format="postcode"), {"start": "x"}),
+        (Form(parameter="start", pattern="[A-Z]+", words="w"), {"start": 3}),
+        (Requires(parameter="start", others=("end",)), {"end": "x"}),
+        (Condition(expression="start <= end", words="w"), {"start": "b"}),
+        (Condition(expression="amount < periods", words="w"), {"amount": "b", "periods": 3}),
+        (Condition(expression="import os", words="w"), {"amount": 1}),
+        (Condition(expression="nothing > 3", words="w"), {"amount": 1}),
+        (OneOf(parameter="unheard_of", values=(1,)), {"unheard_of": 2}),
+        (OneOf(parameter="items[].sku", values=("A",)), {"items": {"sku": "B"}}),
+        (CallBefore(tool="log_in"), {}),
+    ],
+)  # fmt: skip
+def test_what_a_rule_can_not_judge_it_does_not_refuse(loan_with, rule, arguments) -> None:
+    """Values of other types, rules that make no sense and things that are not known pass."""
+    assert RuleChecker(loan_with(rule)).refusal(arguments) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        (Between(parameter="amount", minimum=0), math.nan),
+        (Between(parameter="amount", multiple_of=2), math.inf),
+        (Between(parameter="amount", maximum=5), 10**400),
+        (OneOf(parameter="amount", values=(1, 2)), 10**400),
+        (OneOf(parameter="amount", values=(1, 2)), math.nan),
+        (OneOf(parameter="amount", values=(1, 2)), [[1], {"a": 2}]),
+        (OneOf(parameter="currency", values=("EUR",)), "ЕUR"),  # noqa: RUF001 - a Cyrillic E
+        (Form(parameter="start", pattern="[A-Z]{2}", words="two capitals"), "AB\n"),
+    ],
+)
+def test_strange_values_are_refused_in_words(loan_with, rule, value) -> None:
+    """Not-a-number, huge integers, containers and look-alikes break a rule without an exception."""
+    failure = RuleChecker(loan_with(rule)).refusal({rule.parameter: value})
+    assert failure is not None
+    assert f"`{rule.parameter}` must be" in failure.rule
+
+
+def test_an_integer_that_can_not_be_printed(loan_with) -> None:
+    """An integer of thousands of digits is refused without being written out."""
+    for rule in (Between(parameter="amount", maximum=5, multiple_of=2), PERIODS):
+        arguments = {"amount": 10**6000 + 1, "periods": 10**6000 + 1}
+        failure = RuleChecker(loan_with(rule)).refusal(arguments)
+        assert failure is not None
+        assert "very many digits" in failure.rule
+
+
+def test_rules_are_checked_in_their_order(loan_with) -> None:
+    """The first broken rule is the one that is told."""
+    checker = RuleChecker(loan_with(Between(parameter="amount", minimum=5), PERIODS))
+    broken = checker.refusal({"amount": 1, "periods": 1})
+    assert broken is not None
+    assert broken.cause == "between"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "passes"),
+    [
+        ('{"id":"C-17","name":"Ada"}', "C-17", True),
+        ('{"id":"C-17"}', "c-17 ", True),
+        ('{"id":"C-17"}', "C-18", False),
+        ('{"id":17}', 17, True),
+        ('{"id":17}', 17.0, True),
+        ('{"id":117}', 17, False),
+        ('{"said":"a \\"b\\" c"}', 'a "b" c', True),
+        ('[{"id":1},{"id":2}]', [1, 2], True),
+        ('[{"id":1},{"id":2}]', [1, 3], False),
+        ("x" * 300_000, "not there", True),
+        ("anything", True, True),
+        ("anything", None, True),
+    ],
+)
+def test_a_value_comes_from_an_earlier_result(text, value, passes) -> None:
+    """A value that is found in no result of the other tool is refused; a doubt is no reason."""
+    order = ToolDefinition(
+        name="order",
+        signature=Signature(parameters={"properties": {"customer": {}}}),
+        specification=Specification(
+            rules=(CallBefore(tool="find_customer", parameter="customer"),)
+        ),
+    )
+    earlier = [EarlierCall(name="find_customer", text=text)]
+    failure = RuleChecker(order).refusal({"customer": value}, earlier)
+    assert (failure is None) == passes
+
+
+def test_a_call_that_is_missing_is_named() -> None:
+    """Without a successful call the refusal says which, and points at the parameter if any."""
+    rules = (CallBefore(tool="log_in"), CallBefore(tool="find", parameter="who"))
+    definition = ToolDefinition(
+        name="pay",
+        signature=Signature(parameters={"properties": {"who": {}}}),
+        specification=Specification(rules=rules),
+    )
+    checker = RuleChecker(definition)
+    assert checker.wanted_before == {"log_in", "find"}
+    first = checker.refusal({"who": "A"}, [])
+    second = checker.refusal({"who": "A"}, [EarlierCall(name="log_in", text="ok")])
+    assert first is not None
+    assert first.rule == "call log_in first; it has not been called with success yet"
+    assert (first.path, first.cause) == ("", "call_before")
+    assert second is not None
+    assert (second.rule[:10], second.path) == ("call find ", "who")
+
+
+# --- bounds that are themselves not allowed -------------------------------------------------------
+
+BOUNDS = st.none() | st.sampled_from([-5, -1, -0.5, 0, 0.1, 1, 2, 2.5, 7])
+RANGES = st.builds(
+    Between,
+    parameter=st.just("n"),
+    minimum=BOUNDS,
+    maximum=BOUNDS,
+    exclusive_minimum=BOUNDS,
+    exclusive_maximum=BOUNDS,
+)
+EDGES = (-5, -1, -0.5, 0, 0.1, 1, 2, 2.5, 7)
+VALUES = (*EDGES, *(edge + step for edge in EDGES for step in (-0.01, 0.01)), -99, 99, 3, 4)
+
+
+def tool(kind, **more):
+    """A tool with one number."""
+    schema = {"type": "object", "properties": {"n": {"type": kind, **more}}, "required": ["n"]}
+    return ToolDefinition.from_schema("f", "", schema)
+
+
+def ruled(rule, kind="number", **more):
+    """The tool with a rule."""
+    return replace(tool(kind, **more), specification=Specification(rules=(rule,)))
+
+
+def refuses(rule, value):
+    """Whether the executor refuses a value."""
+    return RuleChecker(ruled(rule)).refusal({"n": value}) is not None
+
+
+def accepts(schema, value):
+    """What the reference implementation of JSON Schema says."""
+    return Draft202012Validator(schema).is_valid({"n": value})
+
+
+def read_back(rule, definition):
+    """The parts of a rule as its own sentence states them."""
+    sentence = rule_sentence(rule)
+    return [rule_of(stated, "n", definition) for stated in stated_ranges(sentence)]
+
+
+@given(RANGES, st.sampled_from(["number", "integer"]))
+def test_all_that_is_derived_of_a_range_agrees_on_every_value(rule, kind):
+    """Schema, refusal and the sentence read back accept the same numbers; the grammar no others."""
+    definition = ruled(rule, kind)
+    narrowed = definition.parameters_schema
+    grammar = grammar_schema(narrowed)
+    is_sound = not rule_problems(rule, tool(kind))
+    told = read_back(rule, tool(kind)) if is_sound else []
+    for value in VALUES:
+        if kind == "integer" and value % 1:
+            continue
+        allowed = not refuses(rule, value)
+        assert accepts(narrowed, value) == allowed
+        assert not is_sound or all(not refuses(one, value) for one in told) == allowed
+        assert (grammar is not None and accepts(grammar, value)) == allowed
+
+
+@given(RANGES, RANGES)
+def test_the_contract_is_never_widened(contract, rule):
+    """A rule on top of a range of the contract takes values away and adds none."""
+    of_contract = narrowed_schema(tool("number").signature.parameters, [contract])
+    narrowed = narrowed_schema(of_contract, [rule])
+    for value in VALUES:
+        both = not refuses(contract, value) and not refuses(rule, value)
+        assert accepts(narrowed, value) == both
+
+
+@given(RANGES)
+def test_a_rule_that_leaves_no_value_is_a_problem(rule):
+    """A range that nothing is in is told; one that something is in is not."""
+    codes = {one.code for one in rule_problems(rule, tool("number"))}
+    if any(not refuses(rule, value) for value in VALUES):
+        assert not codes & {"contradiction", "reversed_bounds"}
+    else:
+        assert codes
+
+
+def test_rules_without_open_bounds_are_written_as_before():
+    """Their JSON, and so the digest of the definition, has no new part."""
+    rule = Between(parameter="n", minimum=0, maximum=5)
+    assert rule_to_json(rule) == {
+        "kind": "between",
+        "parameter": "n",
+        "minimum": 0,
+        "maximum": 5,
+    }
+    assert rule_sentence(rule) == "n must be from 0 to 5."
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ({"exclusive_minimum": 0}, "n must be more than 0."),
+        ({"exclusive_maximum": 1.5, "unit": "km"}, "n must be less than 1.5, in km."),
+        ({"exclusive_minimum": 0, "maximum": 1}, "n must be more than 0 and at most 1."),
+        ({"minimum": 1, "exclusive_maximum": 5}, "n must be at least 1 and less than 5."),
+        (
+            {"exclusive_minimum": 0, "multiple_of": 5},
+            "n must be more than 0 and a multiple of 5.",
+        ),
+    ],
+)
+def test_the_sentence_says_that_the_bound_is_left_out(rule, sentence):
+    """More and less than leave a bound out, at least and at most take it in."""
+    assert rule_sentence(Between(parameter="n", **rule)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "near"),
+    [
+        ({"exclusive_minimum": 0}, 0, ("1",)),
+        ({"exclusive_minimum": 0}, -7.5, ("1",)),
+        ({"exclusive_maximum": 10}, 12, ("9",)),
+        ({"exclusive_minimum": 0, "exclusive_maximum": 1}, 0, ()),
+        ({"exclusive_maximum": 10, "multiple_of": 5}, 12, ("5",)),
+        ({"exclusive_minimum": 10, "multiple_of": 5}, 8, ("15",)),
+        ({"minimum": 1, "exclusive_maximum": 9}, -3, ("1",)),
+    ],
+)
+def test_the_refusal_names_a_number_that_is_allowed(rule, value, near):
+    """Beside a bound that is left out the next whole number or multiple is told, if there is one."""
+    failure = RuleChecker(ruled(Between(parameter="n", **rule))).refusal({"n": value})
+    assert failure.nearest == near
+
+
+def test_a_bound_of_an_older_dialect_is_not_taken_for_the_number_one():
+    """Draft 4 wrote true beside the bound; a rule that leaves out 1 is added beside it."""
+    schema = {"properties": {"n": {"minimum": 0, "exclusiveMinimum": True}}}
+    narrowed = narrowed_schema(schema, [Between(parameter="n", exclusive_minimum=1)])
+    assert narrowed["properties"]["n"]["allOf"] == [{"exclusiveMinimum": 1}]
+
+
+def test_an_example_at_the_bound_speaks_against_the_rule():
+    """A call that went well forbids a rule that leaves its value out."""
+    definition = replace(tool("number"), examples=(Example(arguments={"n": 0}, result=1),))
+    codes = [
+        [one.code for one in rule_problems(Between(parameter="n", **rule), definition)]
+        for rule in ({"exclusive_minimum": 0}, {"minimum": 0})
+    ]
+    assert codes == [["example_breaks_rule"], []]
+
+
+# --- lengths and counts ---------------------------------------------------------------------------
+
+TITLE = Between(parameter="title", measure="length", minimum=2, maximum=5)
+TAGS = Between(parameter="tags", measure="items", maximum=2)
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string", "minLength": 1, "maxLength": 80},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "year": {"type": "integer"},
+    },
+}
+
+
+def note(*rules):
+    """A tool that holds these rules."""
+    return ToolDefinition(
+        name="note",
+        signature=ToolDefinition.from_schema("note", "", SCHEMA).signature,
+        specification=Specification(rules=rules),
+    )
+
+
+def test_models_read_and_are_offered_the_bound():
+    """The sentence speaks of characters and items, and the schema has the tighter bound."""
+    assert rule_sentence(TITLE) == "title must have from 2 to 5 characters."
+    assert rule_sentence(TAGS) == "tags must have at most 2 items."
+    one = Between(parameter="tags", measure="items", minimum=1)
+    assert rule_sentence(one) == "tags must have at least 1 item."
+    offered = narrowed_schema(SCHEMA, [TITLE, TAGS])["properties"]
+    assert offered["title"] == {"type": "string", "minLength": 2, "maxLength": 5}
+    assert offered["tags"]["maxItems"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"title": "sechse"}, "`title` must have from 2 to 5 characters, got the string 'sechse'"),
+        ({"tags": ["a", "b", "c"]}, "`tags` must have at most 2 items, got"),
+    ],
+)
+def test_calls_are_held_to_it(arguments, said):
+    """The checker refuses a call in the words of the rule, as the narrowed schema does."""
+    failure = RuleChecker(note(TITLE, TAGS)).refusal(arguments)
+    assert failure.rule.startswith(said)
+    assert failure.cause == "between"
+    narrowed = ToolDefinition.from_schema("note", "", narrowed_schema(SCHEMA, [TITLE, TAGS]))
+    assert validate_arguments(narrowed, arguments)
+
+
+def test_characters_are_counted_as_json_schema_counts_them():
+    """Code points, not bytes; and values of another type are left to the contract."""
+    assert holds(TITLE, "日本語版だ")
+    assert not holds(TITLE, "日本語版だよ")
+    assert holds(TITLE, 123456)
+    assert holds(TAGS, "a, b, c")
+
+
+def test_it_is_written_and_read():
+    """The measure is a part of the record, and older readers are told that they can not read it."""
+    assert rule_from_json(rule_to_json(TITLE)) == TITLE
+    record = note(TITLE).to_json()
+    assert (record["format"], note(OneOf(parameter="year", values=(1,))).to_json()["format"]) == (
+        3,
+        2,
+    )
+    assert ToolDefinition.from_json(record) == note(TITLE)
+    with pytest.raises(DefinitionError, match="upgrade"):
+        ToolDefinition.from_json({**record, "format": 4})
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        (Between(parameter="year", measure="length", maximum=4), "wrong_type"),
+        (Between(parameter="title", measure="items", maximum=4), "wrong_type"),
+        (Between(parameter="title", measure="words", maximum=4), "malformed"),
+        (Between(parameter="title", measure="length", exclusive_maximum=4), "malformed"),
+        (Between(parameter="title", measure="length", multiple_of=4), "malformed"),
+        (Between(parameter="title", measure="length", maximum=2.5), "unusable_number"),
+        (Between(parameter="title", measure="length", minimum=-1), "unusable_number"),
+        (Between(parameter="title", measure="length"), "empty_rule"),
+        (Between(parameter="title", measure="length", minimum=5, maximum=2), "reversed_bounds"),
+        (Between(parameter="title", measure="length", minimum=81), "contradiction"),
+        (Between(parameter="title", measure=3, minimum=1), "malformed"),
+    ],
+)
+def test_what_is_wrong_with_one(rule, code):
+    """It must speak of the right type, in whole numbers, and leave something to say."""
+    assert [problem.code for problem in rule_problems(rule, note())] == [code]
+
+
+def test_bounds_of_value_and_length_do_not_meet():
+    """A parameter that takes numbers and texts may have both, which say nothing of each other."""
+    both = ToolDefinition.from_schema(
+        "n", "", {"properties": {"x": {"type": ["integer", "string"]}}}
+    )
+    long = Between(parameter="x", measure="length", maximum=2)
+    ruled = ToolDefinition(
+        name="n", signature=both.signature, specification=Specification(rules=(long,))
+    )
+    assert rule_problems(Between(parameter="x", minimum=100), ruled) == ()
+    assert rule_problems(Between(parameter="x", measure="length", minimum=3), ruled)
