@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules.records import CallBefore
 from agentkit.tools.tool import Tool
 
 
@@ -39,7 +40,7 @@ def demanded(definition: ToolDefinition, tools: ToolsByName) -> dict[str, ToolDe
     waiting = [definition]
     while waiting:
         one = waiting.pop()
-        names = [rule.tool for rule in one.specification.rules if rule.kind == "call_before"]
+        names = [rule.tool for rule in one.specification.rules if isinstance(rule, CallBefore)]
         for name in (*names, *(child.name for child in one.signature.children)):
             if name in found or name == definition.name:
                 continue
@@ -69,5 +70,5 @@ def wanted_before_children(definition: ToolDefinition, tools: Mapping[str, Tool]
         rule.tool: name
         for name, child_definition in inside.items()
         for rule in child_definition.specification.rules
-        if rule.kind == "call_before" and rule.tool not in inside
+        if isinstance(rule, CallBefore) and rule.tool not in inside
     }
