@@ -55,7 +55,7 @@ def test_edits_are_listed_with_their_faults(invoke, edit):
     (fault,) = told["faults"]
     assert (fault["place"], fault["code"]) == ("trace", "edit")
     assert "trace.yaml: " in fault["message"]
-    assert "'sumary'" in fault["message"]
+    assert "`description.sumary`" in fault["message"]
     assert fault["advice"].endswith("'agentkit tools add --discard trace'")
     assert "sumary" in invoke("check").stdout
 

@@ -148,17 +148,16 @@ def test_output_is_one_json_document(invoke, script):
 
 
 def test_each_step_is_told_on_stderr(invoke, tools_file, script):
-    """--trace log writes a line when an operation begins and one when it ends, and no content."""
+    """--trace log writes a line when an operation ends, and no content."""
     script(["add", {"a": 40}], "It is 42.")
     result = invoke(
         "run", "40 + 2?", "--tools", "desk.py:add", "--model", "script:a", "--trace", "log"
     )
     assert result.stdout == "It is 42.\n"
     traced = [line for line in result.stderr.splitlines() if " DEBUG " in line or " INFO " in line]
-    assert [line.partition("end ")[2].partition(" seconds")[0] for line in traced] == [
-        *("", "", "chat script", "", "execute_tool add", "", "chat script"),
-        "invoke_agent agent",
-    ]
+    kinds = ("execute_tool add", "invoke_agent", "chat")
+    ended = [next(kind for kind in kinds if kind in line) for line in traced]
+    assert ended == ["chat", "execute_tool add", "chat", "invoke_agent"]
     assert not any("40 + 2" in line or "It is 42" in line for line in traced)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from agentkit.agent import RefineSettings
 from agentkit import Agent, open_store, tool
 from agentkit.agent.types import ToolCallStarted
 from agentkit.episodes import Episode, Turn
@@ -123,7 +124,7 @@ def test_refinement_keeps_those_of_the_chosen_answer() -> None:
         "25",
     ]
     with ProviderServer(script) as server:
-        episode = run(server, refine="vanilla", max_refinements=1)
+        episode = run(server, refine=RefineSettings(mode="vanilla", max_refinements=1))
     assert dict(episode.calls[0].arguments) == {"n": 5}
     assert [turn.tokens for turn in episode.turns] == [LAST, None]
 
