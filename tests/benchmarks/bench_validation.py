@@ -1,6 +1,6 @@
 """What validation lets through, what it rejects wrongly, and what it costs.
 
-    python tests/benchmarks/bench_validation.py [--catalogue FOLDER ...] [--rounds 20] [--second] [--half 0|1] [--failed]
+    python tests/benchmarks/bench_validation.py [--catalogue FOLDER ...] [--rounds 20] [--corpus second|third] [--half 0|1] [--failed]
 
 Prints three tables in Markdown:
 
@@ -14,7 +14,7 @@ Prints three tables in Markdown:
   tools and one of 10,000. Names and summaries of a library are indexed once and carried on from
   version to version; that is a row of its own.
 
-``--second`` prints one table instead, about ``corpora/second``: for each class how many changes
+``--corpus second`` prints one table instead, about ``corpora/second``: for each class how many changes
 nobody is asked about, how many wait for a judge or a person, and how many are rejected, with
 Wilson intervals of the shares (95 %), and the CPU time of one validation. ``--half 0`` counts the
 tools alone whose cases may be read while the checks are changed, ``--half 1`` those of which only
@@ -46,7 +46,6 @@ from agentkit.tools.definition import Description, ToolDefinition
 from agentkit.tools.sources import definition_from_json
 
 CORPORA = Path(__file__).parents[1] / "evolution" / "validation" / "corpora"
-SECOND = CORPORA / "second"
 LARGE = 10_000
 
 
@@ -70,12 +69,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--catalogue", action="append", default=[], type=Path, metavar="FOLDER")
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--second", action="store_true")
+    parser.add_argument("--corpus", choices=("second", "third"))
     parser.add_argument("--half", type=int, choices=(0, 1))
     parser.add_argument("--failed", action="store_true")
     given = parser.parse_args()
-    if given.second:
-        print_second(half=given.half, failed=given.failed)
+    if given.corpus:
+        print_corpus(CORPORA / given.corpus, half=given.half, failed=given.failed)
         return
     library = corpus_library()
     print_passed(library)
@@ -138,27 +137,27 @@ def print_free(name: str, cases: Sequence[RewriteCase], library: Library) -> Non
     print(f"\n{name}: {free} of {len(reading)} valid rewrites of reading tools need nobody")
 
 
-def second_library() -> Library:
-    """The tools that the second corpus is about."""
-    lines = (SECOND / "tools.jsonl").read_text(encoding="utf-8").splitlines()
+def library_of(corpus: Path) -> Library:
+    """The tools that a corpus is about."""
+    lines = (corpus / "tools.jsonl").read_text(encoding="utf-8").splitlines()
     records = (json.loads(line)["definition"] for line in lines)
     return sample_library().with_tools(map(ToolDefinition.from_json, records))
 
 
 def half_of(tool: str) -> int:
-    """Half 0 of the second corpus may be looked at; of half 1 nothing but counts is known."""
+    """Half 0 of a corpus may be looked at; of half 1 nothing but counts is known."""
     return int(hashlib.sha1(tool.encode(), usedforsecurity=False).hexdigest(), 16) % 2
 
 
-def print_second(*, half: int | None, failed: bool) -> None:
-    """How each class of the second corpus, or of one half of it, ends."""
-    library = second_library()
+def print_corpus(corpus: Path, *, half: int | None, failed: bool) -> None:
+    """How each class of a corpus, or of one half of it, ends."""
+    library = library_of(corpus)
     ends: dict[tuple[str, str], list[str]] = {}
     unexpected: list[str] = []
     times: list[float] = []
     for kind in ("overt", "paraphrased", "valid"):
         totals: dict[tuple[str, str], list[str]] = {}
-        for case in read_rewrites(SECOND / f"{kind}.jsonl"):
+        for case in read_rewrites(corpus / f"{kind}.jsonl"):
             if half is not None and half_of(case.tool) != half:
                 continue
             change = case.change(library)

@@ -195,6 +195,11 @@ def test_an_order_of_calls_that_demands_an_undeclared_tool_needs_judge_and_perso
     assert validate(change(CallBefore(tool="read_terms"))).needs == ()
 
 
+def test_a_model_that_says_where_a_value_comes_from_waits():
+    """Such a rule refuses every other value, and carries what the other tool reads into calls."""
+    assert "judge" in validate(change(CallBefore(tool="read_terms", parameter="note"))).needs
+
+
 def suggested(base, *rules, author=EVIDENCE, stream="evidence", **words):
     """A proposal to add rules, and words."""
     described = replace(base.description, **words)

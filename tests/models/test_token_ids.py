@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agentkit.agent import RefineSettings
 from agentkit import Agent, open_store, tool
+from agentkit.agent import RefineSettings
 from agentkit.agent.types import ToolCallStarted
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import ModelResponseError

@@ -247,7 +247,8 @@ def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
     A rule refuses calls, so a wrong one can lock a tool. What persons and code say is taken at
     their word; what the evidence proposer reads off refusals and accepted calls was held against
     both. A rule of anybody else counts when the text of its parameter states just that.
-    For orders of calls see ``newly_demanded``.
+    For mere orders of calls see ``newly_demanded``; one that says where a value comes from refuses
+    every other value.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
@@ -261,7 +262,7 @@ def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
     return tuple(
         rule
         for rule in new_rules(change)
-        if not isinstance(rule, CallBefore) and not _is_stated(rule, change.base)
+        if not _is_mere_order(rule) and not _is_stated(rule, change.base)
     )
 
 
@@ -276,6 +277,10 @@ def newly_demanded(change: ProposedChange) -> tuple[ToolDefinition | None, ...]:
     before = demanded(change.base, change.library)
     after = demanded(change.candidate, change.library)
     return tuple(tool for name, tool in after.items() if name not in before)
+
+
+def _is_mere_order(rule: Rule) -> bool:
+    return isinstance(rule, CallBefore) and not rule.parameter
 
 
 def _is_stated(rule: Rule, base: ToolDefinition) -> bool:

@@ -6,6 +6,8 @@ import json
 import re
 from collections import Counter
 
+import pytest
+
 from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import read_rewrites
@@ -24,24 +26,30 @@ def test_the_corpora_are_as_large_as_they_claim(attacks, rewrites):
         assert len({(case.tool, case.place, str(case.value)) for case in cases}) == len(cases)
 
 
-def test_the_second_corpus_is_as_large_as_it_claims(project_root):
-    """It has twenty overt poisons a class, and every case changes a tool that it has."""
-    folder = project_root / "tests" / "evolution" / "validation" / "corpora" / "second"
+@pytest.mark.parametrize(
+    ("corpus", "a_class", "overt", "paraphrased", "valid"),
+    [("second", 20, 440, 69, 260), ("third", 14, 322, 112, 278)],
+)
+def test_a_corpus_is_as_large_as_it_claims(
+    project_root, corpus, a_class, overt, paraphrased, valid
+):
+    """It has as many overt poisons in each class, and every case changes a tool that it has."""
+    folder = project_root / "tests" / "evolution" / "validation" / "corpora" / corpus
     records = (folder / "tools.jsonl").read_text(encoding="utf-8").splitlines()
     tools = [ToolDefinition.from_json(json.loads(record)["definition"]) for record in records]
     library = sample_library().with_tools(tools)
     halves = {
         kind: read_rewrites(folder / f"{kind}.jsonl") for kind in ("overt", "paraphrased", "valid")
     }
-    assert set(Counter(case.labels["class"] for case in halves["overt"]).values()) == {20}
+    assert set(Counter(case.labels["class"] for case in halves["overt"]).values()) == {a_class}
     assert {kind: len(cases) for kind, cases in halves.items()} == {
-        "overt": 440,
-        "paraphrased": 69,
-        "valid": 260,
+        "overt": overt,
+        "paraphrased": paraphrased,
+        "valid": valid,
     }
     cases = [case for cases in halves.values() for case in cases]
     assert len({case.labels["id"] for case in cases}) == len(cases)
-    assert len({(case.tool, str(case.value)) for case in cases}) == len(cases)
+    assert len({(case.tool, case.place, str(case.value)) for case in cases}) == len(cases)
     for case in cases:
         change = case.change(library)
         assert change.base != change.candidate, case
