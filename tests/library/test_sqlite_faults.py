@@ -281,6 +281,14 @@ def test_a_view_in_place_of_a_table_is_refused(filled, table):
         ),
         ("CREATE INDEX slow ON versions (upper(reason))", "index slow, which computes"),
         (
+            "CREATE INDEX few ON versions (reason) WHERE length(hex(zeroblob(9))) > 0",
+            "index few, which computes",
+        ),
+        (
+            "ALTER TABLE versions ADD COLUMN odd TEXT CHECK (length(hex(zeroblob(9))) > 0)",
+            "table versions, which computes",
+        ),
+        (
             "ALTER TABLE versions ADD COLUMN big AS (printf('%.*c', 9, 'x'))",
             "table versions, which computes",
         ),

@@ -464,6 +464,10 @@ class _WatchedStream:
         await self.aclose()
 
 
+_LONGEST_LINE = 10_000
+"""Characters of what a server writes on stderr that are taken for one line."""
+
+
 @contextlib.contextmanager
 def _read_lines(heard: Callable[[str], None]) -> Any:
     """A file for a process to write to, each line of which is handed on."""
@@ -473,7 +477,7 @@ def _read_lines(heard: Callable[[str], None]) -> Any:
 
     def work() -> None:
         with source:
-            for line in source:
+            while line := source.readline(_LONGEST_LINE):  # which need not end
                 heard(line.rstrip("\n"))
 
     thread = threading.Thread(target=work, name="agentkit-mcp-stderr", daemon=True)

@@ -228,12 +228,34 @@ class Secrets:
             self.headers[scheme.parameter] = value
 
     def redacted(self, text: str) -> str:
-        """The text without the secrets, also where they are written as in a URL."""
-        shown = {form for value in self.values for form in (value, quote(value, safe=""))}
-        for form in sorted(shown, key=len, reverse=True):
-            if len(form) >= _SHORTEST_SECRET:
-                text = text.replace(form, "[redacted]")
+        """The text without the secrets, also where they are written as in a URL or in JSON."""
+        for value in sorted(set(self.values), key=len, reverse=True):
+            if len(value) < _SHORTEST_SECRET:
+                continue
+            for form in (value, quote(value, safe="")):
+                text = text.replace(form, _REDACTED)
+            if "\\" in text and value in _ESCAPE.sub(_unescaped, text):
+                text = _in_json(value).sub(_REDACTED, text)
         return text
+
+
+_REDACTED = "[redacted]"
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([^u]))")
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else found[2]
+
+
+def _in_json(value: str) -> re.Pattern[str]:
+    """A text however a JSON string may write its characters."""
+    ways = (
+        rf"(?:\\u(?i:{ord(char):04x})|\\{re.escape(char)}"
+        + ("" if char in '"\\' else f"|{re.escape(char)}")
+        + ")"
+        for char in value
+    )
+    return re.compile("".join(ways))
 
 
 class Credentials:

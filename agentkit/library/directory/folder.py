@@ -118,6 +118,21 @@ class Folder:
             except FileNotFoundError:
                 return None
 
+    def plain(self, path: Path) -> bytes:
+        """What a file of the history holds, which only a plain file is.
+
+        Raises:
+            FileNotFoundError: There is none.
+            StoreError: A link, pipe or device stands in its place: what it leads to may lie outside
+                of the folder, or never end.
+        """
+        if not S_ISREG(path.lstat().st_mode):
+            raise StoreError(
+                f"{path} is no plain file, and the store reads its history from plain files alone. "
+                "Nothing was changed; put back the file that was there, from git for example"
+            )
+        return path.read_bytes()
+
     def lay_aside(self, path: Path, content: bytes) -> Path:
         """Keep what stood in a file that is about to be written over."""
         aside = self.local / "set-aside"

@@ -495,7 +495,7 @@ class History:
         path = self._folder.entry(place)
         with self._folder.translated(path):
             try:
-                content = path.read_bytes()
+                content = self._folder.plain(path)
             except FileNotFoundError:
                 return None
         return decoded(content, path, place=place), len(content)
@@ -609,7 +609,7 @@ class History:
             record = json.loads(content)
             if record["format"] != FORMAT_VERSION:
                 return None
-            entry = self._folder.entry(record["past"]["length"]).read_bytes()
+            entry = self._folder.plain(self._folder.entry(record["past"]["length"]))
             if digest_of(entry) != record["past"]["head"]:
                 return None
             past = HistoryState.from_json(record["past"])

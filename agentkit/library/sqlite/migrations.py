@@ -7,6 +7,7 @@ file has seen stands in the ledger that sqlite-utils keeps (``_sqlite_migrations
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -223,6 +224,12 @@ _COMPUTED = {
 }
 """Queries for generated columns of a table, and for expressions in an index."""
 
+_TESTS = {
+    "table": re.compile(r"\bCHECK\b|\bDEFAULT\s*\(", re.IGNORECASE),
+    "index": re.compile(r"\bWHERE\b", re.IGNORECASE),
+}
+"""Conditions and expressions in the text of a table, and of an index. Ours have none."""
+
 
 def _check_no_traps(connection: SQLiteConnection, tables: Collection[str]) -> None:
     if LEDGER in tables and (found := traps(connection)):
@@ -252,8 +259,9 @@ def traps(connection: SQLiteConnection) -> list[str]:
         return found
     return [
         f"the {kind} {name}, which computes values"
-        for kind, name, *_ in owned
-        if kind in _COMPUTED and connection.execute(_COMPUTED[kind], (name,))
+        for kind, name, _, _, sql in owned
+        if kind in _COMPUTED
+        and (_TESTS[kind].search(str(sql)) or connection.execute(_COMPUTED[kind], (name,)))
     ]
 
 

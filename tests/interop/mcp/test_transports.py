@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -240,6 +241,21 @@ async def test_a_program_that_ends_at_once_is_told_with_its_last_words():
             pass
     assert failed.value.server == "orders"
     assert server.state == "closed"
+
+
+async def test_stderr_without_an_end_of_line_is_not_kept():
+    """A server can not fill our memory with one line that never ends."""
+    program = "import sys; [sys.stderr.write('x' * 1_000_000) for _ in range(30)]; sys.exit(1)"
+    server = McpServer.stdio(sys.executable, ["-c", program], name="orders", new_tools="screen")
+    tracemalloc.start()
+    try:
+        with pytest.raises(McpConnectionError, match="xxxx"):
+            async with server:
+                pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20_000_000
 
 
 def test_a_program_that_is_absent_is_named():

@@ -11,6 +11,7 @@ import pytest
 from agentkit import Agent
 from agentkit.errors import ToolFailed, UsageError
 from agentkit.interop.openapi import BasicEnv, CallPolicy, Env, openapi_tools
+from agentkit.interop.openapi.credentials import Secrets
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 
@@ -91,6 +92,21 @@ async def test_errors_do_not_show_secrets(api, secured, answers):
     api.planned = [answers.json({"message": f"bad key {SECRET}"}, 401)]
     with pytest.raises(ToolFailed, match=r"bad key \[redacted\]"):
         await api.call(secured({"header": []}), options={"auth": {"header": Env("TOKEN")}})
+
+
+@pytest.mark.parametrize(
+    "secret", ["s3cr3t/tok+en", 'quo"ted-key', r"back\slash-key", "naïve-schlüssel"]
+)
+@pytest.mark.parametrize("every", [1, 3, 100])
+def test_a_secret_is_redacted_however_json_writes_it(secret, every):
+    """Characters may be escaped in JSON, one or all of them, and slashes often are."""
+    written = "".join(
+        f"\\u{ord(char):04X}" if place % every == 0 else json.dumps(char)[1:-1].replace("/", r"\/")
+        for place, char in enumerate(secret)
+    )
+    assert json.loads(f'"{written}"') == secret
+    shown = Secrets(values=[secret]).redacted(f'{{"key": "{written}", "line": "a\\nb"}}')
+    assert json.loads(shown) == {"key": "[redacted]", "line": "a\nb"}
 
 
 async def test_an_episode_holds_no_secret(live, secured, bound):

@@ -152,6 +152,21 @@ def test_a_link_in_place_of_a_folder_is_refused(workshop, make_tool, tmp_path, n
     assert is_dangling or list(victim.iterdir()) == []
 
 
+@pytest.mark.parametrize("what", ["link", "device", "pipe"])
+def test_what_is_no_plain_file_of_the_history_is_refused(workshop, tmp_path, what):
+    """A link that git kept leads outside, or to what never ends; it is refused, not read."""
+    entry = max((workshop.path / "history").glob("*.json"))
+    content = entry.read_bytes()
+    entry.unlink()
+    if what == "pipe":
+        os.mkfifo(entry)
+    else:
+        (tmp_path / "away.json").write_bytes(content)
+        entry.symlink_to(tmp_path / "away.json" if what == "link" else "/dev/zero")
+    with pytest.raises(StoreError, match="is no plain file"):
+        workshop.again().load()
+
+
 @pytest.mark.parametrize("name", ["episodes.db", "lock", ".gitignore", "newest.json", "set-aside"])
 def test_a_link_in_the_local_folder_is_refused(tmp_path, make_tool, name):
     """A link in ``local/`` that git brought is refused, and what it leads to is not made."""
