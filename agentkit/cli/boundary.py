@@ -130,11 +130,11 @@ class LazyGroup(CommandGroup):
         return super()._hint(ctx, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands on the help page; those of plugins by name, as none is imported."""
+        """The list of commands; those of plugins with what their distributions say, unimported."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self._summaries.items()))
         ours = self._summaries.keys()
-        plugins = {one.name: one.value for one in _plugins() if one.name not in ours}
+        plugins = {one.name: _summary(one) for one in _plugins() if one.name not in ours}
         if plugins:
             with formatter.section("Commands of plugins"):
                 formatter.write_dl([(name, plugins[name]) for name in sorted(plugins)])
@@ -172,6 +172,13 @@ def _loaded(place: str) -> click.Command:
     module, _, attribute = place.partition(":")
     command: click.Command = getattr(import_module(module), attribute)
     return command
+
+
+def _summary(plugin: EntryPoint) -> str:
+    """What the distribution of a plugin says about itself; without one where it comes from."""
+    if plugin.dist is None or "Summary" not in plugin.dist.metadata:
+        return plugin.value
+    return plugin.dist.metadata["Summary"]
 
 
 def _plugins() -> tuple[EntryPoint, ...]:
