@@ -127,15 +127,18 @@ def pydantic_parameters(parameters: Sequence[Parameter], *, tool_name: str) -> P
     Raises:
         DefinitionError: Pydantic has no schema for a parameter; the message names it.
     """
-    from pydantic import Field, TypeAdapter
+    from pydantic import ConfigDict, Field, TypeAdapter
 
+    # Inside a list, since a dataclass or TypedDict by itself takes no configuration from outside.
+    closed = ConfigDict(extra="forbid")
     adapters: dict[str, TypeAdapter[Any]] = {}
     for parameter in parameters:
         annotation = _portable(parameter.annotation)
         if not parameter.is_required:
             annotation = Annotated[annotation, Field(default=parameter.default)]
         try:
-            adapters[parameter.name] = TypeAdapter(annotation)
+            inside: Any = types.GenericAlias(list, (annotation,))
+            adapters[parameter.name] = TypeAdapter(inside, config=closed)
             adapters[parameter.name].json_schema(schema_generator=_generator())
         except _pydantic_errors() as error:
             place = f"parameter {parameter.name!r}"
@@ -147,7 +150,7 @@ def pydantic_parameters(parameters: Sequence[Parameter], *, tool_name: str) -> P
         schema_generator=_generator(),
     )
     in_order = _generator()().sort
-    properties = {name: in_order(found[name, "validation"]) for name in adapters}
+    properties = {name: in_order(found[name, "validation"]["items"]) for name in adapters}
     for parameter in parameters:
         if "default" not in properties[parameter.name]:
             continue
@@ -265,10 +268,10 @@ def _converter(adapters: Mapping[str, TypeAdapter[Any]]) -> Callable[[JsonObject
             if name not in arguments:
                 continue
             try:
-                values[name] = adapter.validate_python(arguments[name])
+                (values[name],) = adapter.validate_python([arguments[name]])
             except ValidationError as error:
                 found = error.errors(include_url=False, include_context=False, include_input=False)
-                places = [".".join(map(str, (name, *one["loc"]))) for one in found]
+                places = [".".join(map(str, (name, *one["loc"][1:]))) for one in found]
                 broken += [f"`{at}`: {one['msg']}" for at, one in zip(places, found, strict=True)]
         if broken:
             raise ModelRetry("; ".join(broken))
