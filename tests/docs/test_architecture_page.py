@@ -1,4 +1,4 @@
-"""The walk-throughs of docs/architecture.md name files that exist, in a code base that imports one way."""
+"""docs/architecture.md names what is there; that all of it imports one way, ``test_layering`` holds."""
 
 from __future__ import annotations
 
@@ -29,16 +29,3 @@ def test_the_folder_map_is_the_tree(project_root):
     shown = set(re.findall(r"^  ([a-z_]+)/", block, re.MULTILINE))
     there = {path.parent.name for path in (project_root / "agentkit").glob("*/__init__.py")}
     assert shown == there
-
-
-def test_no_file_of_a_walk_imports_the_one_that_starts_it(named, runtime_modules):
-    """Whoever is called does not know its caller: a walk goes down and never back up."""
-    modules = ["agentkit." + name.removesuffix(".py").replace("/", ".") for name in named]
-    for start in ("agentkit.agent.agent", "agentkit.evolution.manager"):
-        below = [
-            name for name in modules if name.startswith(start.rpartition(".")[0]) and name != start
-        ]
-        for module in below:
-            text = runtime_modules[module]
-            imported = {node.module for node in text.body if hasattr(node, "module")}
-            assert start not in imported or module == "agentkit.evolution.round", module

@@ -168,7 +168,9 @@ def test_a_program_is_found(tmp_path, monkeypatch):
 
 def test_free_ports_can_be_listened_on():
     """A port that is called free is."""
-    socket.create_server(("127.0.0.1", free_port())).close()
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)) as server:
+        assert server.getsockname()[1] == port
 
 
 def _program(path: Path) -> None:

@@ -140,10 +140,6 @@ def _bare(name: str) -> str:
     return name.split(" ", 1)[0].strip("*")
 
 
-def _raised(kind: str | None, description: str) -> str:
-    return f"Raises {kind or 'an exception'}: {description}".removesuffix(": ")
-
-
 def _split_examples(
     text: str, function_name: str, parameters: Sequence[str]
 ) -> tuple[str, tuple[Example, ...]]:
