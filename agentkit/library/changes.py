@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -106,18 +107,15 @@ def matches(episode: Episode, matching: EpisodeFilter) -> bool:
     return matching.tool_name is None or matching.tool_name in called
 
 
-def commit_with_retry(
-    attempt: Callable[[], T],
-    *,
-    attempts: int = 100,
-    reload: Callable[[], object] | None = None,
-) -> T:
+_ATTEMPTS = 100
+"""How often a change is tried while other writers commit first."""
+
+
+def commit_with_retry(attempt: Callable[[], T]) -> T:
     """Read, decide and commit, again whenever another writer committed first.
 
     Args:
         attempt: Reads the newest library, decides on it, and commits.
-        attempts: How often at most.
-        reload: Called between two attempts, for whoever keeps what they read.
 
     Raises:
         StaleVersionError: Other writers committed first every time.
@@ -126,12 +124,9 @@ def commit_with_retry(
         >>> commit_with_retry(lambda: 7)
         7
     """
-    for _ in range(attempts - 1):
-        try:
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(StaleVersionError):
             return attempt()
-        except StaleVersionError:
-            if reload is not None:
-                reload()
     return attempt()
 
 
