@@ -9,7 +9,7 @@ import pytest
 from agentkit import Library, open_store
 from agentkit.evolution import ToolManager
 from agentkit.evolution.mined import with_recordings
-from agentkit.evolution.mining import MiningConfig, mine
+from agentkit.evolution.mining import mine
 from agentkit.evolution.proposal import Proposal
 from agentkit.library.events import Author
 from agentkit.testing import primitive_library
@@ -63,7 +63,7 @@ def test_recorded_calls_that_models_should_not_read_are_not_kept(trip, travel_to
     """Attacks and private data of a conversation do not become worked calls of its tools."""
     library = Library(travel_tools.values())
     trips = [trip(at, *places) for at, places in enumerate(PLACES)]
-    (composite,) = mine(trips, travel_tools, MiningConfig(rounds=1)).composites
+    (composite,) = mine(trips, travel_tools).composites
     first = composite.worked[0]
     hostile = replace(first, example=replace(first.example, query=said))
     rest = replace(composite, worked=(hostile, *composite.worked[1:]))
