@@ -157,11 +157,6 @@ class ArmScore:
     score: float
 
 
-def _check(name: str, value: float, holds: bool, allowed: str) -> None:  # noqa: FBT001 - a claim
-    if not holds:
-        raise UsageError(f"{name} must be {allowed}, got {value}")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedSelection:
     """Tools chosen for one request with both definitions.
