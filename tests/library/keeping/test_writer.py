@@ -18,7 +18,6 @@ from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableErro
 from agentkit.library import EpisodeFilter, EpisodeStore, LibraryChange, Store
 from agentkit.library.capabilities import (
     BatchAppending,
-    ChangeLog,
     EpisodeVolume,
     Pruning,
     PruningPreview,
@@ -446,7 +445,7 @@ def test_each_part_keeps_its_own():
 def test_abilities_are_those_of_the_parts(plain_store):
     """The whole can do what its parts can, and nothing else."""
     store = with_episodes(MemoryStore(), episodes=MemoryStore())
-    for ability in (Watchable, ChangeLog, BatchAppending, Pruning, PruningPreview):
+    for ability in (Watchable, BatchAppending, Pruning, PruningPreview):
         assert isinstance(store, ability)
     plain = with_episodes(MemoryStore(), episodes=plain_store)
     assert isinstance(plain, Store)
