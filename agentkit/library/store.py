@@ -80,7 +80,7 @@ class ToolRevision:
 class ToolStore(Protocol):
     """Keeps definitions and their versions. Five methods; a plugin implements all of them.
 
-    ``agentkit.testing.store_conformance`` holds the tests that every implementation passes.
+    ``agentkit.testing.conformance`` holds the tests that every implementation passes.
     """
 
     def load(self, version: int | None = None) -> Library:

@@ -13,7 +13,7 @@ from agentkit.episodes import Turn
 from agentkit.library import LibraryChange
 from agentkit.library.capabilities import Retention
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.testing.store_writer import batch, told
+from agentkit.testing.conformance.writer import batch, told
 from agentkit_postgres import PostgresStore
 
 Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
