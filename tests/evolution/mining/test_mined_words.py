@@ -81,7 +81,7 @@ async def test_what_is_mined_waits_for_somebody(monkeypatch, trip, travel_tools)
     trips = tuple(trip(at, *places) for at, places in enumerate(PLACES))
     monkeypatch.setattr(
         "agentkit.evolution.mined.trajectories_of",
-        lambda episodes: SimpleNamespace(trajectories=trips),
+        lambda _episodes: SimpleNamespace(trajectories=trips),
     )
     (record,) = await submit_mined(manager, (), MiningConfig(rounds=1))
     assert record.awaits == ("judge",)
