@@ -94,7 +94,7 @@ class ToolRevision:
 class ToolStore(Protocol):
     """Keeps definitions and their versions. Six methods; a plugin implements all of them.
 
-    ``agentkit.testing.store_conformance`` holds the tests that every implementation passes.
+    ``agentkit.testing.conformance`` holds the tests that every implementation passes.
     """
 
     def load(self, version: int | None = None) -> Library:

@@ -5,13 +5,13 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from support.histories import HistoryStep, all_told, write_history
 
 from agentkit import open_store
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.signing import KEY_VARIABLE, read_signer
 from agentkit.library.store import LibraryChange
-from agentkit.testing.histories import HistoryStep, all_told, write_history
 
 STEPS = [
     HistoryStep(wishes={"a": ("one", ""), "b": ("two", "")}, events=2, episodes=3),

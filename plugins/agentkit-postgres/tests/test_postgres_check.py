@@ -14,7 +14,7 @@ from agentkit.library import LibraryChange
 from agentkit.library.capabilities import Retention
 from agentkit.library.checking import check_store
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.testing.store_writer import batch, told
+from agentkit.testing.conformance.writer import batch, told
 from agentkit_postgres import PostgresStore
 
 Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]

@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from support.histories import BareStore, HistoryStep, write_history
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
@@ -15,7 +16,6 @@ from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
 from agentkit.library.opening import open_to_read
 from agentkit.library.signing import read_signer
-from agentkit.testing.histories import BareStore, HistoryStep, write_history
 from agentkit.tools.definition import ChildReference, Signature
 
 KEY = read_signer("0123456789abcdef0123456789abcdef")

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.histories import HistoryStep, all_told, write_history
 
 from agentkit import Episode, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
@@ -20,7 +21,6 @@ from agentkit.library.checking import check_store
 from agentkit.library.comparing import compare_stores
 from agentkit.library.copying import copy_store
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.testing.histories import HistoryStep, all_told, write_history
 
 STEPS = [
     HistoryStep(wishes={"a": ("one", "here"), "b": ("two", "")}, events=2, episodes=2),

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.histories import BareStore, HistoryStep, all_told, write_history
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
@@ -17,7 +18,6 @@ from agentkit.library import Author, LibraryChange
 from agentkit.library.comparing import compare_stores
 from agentkit.library.copying import Amount, copy_store
 from agentkit.library.event_chain import EventDraft, chained
-from agentkit.testing.histories import BareStore, HistoryStep, all_told, write_history
 
 STEPS = [
     HistoryStep(wishes={"a": ("one", "here"), "b": ("", "")}, events=2, episodes=2, reason="x"),

@@ -7,12 +7,12 @@ import subprocess
 from contextlib import closing
 
 import pytest
+from support.histories import HistoryStep, all_told, write_history
 
 from agentkit import Episode
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.opening import open_store, open_to_read
-from agentkit.testing.histories import HistoryStep, all_told, write_history
 from agentkit.tools.definition import ToolDefinition
 
 STEPS = [

@@ -28,8 +28,7 @@ from agentkit.library.episode_stores import RedactingStore, RetentionLoop, with_
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.testing import ScriptedModel
-from agentkit.testing.store_conformance import EpisodeStoreConformance, EventStoreConformance
+from agentkit.testing import EpisodeStoreConformance, EventStoreConformance, ScriptedModel
 
 QUICK = WriterSettings(
     linger_seconds=0.005,
