@@ -169,7 +169,10 @@ def insert_mined(
     author: str | Author = "agentkit",
     signer: Signer | None = None,
 ) -> dict[str, InsertOutcome]:
-    """Put mined composites into the library, as far as the Tool Manager takes them.
+    """Put mined composites into the library at once, as far as the Tool Manager takes them.
+
+    Their literals come from conversations and nobody is asked, so this is for libraries that no
+    user is served from: experiments and benchmarks. Elsewhere ``submit_mined`` makes them wait.
 
     First the recorded calls of tools that touch the world become worked calls of these tools
     (``with_recordings``): on them the Tool Manager tries the composites out.
