@@ -134,8 +134,6 @@ def test_imported_tools_run_with_their_description(invoke, spec, pets, script, m
     assert "tops3cret" not in result.stderr
 
 
-
-
 @pytest.mark.parametrize(
     ("options", "why"),
     [
