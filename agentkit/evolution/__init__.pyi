@@ -30,7 +30,7 @@ from .learning import LearningConfig as LearningConfig, LearnReport as LearnRepo
 from .ledger import Ledger as Ledger
 from .lifting import MinedComposite as MinedComposite
 from .manager import ToolManager as ToolManager
-from .mined import insert_mined as insert_mined
+from .mined import submit_mined as submit_mined
 from .mining import (
     MiningConfig as MiningConfig,
     MiningResult as MiningResult,

@@ -176,7 +176,10 @@ def insert_mined(
     author: str | Author = "agentkit",
     signer: Signer | None = None,
 ) -> dict[str, InsertOutcome]:
-    """Propose mined composites to the library, children before those that call them.
+    """Insert mined composites at once, children before those that call them.
+
+    Their literals come from conversations and nobody is asked, so this is for libraries that no
+    user is served from: experiments and benchmarks. Elsewhere ``submit_mined`` makes them wait.
 
     First the recorded calls of tools that touch the world become worked calls of these tools
     (``with_recordings``): on them the Tool Manager tries the composites out.

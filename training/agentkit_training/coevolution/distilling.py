@@ -19,10 +19,10 @@ from agentkit.evolution import (
     Observations,
     ToolManager,
     UnreadableProposal,
-    insert_mined,
     mine,
     trajectories_of,
 )
+from agentkit.evolution.mined import insert_mined
 from agentkit.evolution.patterns import SearchLimits
 from agentkit.evolution.repository import LibraryStore
 from agentkit.models.base import ChatModel

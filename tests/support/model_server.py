@@ -17,8 +17,8 @@ from typing import Self, assert_never
 from urllib.parse import urlsplit
 
 from agentkit.errors import UsageError
-from agentkit.testing.dialects import CHAT, MESSAGES, RESPONSES, Dialect
-from agentkit.testing.server_steps import (
+from support.provider_protocols import CHAT, MESSAGES, RESPONSES, Dialect
+from support.server_steps import (
     ErrorStatus,
     HalfStream,
     RawReply,

@@ -88,7 +88,7 @@ class LocalServer(ABC):
             ServerError: It ended, or does not answer in time; with the end of its log.
         """
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - a subclass's own program
+            self._process = subprocess.Popen(
                 self.command(), stdout=log, stderr=log, cwd=self.folder, user=self._user
             )
         deadline = time.monotonic() + self._start_seconds

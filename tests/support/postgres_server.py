@@ -14,7 +14,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from agentkit.testing.local_server import LocalServer, ServerError, find_program
+from support.local_server import LocalServer, ServerError, find_program
 
 URL_VARIABLE = "AGENTKIT_TEST_POSTGRES_URL"
 """Names a server to use instead of one that is started; its user may make schemas."""
@@ -43,7 +43,7 @@ class PostgresServer(LocalServer):
 
     Example:
         >>> from agentkit import open_store
-        >>> from agentkit_postgres.testing import PostgresServer
+        >>> from support.postgres_server import PostgresServer
         >>> with PostgresServer() as server:  # doctest: +SKIP
         ...     store = open_store(server.url)
     """
@@ -110,7 +110,7 @@ class PostgresServer(LocalServer):
         secret = self.folder / "password"
         secret.write_text(_PASSWORD)
         secret.chmod(0o644)
-        made = subprocess.run(  # noqa: S603 - PostgreSQL's own program
+        made = subprocess.run(
             [
                 *(self._programs["initdb"], "-D", str(self._data), "-U", _USER),
                 *("--auth=scram-sha-256", f"--pwfile={secret}", "--encoding=UTF8", "--no-locale"),

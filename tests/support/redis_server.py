@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agentkit.testing.local_server import LocalServer, ServerError, find_program
 from agentkit_redis.address import RedisAddress, parse_address
 from agentkit_redis.connection import RedisConnection, new_client
 from agentkit_redis.records import Keys
+from support.local_server import LocalServer, ServerError, find_program
 
 URL_VARIABLE = "AGENTKIT_TEST_REDIS_URL"
 """Names a server that is there; libraries are made in it under prefixes of their own."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,8 @@ from typing import TypeAlias, TypeVar
 import pytest
 
 from agentkit.library.opening import open_store
-from agentkit.library.store import Store
+from agentkit.library.store import LibraryChange, Store
+from agentkit.tools.definition import Description, ToolDefinition
 
 Result = TypeVar("Result")
 OpenAgain: TypeAlias = Callable[[], Store]
@@ -55,20 +55,6 @@ class StoreFixtures:
         store.close()
 
 
-def fault_runs(few: int, *, most: int | None = None) -> int:
-    """How often a test repeats a fault: ``few``, unless ``AGENTKIT_FAULT_RUNS`` says how often.
-
-    ``most`` bounds what the environment asks for, where one fault takes seconds: a server restarts.
-    """
-    asked = int(os.environ.get("AGENTKIT_FAULT_RUNS", "") or few)
-    return asked if most is None else min(asked, most)
-
-
-def fault_seconds(few: float, many: float) -> float:
-    """How long a test keeps a fault up: ``few``; ``many`` where ``AGENTKIT_FAULT_RUNS`` is set."""
-    return many if os.environ.get("AGENTKIT_FAULT_RUNS") else few
-
-
 def together(works: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
     """Start all of ``works`` at the same moment, each in its thread; what each gave or raised."""
     barrier = Barrier(len(works))
@@ -85,8 +71,18 @@ def together(works: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
 
 
 def start_writer(url: str, action: str, name: str, count: int) -> subprocess.Popen[str]:
-    """Start ``agentkit.testing.store_writer`` in a process of its own."""
-    program = [sys.executable, "-m", "agentkit.testing.store_writer"]
+    """Start ``agentkit.testing.conformance.writer`` in a process of its own."""
+    program = [sys.executable, "-m", "agentkit.testing.conformance.writer"]
     return subprocess.Popen(  # noqa: S603 - our own module
         [*program, url, action, name, str(count)], stdout=subprocess.PIPE, text=True
     )
+
+
+def a_tool(name: str, summary: str = "") -> ToolDefinition:
+    """A definition that says nothing but this."""
+    return ToolDefinition(name=name, description=Description(summary=summary))
+
+
+def put(proposal_id: str, *tools: ToolDefinition, remove: tuple[str, ...] = ()) -> LibraryChange:
+    """A change that writes tools and takes others out."""
+    return LibraryChange(proposal_id=proposal_id, upserts=tools, removals=remove)

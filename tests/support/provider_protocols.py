@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.messages import JsonObject, ToolCall
-from agentkit.testing.server_steps import ErrorStatus, Reply
+from support.server_steps import ErrorStatus, Reply
 
 MODEL = "faulty"
 """The model's name in answers to requests that name none."""

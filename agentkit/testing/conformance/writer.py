@@ -1,9 +1,9 @@
 """A program that writes to a store, to be run beside others or killed in the middle.
 
-``python -m agentkit.testing.store_writer URL commit NAME COUNT`` commits COUNT changes to tools of
-its own, each change giving all of them one new text and bringing one event that tells of it;
-``append`` keeps COUNT episodes instead, and ``append_many`` COUNT batches of them. It prints one
-line for each that the store has taken.
+``python -m agentkit.testing.conformance.writer URL commit NAME COUNT`` commits COUNT changes to
+tools of its own, each change giving all of them one new text and bringing one event that tells of
+it; ``append`` keeps COUNT episodes instead, and ``append_many`` COUNT batches of them. It prints
+one line for each that the store has taken.
 """
 
 from __future__ import annotations

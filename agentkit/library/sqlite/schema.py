@@ -1,29 +1,28 @@
-"""The shape of a SQLite store, as named steps that are only ever added to.
+"""The tables of a SQLite store, as named steps that are only ever added to.
 
-A migration that was released is never edited: files out there have it behind them. Which ones a
-file has seen stands in the ledger that sqlite-utils keeps (``_sqlite_migrations``), so that
-``sqlite-utils migrate`` and other tools of that family read it too.
+A step that was released is never edited: files out there have it behind them. The ledger has the
+form that sqlite-utils gives it (``_sqlite_migrations``), so that tools of that family read it too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
 
 from agentkit._version import __version__
 from agentkit.errors import StoreFormatError
+from agentkit.library.changes import now
 from agentkit.library.sqlite.connection import SQLiteConnection
 
-if TYPE_CHECKING:
-    from sqlite_utils import Database
-
-Migration: TypeAlias = "Callable[[Database], None]"
-
 LEDGER = "_sqlite_migrations"
-MIGRATION_SET = "agentkit"
+_MIGRATION_SET = "agentkit"
 _SMALLEST_FILE = 512  # bytes of the smallest page of SQLite
 
+_LEDGER_TABLE = f"""
+CREATE TABLE IF NOT EXISTS {LEDGER} (
+    id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT
+)
+"""
 
 TRIGGERS = {
     f"library_events_{statement.lower()}": f"""
@@ -35,19 +34,15 @@ TRIGGERS = {
 }
 """The only triggers on our tables, as ``m0004_event_table`` makes them. Never edit it either."""
 
-
-def m0001_tool_tables(db: Database) -> None:
-    """Definitions by content, library versions, and what each version did to which tool."""
-    db.execute(
+STEPS: Mapping[str, Sequence[str]] = {
+    "m0001_tool_tables": (
         """
         CREATE TABLE definitions (
             digest TEXT PRIMARY KEY,  -- ToolDefinition.digest
             name   TEXT NOT NULL,
             body   TEXT NOT NULL      -- JSON without the origin, which the digest does not cover
         )
-        """
-    )
-    db.execute(
+        """,
         """
         CREATE TABLE versions (
             version     INTEGER PRIMARY KEY,
@@ -57,9 +52,7 @@ def m0001_tool_tables(db: Database) -> None:
             evidence    TEXT NOT NULL,  -- JSON array of episode ids
             created_at  TEXT NOT NULL
         )
-        """
-    )
-    db.execute(
+        """,
         """
         CREATE TABLE revisions (
             version   INTEGER NOT NULL REFERENCES versions,
@@ -70,13 +63,9 @@ def m0001_tool_tables(db: Database) -> None:
             place     INTEGER NOT NULL,  -- library's order, with its place among that version's
             PRIMARY KEY (tool_name, version)
         )
-        """
-    )
-
-
-def m0002_episode_tables(db: Database) -> None:
-    """Episodes in the order in which they were kept, and the tools that each one called."""
-    db.execute(
+        """,
+    ),
+    "m0002_episode_tables": (
         """
         CREATE TABLE episodes (
             sequence    INTEGER PRIMARY KEY,
@@ -85,72 +74,49 @@ def m0002_episode_tables(db: Database) -> None:
             stop_reason TEXT NOT NULL,
             body        TEXT NOT NULL  -- JSON, see Episode.to_json
         )
-        """
-    )
-    db.execute("CREATE INDEX episodes_by_session ON episodes (session_id)")
-    db.execute("CREATE INDEX episodes_by_stop_reason ON episodes (stop_reason)")
-    db.execute(
+        """,
+        "CREATE INDEX episodes_by_session ON episodes (session_id)",
+        "CREATE INDEX episodes_by_stop_reason ON episodes (stop_reason)",
         """
         CREATE TABLE episode_tools (
             tool_name TEXT NOT NULL,
             sequence  INTEGER NOT NULL REFERENCES episodes,
             PRIMARY KEY (tool_name, sequence)
         ) WITHOUT ROWID
-        """
-    )
-
-
-def m0003_derived_values(db: Database) -> None:
-    """What was worked out about tools, which may be lost; and a quick way to what is new."""
-    db.execute(
+        """,
+    ),
+    "m0003_derived_values": (
         """
         CREATE TABLE derived (
             key        TEXT PRIMARY KEY,
             generation INTEGER NOT NULL,  -- the last time that somebody wrote and named it
-            checksum   BLOB NOT NULL,     -- BLAKE2b of the body, 16 bytes
+            checksum   BLOB NOT NULL,     -- the seal of the body
             body       BLOB NOT NULL
         )
-        """
-    )
-    db.execute("CREATE INDEX revisions_by_version ON revisions (version)")
-
-
-def m0004_event_table(db: Database) -> None:
-    """The chain of events, which no statement changes or shortens unless it means to."""
-    db.execute(
+        """,
+        "CREATE INDEX revisions_by_version ON revisions (version)",
+    ),
+    "m0004_event_table": (
         """
         CREATE TABLE library_events (
             sequence INTEGER PRIMARY KEY,
             body     TEXT NOT NULL  -- JSON, see LibraryEvent.to_json
         )
-        """
-    )
-    for trigger in TRIGGERS.values():
-        db.execute(trigger)
-
-
-def m0005_episode_extents(db: Database) -> None:
-    """How big and how old episodes are. Those that are there are measured when somebody asks."""
-    db.execute(
+        """,
+        *TRIGGERS.values(),
+    ),
+    "m0005_episode_extents": (
         """
         CREATE TABLE episode_extents (
             sequence INTEGER PRIMARY KEY,
             begun    INTEGER NOT NULL,  -- microseconds since 1970
             bytes    INTEGER NOT NULL   -- of the body
         )
-        """
-    )
-    db.execute("CREATE INDEX episode_extents_by_age ON episode_extents (begun, sequence, bytes)")
-    db.execute("CREATE INDEX episode_tools_by_sequence ON episode_tools (sequence)")
-
-
-MIGRATIONS: tuple[Migration, ...] = (
-    m0001_tool_tables,
-    m0002_episode_tables,
-    m0003_derived_values,
-    m0004_event_table,
-    m0005_episode_extents,
-)
+        """,
+        "CREATE INDEX episode_extents_by_age ON episode_extents (begun, sequence, bytes)",
+        "CREATE INDEX episode_tools_by_sequence ON episode_tools (sequence)",
+    ),
+}
 """In order. Append to it; never edit, reorder or remove."""
 
 _OUR_TABLES = frozenset(
@@ -170,8 +136,6 @@ _OUR_TABLES = frozenset(
 def bring_up_to_date(connection: SQLiteConnection) -> None:
     """Give a file the newest shape; one that has it already is only looked at.
 
-    A connection that only reads goes on with a copy of an older file, which gets that shape.
-
     All steps that are missing run in one transaction, so that a file never stays half-way, and
     two programs that open the same new file do not both run them.
 
@@ -182,22 +146,40 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
         StoreError: The file is locked or can not be written.
     """
     tables = _table_names(connection)
-    _check_no_traps(connection, tables)
+    if LEDGER in tables and (found := traps(connection)):
+        raise StoreFormatError(
+            f"{connection.path} holds what agentkit did not make, and what SQLite would run while "
+            f"it reads or writes: {', '.join(found)}. Nothing was changed; restore a backup, or "
+            "drop them with the sqlite3 program if you know where they came from"
+        )
     applied = _applied(connection, tables)
     _check_not_newer(connection, applied)
     if not tables:
         _check_blank(connection)
     if not applied:
         _check_not_foreign(connection, tables)
-    is_old = len(applied) < len(MIGRATIONS)
     if connection.is_read_only:
-        if is_old:
-            with connection.changing_a_copy():
-                _apply_missing(connection)
+        if len(applied) < len(STEPS):
+            raise StoreFormatError(
+                f"{connection.path} is no store yet, or one of an older agentkit, and was opened "
+                "to be read only. Nothing was changed; open it once with open_store"
+            )
         return
     connection.execute("PRAGMA journal_mode = WAL")
-    if is_old:
+    if len(applied) < len(STEPS):
         _apply_missing(connection)
+
+
+def _apply_missing(connection: SQLiteConnection) -> None:
+    with connection.transaction():
+        applied = _applied(connection, _table_names(connection))  # now that nobody else is at it
+        connection.execute(_LEDGER_TABLE)
+        for name, statements in STEPS.items():
+            if name not in applied:
+                for statement in statements:
+                    connection.execute(statement)
+                row = (_MIGRATION_SET, name, now())
+                connection.execute(f"INSERT INTO {LEDGER} VALUES (NULL, ?, ?, ?)", row)  # noqa: S608 - a constant
 
 
 def _table_names(connection: SQLiteConnection) -> frozenset[str]:
@@ -209,13 +191,7 @@ def _applied(connection: SQLiteConnection, tables: Collection[str]) -> frozenset
     if LEDGER not in tables:
         return frozenset()
     ours = f"SELECT name FROM {LEDGER} WHERE migration_set = ?"  # noqa: S608 - a constant above
-    names = [name for (name,) in connection.execute(ours, (MIGRATION_SET,))]
-    if strange := [name for name in names if not isinstance(name, str)]:
-        raise StoreFormatError(
-            f"{connection.path} is damaged: its table {LEDGER} holds {strange[0]!r} in the place "
-            "of a migration's name. Nothing was changed; restore a backup"
-        )
-    return frozenset(names)
+    return frozenset(str(name) for (name,) in connection.execute(ours, (_MIGRATION_SET,)))
 
 
 _COMPUTED = {
@@ -231,15 +207,6 @@ _TESTS = {
 """Conditions and expressions in the text of a table, and of an index. Ours have none."""
 
 
-def _check_no_traps(connection: SQLiteConnection, tables: Collection[str]) -> None:
-    if LEDGER in tables and (found := traps(connection)):
-        raise StoreFormatError(
-            f"{connection.path} holds what agentkit did not make, and what SQLite would run while "
-            f"it reads or writes: {', '.join(found)}. Nothing was changed; restore a backup, or "
-            "drop them with the sqlite3 program if you know where they came from"
-        )
-
-
 def traps(connection: SQLiteConnection) -> list[str]:
     """What is not data under our names: code that whoever gave us the file would have us run.
 
@@ -253,7 +220,7 @@ def traps(connection: SQLiteConnection) -> list[str]:
         for kind, name, _, page, sql in owned
         if (kind == "table" and not page)
         or kind not in {"table", "index", "trigger"}
-        or (kind == "trigger" and _words(sql) != _words(TRIGGERS.get(name, "")))
+        or (kind == "trigger" and str(sql).split() != TRIGGERS.get(name, "").split())
     ]
     if found:  # SQLite is not asked about the columns of those
         return found
@@ -267,10 +234,6 @@ def traps(connection: SQLiteConnection) -> list[str]:
 
 def _is_ours(name: object) -> bool:
     return str(name).lower() in _OUR_TABLES | {LEDGER}
-
-
-def _words(sql: object) -> list[str]:
-    return str(sql).split()
 
 
 def _check_blank(connection: SQLiteConnection) -> None:
@@ -288,7 +251,7 @@ def _check_blank(connection: SQLiteConnection) -> None:
 
 
 def _check_not_newer(connection: SQLiteConnection, applied: Collection[str]) -> None:
-    unknown = sorted(set(applied) - {migration.__name__ for migration in MIGRATIONS})
+    unknown = sorted(set(applied) - STEPS.keys())
     if unknown:
         raise StoreFormatError(
             f"{connection.path} was written by a newer agentkit: it went through "
@@ -304,20 +267,3 @@ def _check_not_foreign(connection: SQLiteConnection, tables: Collection[str]) ->
             f"{connection.path} belongs to another program: it holds {', '.join(taken)}, which "
             "agentkit did not make. Nothing was changed; choose another file"
         )
-
-
-def _apply_missing(connection: SQLiteConnection) -> None:
-    """Run what is missing; sqlite-utils is loaded here alone, for a new or an older file."""
-    from sqlite_utils import Database, Migrations
-
-    steps = Migrations(MIGRATION_SET)
-    for migration in MIGRATIONS:
-        steps()(migration)
-    with connection.transaction():
-        database = Database(
-            connection.raw,
-            tracer=connection.tracer,
-            recursive_triggers=False,
-            execute_plugins=False,  # plugins of the sqlite-utils command have no place here
-        )
-        steps.apply(database)
