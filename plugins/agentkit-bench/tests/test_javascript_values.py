@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.metrics.foreign_values import JAVASCRIPT_TYPES, read_javascript
+from agentkit_bench.bfcl_values import JAVASCRIPT_TYPES, read_javascript
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,64 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.episodes import Episode, Evidence, Verdict
-from agentkit.evaluation.expectations import DataFlow
+from agentkit.episodes import Episode, Evidence, Verdict, Verifier
+from agentkit.evaluation.expectations import GoldCall
 from agentkit.evaluation.verifiers.calls import CallComparison, MadeCalls, gold_calls_problem
-from agentkit.evaluation.verifiers.numbers import final_number
-from agentkit.evaluation.verifiers.state import state_differences
-from agentkit.evaluation.verifiers.verdicts import answer_turn, clipped, faulty, judged, shown
-from agentkit.metrics.data_flow import (
+from agentkit.evaluation.verifiers.verdicts import faulty, judged
+from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.data_flow import (
     DataFlowMatch,
     ExecutedCall,
     compare_data_flow,
     compare_executed_flow,
 )
-from agentkit.tools.definition import ToolDefinition
 
-_ROUNDING = 1e-6
+_REFERENCE = re.compile(r"\$var\d+[^$]*\$")
+
+
+def refers(value: Any) -> bool:
+    """Whether a value holds a reference to an earlier result, such as ``$var1.id$``, anywhere."""
+    if isinstance(value, str):
+        return _REFERENCE.search(value) is not None
+    if isinstance(value, Mapping):
+        return any(map(refers, value.values()))
+    return isinstance(value, list | tuple) and any(map(refers, value))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataFlow:
+    """Calls through which data flows as through the gold ones, whatever its values (NESTFUL).
+
+    Attributes:
+        calls: The gold calls in order. A reference to the result of an earlier one is the text
+            ``$var2.rows[0].id$``: the second call's result, and where in it.
+    """
+
+    calls: tuple[GoldCall, ...]
+
+    @property
+    def gold_tools(self) -> tuple[str, ...]:
+        """The tools of the gold calls."""
+        return tuple(call.name for call in self.calls)
+
+    def verifier(self, definitions: Sequence[ToolDefinition]) -> Verifier:
+        """What judges an episode."""
+        return DataFlowVerifier(self, definitions)
+
+    def renamed(self, names: Mapping[str, str]) -> DataFlow:
+        """The same with other names of tools."""
+        calls = (replace(call, name=names.get(call.name, call.name)) for call in self.calls)
+        return DataFlow(calls=tuple(calls))
+
+    def to_json(self) -> tuple[str, Any]:
+        """How it is written."""
+        calls = [{"name": call.name, "arguments": dict(call.arguments)} for call in self.calls]
+        return "flow", calls
 
 
 class DataFlowVerifier:
@@ -30,12 +69,8 @@ class DataFlowVerifier:
     that failed left out; calls that were only planned by their references to each other
     (``compare_data_flow``). The score is the partial sequence match.
 
-    An expected answer counts beside the calls: the final answer has to be it, or hold it as its
-    number, or the last successful call has to have returned it. Numbers may differ by 1e-6 of
-    their size.
-
     Args:
-        expected: The gold calls, and the answer where there is one.
+        expected: The gold calls.
         definitions: The tools, under the names that the calls use.
     """
 
@@ -60,10 +95,6 @@ class DataFlowVerifier:
             "function_f1": match.function_f1,
             "parameter_f1": match.parameter_f1,
         }
-        if self._expected.answer is not None:
-            wrong = list(_answer_evidence(episode, self._expected.answer))
-            metrics["answer"] = float(not wrong)
-            evidence += wrong
         score = match.partial if made.is_answer else 0.0
         return judged(self.name, evidence, score=score, metrics=metrics)
 
@@ -97,50 +128,3 @@ class DataFlowVerifier:
         if not match.is_full and not found and not match.problems:
             message = "the calls are the gold ones, but results flow between others of them"
             yield Evidence(kind="wrong_value", message=message)
-
-
-def _answer_evidence(episode: Episode, expected: Any) -> Iterator[Evidence]:
-    returned = [result.value for result in episode.results if result.status == "ok"]
-    given = [one for one in (episode.output, *returned[-1:]) if one is not None]
-    if any(_is_answer(one, expected) for one in given):
-        return
-    turn = answer_turn(episode)
-    if not given:
-        yield Evidence(kind="missing_answer", message="there is no answer to judge", turn=turn)
-        return
-    yield Evidence(
-        kind="wrong_answer",
-        message=f"the answer is {shown(given[0])}, expected {shown(expected)}",
-        turn=turn,
-        expected=expected,
-        actual=clipped(given[0]) if isinstance(given[0], str) else given[0],
-    )
-
-
-def _is_answer(given: Any, expected: Any) -> bool:
-    if isinstance(expected, int | float) and not isinstance(expected, bool):
-        return _is_number(given, expected)
-    if isinstance(given, str) and not isinstance(expected, str):
-        given = _read(given)
-    if isinstance(given, str) and isinstance(expected, str):
-        return given.strip().casefold() == expected.strip().casefold()
-    return next(state_differences(given, expected), None) is None
-
-
-def _is_number(given: Any, expected: float) -> bool:
-    if isinstance(given, str):
-        number = final_number(given)
-        given = None if number is None else number.value
-    if given is None or isinstance(given, bool | Sequence):
-        return False
-    try:
-        return bool(abs(given - expected) <= _ROUNDING * (abs(expected) or 1))
-    except (TypeError, OverflowError):
-        return False
-
-
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
-from agentkit.errors import UsageError
 from agentkit.messages import ToolCall
-from agentkit.metrics import (
+from agentkit_bench.data_flow import (
     ExecutedCall,
     FlowCall,
     compare_data_flow,
     compare_executed_flow,
-    macro_f1,
+    label_f1,
 )
-from agentkit.metrics.label_f1 import label_f1
 
 FIND = ToolDefinition.from_schema(
     "find", "Find a harbour.", {"type": "object", "properties": {"place": {"type": "string"}}}
@@ -358,22 +356,8 @@ def test_running_an_answer_gives_one_that_matches_it(calls):
     assert compare_executed_flow(made, calls, TOOLS).is_full
 
 
-def test_macro_f1_is_nestfuls():
-    """The mean over gold labels, on sets; agrees with scikit-learn where that is installed."""
-    made, gold = [["a"], ["c", "x"], ["a", "a"], []], [["a", "b"], ["c"], ["a"], ["b"]]
-    assert macro_f1(made, gold) == pytest.approx((1 + 0 + 1) / 3)
-    metrics = pytest.importorskip("sklearn.metrics")
-    labels = ["a", "b", "c"]
-    table = [[[label in row for label in labels] for row in rows] for rows in (gold, made)]
-    expected = metrics.f1_score(*table, average="macro", zero_division=0)
-    assert macro_f1(made, gold) == pytest.approx(expected)
-
-
 def test_labels_are_counted_as_often_as_they_occur():
     """A call made twice where one is expected is half superfluous; nothing against nothing is 1."""
     assert label_f1(["a", "a"], ["a"]) == pytest.approx(2 / 3)
     assert label_f1([], []) == 1
     assert label_f1(["a"], []) == 0
-    assert macro_f1([], []) == 1
-    with pytest.raises(UsageError, match="paired"):
-        macro_f1([["a"]], [])

@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 from agentkit import ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.messages import ToolCall
-from agentkit.metrics import call_overlap, call_similarity, calls_equal, difficulty
+from agentkit.metrics import calls_equal
+from agentkit_training.toolace.overlap import call_overlap, call_similarity, difficulty
 
 TRIP = ToolDefinition.from_schema(
     "trip",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit.errors import UsageError
-from agentkit.metrics import optimal_assignment
+from agentkit_training.toolace.assignment import optimal_assignment
 
 
 def total(weights, pairs):

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from agentkit.errors import UsageError
-from agentkit.metrics.assignment import optimal_assignment
 from agentkit.metrics.comparable import (
     CallLike,
     ComparableCall,
@@ -31,6 +30,7 @@ from agentkit.metrics.comparable import (
     by_name,
     comparable_calls,
 )
+from agentkit_training.toolace.assignment import optimal_assignment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

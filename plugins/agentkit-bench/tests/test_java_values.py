@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.metrics.java_values import JAVA_TYPES, read_java
+from agentkit_bench.bfcl_values import JAVA_TYPES, read_java
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Effects, ToolDefinition
 from agentkit.messages import ToolCall
-from agentkit.metrics import (
-    calls_equal,
-    reward_r1,
-    reward_r2,
-    reward_r3,
-    tooldna_metrics,
-)
+from agentkit.metrics import calls_equal
+from agentkit_training.rewards import reward_parts, tooldna_metrics
 
 CARS = ToolDefinition.from_schema(
     "search_used_cars",
@@ -93,6 +88,11 @@ def compared(calls, gold, **facts):
     )
 
 
+def reward(design, metrics):
+    """The whole reward of a design."""
+    return sum(reward_parts(design, metrics).values())
+
+
 PERFECT = (1, 1, 1, 1, 1)
 LOAN_GOLD = call("calculate_loan", total_price=8.5, down_payment_ratio=0.1, periods=36)
 LOAN_MADE = call("calculate_loan", total_price=8.5, down_payment_ratio=0.1, periods=31)
@@ -111,15 +111,15 @@ def test_the_papers_cases_come_out_as_printed(made, gold, value, total):
     """Tables 5 and 6: ParamValue, and the total reward, which is R2's in both."""
     metrics = tooldna_metrics([made], [gold], TOOLS)
     assert metrics.param_value == value
-    assert reward_r2(metrics) == total
+    assert reward("R2", metrics) == total
 
 
 def test_no_other_reward_gives_the_totals_of_the_papers_cases():
     """R1 gives 0 and 0, R3 .5 and 0, where the tables print .625 and .5."""
     case1 = tooldna_metrics([cars("Passat")], [cars("Passat380")], TOOLS)
     case2 = tooldna_metrics([LOAN_MADE], [LOAN_GOLD], TOOLS)
-    assert [reward_r1(case1), reward_r1(case2)] == [0, 0]
-    assert [reward_r3(case1), reward_r3(case2)] == [0.5, 0]
+    assert [reward("R1", case1), reward("R1", case2)] == [0, 0]
+    assert [reward("R3", case1), reward("R3", case2)] == [0.5, 0]
 
 
 def test_reading_partial_match_without_the_gates_contradicts_case_2():
@@ -129,7 +129,7 @@ def test_reading_partial_match_without_the_gates_contradicts_case_2():
         LOAN_MADE.arguments[name] == LOAN_GOLD.arguments[name] for name in LOAN_GOLD.arguments
     )
     assert right == 2
-    assert reward_r2(metrics) + 0.25 * 0.5 == 0.625
+    assert reward("R2", metrics) + 0.25 * 0.5 == 0.625
 
 
 def test_the_papers_example_of_semantic_overlap_resolves():
@@ -285,9 +285,9 @@ def test_metrics_and_rewards_stay_in_their_ranges(calls, gold, facts):
     binary = (metrics.format, metrics.tool_parsed, metrics.perfect_match, metrics.resolution)
     assert set(binary) <= {0, 1}
     assert metrics.param_value <= metrics.param_name <= metrics.tool_name
-    assert -1 <= reward_r1(metrics) <= 1
-    assert -2 <= reward_r2(metrics) <= 1
-    assert -1 <= reward_r3(metrics) <= 1
+    assert -1 <= reward("R1", metrics) <= 1
+    assert -2 <= reward("R2", metrics) <= 1
+    assert -1 <= reward("R3", metrics) <= 1
 
 
 @given(calls=READABLE, gold=READABLE, facts=FACTS)
@@ -304,7 +304,7 @@ def test_a_reward_is_one_exactly_for_a_perfect_answer_in_format(calls, gold, fac
     """Nothing short of it reaches 1, so what triggers evolution can not be had otherwise."""
     metrics = tooldna_metrics(calls, gold, TOOLS, **facts)
     perfect = metrics.perfect_match == 1 and metrics.format == 1
-    assert [reward(metrics) == 1 for reward in (reward_r1, reward_r2, reward_r3)] == [perfect] * 3
+    assert [reward(design, metrics) == 1 for design in ("R1", "R2", "R3")] == [perfect] * 3
 
 
 @given(calls=ANSWERS, gold=ANSWERS, parsed=st.booleans())
@@ -313,10 +313,10 @@ def test_format_can_only_lower_a_reward(calls, gold, parsed):
     """A right format adds nothing; a wrong one costs at least 1 in each reward."""
     right = tooldna_metrics(calls, gold, TOOLS, parsed_ok=parsed)
     wrong = tooldna_metrics(calls, gold, TOOLS, parsed_ok=parsed, format_ok=False)
-    for reward in (reward_r1, reward_r2, reward_r3):
-        assert reward(wrong) <= reward(right) - 1
-    assert reward_r1(right) >= 0
-    assert reward_r3(right) >= 0
+    for design in ("R1", "R2", "R3"):
+        assert reward(design, wrong) <= reward(design, right) - 1
+    assert reward("R1", right) >= 0
+    assert reward("R3", right) >= 0
 
 
 @given(calls=READABLE, gold=READABLE, seed=st.integers(0, 9))

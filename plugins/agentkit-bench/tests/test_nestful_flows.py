@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.metrics import ExecutedCall, FlowCall, compare_data_flow, compare_executed_flow
-from agentkit.metrics.references import NOWHERE, Reference, pieces_of, value_at
+from agentkit_bench.data_flow import (
+    NOWHERE,
+    ExecutedCall,
+    FlowCall,
+    Reference,
+    compare_data_flow,
+    compare_executed_flow,
+    pieces_of,
+    value_at,
+)
 
 SAMPLE = [
     {"name": "find", "label": "var1", "arguments": {"query": "Aker"}, "response": [{"id": 7}]},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit.metrics import field_kind, texts_agree
+from agentkit_training.rewards import field_kind, texts_agree
 
 
 @pytest.mark.parametrize(
