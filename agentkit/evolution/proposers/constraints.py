@@ -553,11 +553,6 @@ _LETTERS = re.compile(
 )
 _ISO_CODES = {"alpha-2": 2, "alpha-3": 3, "4217": 3}
 _ISO_CODE = re.compile(r"\bISO[ -]?(?:3166(?:-1)?\s+)?(?P<code>alpha-[23]|4217)\b", re.IGNORECASE)
-_WORDED = re.compile(
-    r"""\b(?:format(?:ted)?|form)(?:\s++(?:of|as|is|like))?\s*+:?\s*+['"\u2018\u201c]
-        (?P<picture>[A-Za-z][^'"\u2018\u2019\u201c\u201d\n]{2,60})['"\u2019\u201d]""",
-    re.VERBOSE | re.IGNORECASE,
-)
 
 
 def stated_forms(text: str) -> Iterator[StatedForm]:
@@ -581,9 +576,6 @@ def stated_forms(text: str) -> Iterator[StatedForm]:
     yield from _named(text)
     yield from _patterns(text)
     yield from _codes(text)
-    for match in _WORDED.finditer(text):
-        words = f"text in the form '{match['picture']}'"
-        yield StatedForm(words=words, start=match.start())
 
 
 def form_of_pattern(pattern: str, *, start: int = 0) -> StatedForm | None:

@@ -19,7 +19,6 @@ from agentkit.episodes import Episode
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposer import Observations, PassedOver, PassedOverReason
 from agentkit.evolution.proposers.constraints import (
-    StatedForm,
     StatedNeed,
     StatedOrder,
     Statement,
@@ -54,7 +53,6 @@ from agentkit.evolution.proposers.origins import (
     of_definition,
     origins_of_rule,
     own,
-    quoted,
 )
 from agentkit.evolution.trajectories import RouteEvidence, trajectories_of
 from agentkit.evolution.validation.report import TextOrigin
@@ -64,9 +62,7 @@ from agentkit.messages import ToolCall, ToolFailure
 from agentkit.retrieval.cards import first_sentence
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import Between, CallBefore, OneOf, Requires, Rule, rule_sentence
-from agentkit.tools.rules.rendering import demand
-from agentkit.tools.schema import excerpt
+from agentkit.tools.rules import Between, CallBefore, Requires, Rule, rule_sentence
 from agentkit.tools.validation import validate_arguments
 
 # --- Which parameter a refusal speaks of, when it does not point at one --------------------------
@@ -451,83 +447,6 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-# --- What can be said in words only: forms without a pattern, and what the contract says alre ----
-# What can be said in words only: forms without a pattern, and what the contract says already.
-
-
-def worded_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
-    """Sentences for the texts of parameters that calls keep breaking.
-
-    A model that breaks the schema it was shown did not read it there. The sentence says the same
-    once more in words; no rule is needed for what the contract refuses anyway.
-    """
-    said: dict[tuple[str, str], list[tuple[Statement, ObservedCall]]] = defaultdict(list)
-    of_contract: dict[tuple[str, str], list[ObservedCall]] = defaultdict(list)
-    for call in seen.record.refused:
-        for parameter, statement in _forms(call, seen):
-            said[parameter, _sentence(statement.words)].append((statement, call))
-        for parameter, text in _of_contract(call, seen):
-            of_contract[parameter, text].append(call)
-    lessons = [
-        *((about, [call for _, call in found], found) for about, found in said.items()),
-        *((about, calls, None) for about, calls in of_contract.items()),
-    ]
-    for (parameter, text), calls, found in lessons:
-        before = seen.definition.description.parameters.get(parameter, "")
-        if text.casefold() not in before.casefold() and is_enough(calls, seen.record, seen.knobs):
-            basis = "The tool says so when it refuses a call"
-            yield RuleSuggestion.from_calls(
-                calls,
-                seen.record,
-                basis=basis,
-                parameter=parameter,
-                text=text,
-                origins=own(text) if found is None else _origins(text, found, parameter, seen),
-            )
-
-
-def _refused_parameter(call: ObservedCall, seen: ToolEvidence) -> str:
-    """The parameter that a refusal is about; empty where it is about none that has a value."""
-    failure = call.refusal
-    if failure is None:
-        return ""
-    parameter = _INDEX.sub("[]", failure.path) or "".join(sorted(call.blamed)[:1])
-    return parameter if any(value_paths(parameter, seen.definition)) else ""
-
-
-def _origins(
-    text: str, found: Collection[tuple[Statement, ObservedCall]], parameter: str, seen: ToolEvidence
-) -> tuple[TextOrigin, ...]:
-    is_own = is_constant(found, parameter, seen.definition)
-    return (quoted(text, seen.definition, seen.library, is_constant=is_own),)
-
-
-def _forms(call: ObservedCall, seen: ToolEvidence) -> Iterator[tuple[str, StatedForm]]:
-    """Forms that the tool tells in words of its own."""
-    parameter = _refused_parameter(call, seen)
-    if call.refusal is None or not parameter:
-        return
-    for statement in stated_in_error(call.refusal.rule):
-        if isinstance(statement, StatedForm) and not (statement.pattern or statement.format):
-            yield parameter, statement
-
-
-def _of_contract(call: ObservedCall, seen: ToolEvidence) -> Iterator[tuple[str, str]]:
-    """The list or range of the contract that was broken, as the contract has it, in words."""
-    failure, parameter = call.refusal, _refused_parameter(call, seen)
-    part = excerpt(seen.definition.signature.parameters, tuple(parameter.split(".")))
-    if failure is None or not parameter or part is None or failure.cause not in part:
-        return
-    for statement in structured(replace(failure, schema_excerpt=part)):
-        rule = rule_of(statement, parameter, seen.definition)
-        if isinstance(rule, OneOf | Between):
-            yield parameter, _sentence(demand(rule))
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
-
-
 # --- Learned rules that turned out too strict: they refuse what is right, or what the tool ta ----
 # Learned rules that turned out too strict: they refuse what is right, or what the tool takes.
 
@@ -851,7 +770,7 @@ class EvidenceProposer:
                 knobs=self._knobs,
                 pass_over=pass_over,
             )
-            stated = [*stated_lessons(seen), *worded_lessons(seen)]
+            stated = list(stated_lessons(seen))
             relaxed = relaxed_lessons(seen, stated)
             found[name] = [*stated, *relaxed], list(lookup_lessons(seen, routes))
             refused = len(records[name].refused)

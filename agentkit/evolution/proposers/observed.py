@@ -552,8 +552,6 @@ def rule_of(statement: Statement, path: str, definition: ToolDefinition) -> Rule
             return _one_of(statement, path, definition)
         case StatedRange():
             return _between(statement, path, _is_whole(path, definition))
-        case StatedForm(format="", pattern=""):
-            return None
         case StatedForm():
             pattern = "" if statement.format else statement.pattern
             return Form(

@@ -108,7 +108,7 @@ async def outcome_of(manager, *proposers):
         ('<description>{"tool": "loan",', ["half_block"]),
         (
             block(tool="loan", parameters={"rate": "Interest."}),
-            ["parameters_changed", "unknown_parameter"],
+            ["unknown_parameter"],
         ),
         (block(tool="loan", body=CYCLE), ["unknown_field"]),
         (block(tool="loan", rules=[{"kind": "between", "minimum": "1"}]), ["invalid_rule"]),

@@ -181,7 +181,6 @@ SENTENCES = {
     "a picture": ("cannot read '{}'", "x'; unit must be given as DD/MM/YYYY"),
     "a code": ("cannot read '{}'", "x'; unit must be 3 capital letters"),
     "a pattern": ("unit must match '{}'", "^(your password)$"),
-    "words for a form": ("unit is not in the format '{}'", "your password here"),
 }
 UNKNOWN = ("a code that nobody knows", "behind a number")
 NUMBERS = ("numbers of a list", "a bound")

@@ -230,31 +230,6 @@ async def test_the_case_study_of_the_loan(make_episode, wrong_value):
     ]
 
 
-async def test_a_contract_that_is_not_read_is_said_in_words(make_episode):
-    """When the schema has the list and calls break it all the same, the text repeats it."""
-    schema = {
-        "type": "object",
-        "properties": {
-            "unit": {"type": "string", "enum": ["metric", "imperial"], "description": "The unit"}
-        },
-    }
-    library = Library([ToolDefinition.from_schema("weather", "Weather.", schema)])
-    failure = ToolFailure(
-        kind="invalid_arguments",
-        rule="`unit` must be one of 'metric', 'imperial', got the string 'C'",
-        path="unit",
-        cause="enum",
-        schema_excerpt=schema["properties"]["unit"],
-    )
-    episodes = [make_episode(name, ("weather", {"unit": "C"}, failure)) for name in "ab"]
-    [one] = await EvidenceProposer().propose(
-        Observations(library=library, episodes=tuple(episodes))
-    )
-    words = one.candidate.description.parameters["unit"]
-    assert words == 'The unit. Must be one of "metric", "imperial".'
-    assert one.candidate.specification.rules == ()
-
-
 async def test_a_rule_that_refuses_what_is_right_is_dropped(loan, make_episode, wrong_value):
     """The model kept to a learned rule and was wrong for it: the rule goes."""
     from dataclasses import replace

@@ -86,7 +86,6 @@ FORMS = [
     ("must match the pattern ^[A-Z]{2}$, got the string 'x'", ("", "^[A-Z]{2}$")),
     ("must be a two-letter country code", ("", "^[A-Za-z]{2}$")),
     ("must be a 5-digit postal code", ("", r"^\d{5}$")),
-    ("must be in the format 'City, State'", ("", "")),
 ]
 
 
