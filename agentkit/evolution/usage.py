@@ -210,14 +210,12 @@ class Use:
     Attributes:
         tool: The tool that was called.
         arguments: What it was given, as the model wrote it.
-        result: What it gave, as JSON data.
         query: The words that it served; empty when nobody said any.
         episode_id: Where it happened.
     """
 
     tool: str
     arguments: JsonObject
-    result: Any
     query: str
     episode_id: str
 
@@ -276,7 +274,6 @@ def _uses(episode: Episode, known: Mapping[str, Episode]) -> Iterator[Use]:
                 yield Use(
                     tool=call.name,
                     arguments=call.arguments,
-                    result=result.value,
                     query=query,
                     episode_id=episode.episode_id,
                 )

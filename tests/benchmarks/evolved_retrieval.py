@@ -248,7 +248,7 @@ async def from_examples(library: Library, episodes: Sequence[Episode]) -> Evolut
     """What ``ToolManager.learn`` adds."""
     manager = ToolManager(MemoryStore())
     manager.register(library.definitions)
-    report = await manager.learn_async(episodes)
+    report = manager.learn(episodes)
     lessons = {name: RuleSuggestion(examples=tuple(new)) for name, new in report.added.items()}
     return Evolution(lessons=lessons, counts=Counter(proposed=len(lessons), valid=len(lessons)))
 
