@@ -13,7 +13,14 @@ from agentkit.errors import UsageError
 from agentkit.library.capabilities import EpisodeVolume, Pruning, Retention, append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeFilter, EpisodeStore, LibraryChange, Store, ToolRevision
+from agentkit.library.store import (
+    AppliedChange,
+    EpisodeFilter,
+    EpisodeStore,
+    LibraryChange,
+    Store,
+    ToolRevision,
+)
 
 _CAPABILITIES = ("prune", "prunable", "volume")
 
@@ -68,7 +75,7 @@ class RedactingStore:
         self._store.close()
 
 
-_CAPABILITIES_OF_TOOLS = ("watch", "changes", "follow", "refresh", "check_staleness")
+_CAPABILITIES_OF_TOOLS = ("watch", "follow", "refresh", "check_staleness")
 _CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
 
 
@@ -109,6 +116,10 @@ class SplitStore:
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """See ``ToolStore.history``."""
         return self.tools.history(tool_name)
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """See ``ToolStore.changes``."""
+        return self.tools.changes(after=after)
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """See ``EventStore.events``."""

@@ -35,7 +35,13 @@ from agentkit.library.library import MOST_VERSIONS, Library, RecentVersions
 from agentkit.library.memory import MemoryStore
 from agentkit.library.opening import open_store
 from agentkit.library.sealing import seal
-from agentkit.library.store import EpisodeFilter, LibraryChange, Store, ToolRevision
+from agentkit.library.store import (
+    AppliedChange,
+    EpisodeFilter,
+    LibraryChange,
+    Store,
+    ToolRevision,
+)
 from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 
@@ -820,6 +826,10 @@ class Replica:
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """All revisions of one tool in ascending order."""
         return self.store.history(tool_name)
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes behind ``after``, ascending."""
+        return self.store.changes(after=after)
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``; from now on the thread looks for later ones too."""

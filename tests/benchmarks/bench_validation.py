@@ -35,13 +35,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
 
+from support.rewrites import RewriteCase, read_rewrites
+
 from agentkit.evolution.validation import ALL_CHECKS, ProposedChange, validate
 from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.evolution.validation.tool_names import WORDS
 from agentkit.library.library import Library
 from agentkit.metrics.intervals import wilson_interval
 from agentkit.testing import sample_library
-from agentkit.testing.rewrites import RewriteCase, read_rewrites
 from agentkit.tools.definition import Description, ToolDefinition
 from agentkit.tools.sources import definition_from_json
 

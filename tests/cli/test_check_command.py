@@ -24,7 +24,7 @@ def bill(net: float, rate: float, rebate: float) -> float:
     return sub(gross_total(net, rate), rebate)
 """,
 )
-CODE = "agentkit.testing.primitives.arithmetic:ARITHMETIC"
+CODE = "agentkit.testing.primitives:PRIMITIVES"
 
 
 @pytest.fixture

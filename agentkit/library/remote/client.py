@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.events import LibraryEvent
 from agentkit.library.remote.address import KEY_VARIABLE, Address
 from agentkit.library.remote.wire import (
@@ -34,7 +33,7 @@ from agentkit.library.remote.wire import (
     definition_from_json,
     revision_from_json,
 )
-from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, LibraryChange, ToolRevision
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 

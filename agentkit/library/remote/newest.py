@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import dropwhile, takewhile
 
 from agentkit.errors import StoreError, StoreFormatError
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.event_chain import ChainHead
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
@@ -28,7 +27,7 @@ from agentkit.library.remote.trust import (
     went_back,
 )
 from agentkit.library.remote.wire import Head
-from agentkit.library.store import ToolRevision
+from agentkit.library.store import AppliedChange, ToolRevision
 
 _LOG = logging.getLogger(__name__)
 

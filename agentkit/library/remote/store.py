@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from agentkit.episodes import Episode
 from agentkit.errors import ReadOnlyStoreError, StoreError, UsageError
 from agentkit.fetch import cache_directory
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.changes import check_filter, no_such_version
 from agentkit.library.event_chain import Verifier
 from agentkit.library.events import LibraryEvent
@@ -22,7 +21,7 @@ from agentkit.library.remote.newest import Further, Newest
 from agentkit.library.remote.trust import Known, Trust
 from agentkit.library.remote.wire import LONGEST_WAIT_SECONDS, Head
 from agentkit.library.signing import key_texts, read_verifier
-from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 
 _POLL_SECONDS = 1.0
 """How often a server is asked that answers at once, whatever it is asked to wait for."""

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentkit.errors import StoreFormatError
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.chain_check import bulk_of, told_digests, verify_chain
 from agentkit.library.event_chain import ChainHead, Verifier
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.remote.wire import Head, Ranges
-from agentkit.library.store import ToolRevision
+from agentkit.library.store import AppliedChange, ToolRevision
 from agentkit.tools.canonical import digest
 
 Outline = Callable[[int], Mapping[str, str]]

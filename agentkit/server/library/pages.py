@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.errors import StoreError
-from agentkit.library.capabilities import AppliedChange, changes_of
 from agentkit.library.changes import no_such_version
 from agentkit.library.event_chain import ChainHead
 from agentkit.library.events import LibraryEvent
@@ -28,7 +27,7 @@ from agentkit.library.remote.wire import (
     ranges,
     revision_to_json,
 )
-from agentkit.library.store import LibraryChange, Store, ToolRevision
+from agentkit.library.store import AppliedChange, LibraryChange, Store, ToolRevision
 
 _TRIES = 10
 _OLD_SNAPSHOTS = 2
@@ -95,7 +94,7 @@ class LibraryReader:
 
     def changes(self, *, after: int, upto: int) -> Iterator[AppliedChange]:
         """The changes behind version ``after``, up to that of ``upto``, lazily."""
-        for applied in changes_of(self.store, after=max(after, 0)):
+        for applied in self.store.changes(after=max(after, 0)):
             if applied.version > upto:
                 return
             yield applied

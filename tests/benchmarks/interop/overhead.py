@@ -26,9 +26,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from support.model_server import FaultyServer
+from support.server_steps import Reply
+
 from agentkit.interop import LibraryRunner, Toolset, library_agent, library_capability
 from agentkit.messages import ToolCall
-from agentkit.testing import FaultyServer, Reply
 
 Run = Callable[[], Awaitable[object]]
 Function = Callable[..., Awaitable[int]]

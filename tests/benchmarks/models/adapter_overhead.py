@@ -30,6 +30,8 @@ from typing import Any
 
 import anthropic
 import openai
+from support.model_server import ProviderServer
+from support.server_steps import Reply
 
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ChatModel, ModelRequest, OpenAICompatibleModel, StreamingChatModel
@@ -38,7 +40,6 @@ from agentkit.models.anthropic_messages import AnthropicCodec
 from agentkit.models.chat_completions import encode_fields
 from agentkit.models.litellm import litellm_model
 from agentkit.models.openai import ResponsesCodec, openai_model, openai_responses_model
-from agentkit.testing import ProviderServer, Reply
 from agentkit.tools import ToolDefinition
 
 TOOLS = tuple(

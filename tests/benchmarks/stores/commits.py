@@ -27,11 +27,10 @@ from pathlib import Path
 from statistics import median
 
 from places import MakeEmpty, empties
-from support.store_race import run_race
+from support.store_race import race_faults, run_race
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange
-from agentkit.testing.conformance.races import race_faults
 from agentkit.tools.definition import Description
 
 COLD_LOAD = """

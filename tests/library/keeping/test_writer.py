@@ -18,7 +18,6 @@ from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableErro
 from agentkit.library import EpisodeFilter, EpisodeStore, LibraryChange, Store
 from agentkit.library.capabilities import (
     BatchAppending,
-    ChangeLog,
     EpisodeVolume,
     Pruning,
     PruningPreview,
@@ -29,8 +28,7 @@ from agentkit.library.episode_stores import RedactingStore, RetentionLoop, with_
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.testing import ScriptedModel
-from agentkit.testing.store_conformance import EpisodeStoreConformance, EventStoreConformance
+from agentkit.testing import EpisodeStoreConformance, EventStoreConformance, ScriptedModel
 
 QUICK = WriterSettings(
     linger_seconds=0.005,
@@ -446,7 +444,7 @@ def test_each_part_keeps_its_own():
 def test_abilities_are_those_of_the_parts(plain_store):
     """The whole can do what its parts can, and nothing else."""
     store = with_episodes(MemoryStore(), episodes=MemoryStore())
-    for ability in (Watchable, ChangeLog, BatchAppending, Pruning, PruningPreview):
+    for ability in (Watchable, BatchAppending, Pruning, PruningPreview):
         assert isinstance(store, ability)
     plain = with_episodes(MemoryStore(), episodes=plain_store)
     assert isinstance(plain, Store)

@@ -11,13 +11,14 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+from support.model_server import FaultyServer
+from support.server_steps import ErrorStatus, RawReply
 
 from agentkit import ToolDefinition
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import Library, Store
 from agentkit.library.remote import RemoteStore
 from agentkit.library.remote.client import Bounds
-from agentkit.testing import ErrorStatus, FaultyServer, RawReply
 
 HEAD = {
     "format": 1,

@@ -14,10 +14,11 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pytest
+from support.faults import fault_runs
 
 from agentkit.library import Library, Store
 from agentkit.library.remote.cache import FILE_NAME
-from agentkit.testing.store_fixtures import fault_runs, together
+from agentkit.testing.conformance.fixtures import together
 
 READER = """
 import sys, itertools

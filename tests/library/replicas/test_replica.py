@@ -18,7 +18,7 @@ from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Stor
 from agentkit.library.dag import DAG
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.testing import ScriptedModel
-from agentkit.testing.store_fixtures import start_writer
+from agentkit.testing.conformance.fixtures import start_writer
 from agentkit.testing.unreliable_store import UnreliableStore
 
 AT = "2026-11-21T10:00:00+00:00"
