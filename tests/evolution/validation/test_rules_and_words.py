@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from agentkit.evolution.validation import validate
@@ -177,7 +179,7 @@ def test_orders_of_calls_that_nobody_can_keep_are_refused(between):
     """A before B and B before A, also with others between them, lock every tool of the circle."""
     library = sample_library()
     chain = ("cars_details", *between, "cars_search")
-    for tool, first in zip(chain, chain[1:], strict=False):
+    for tool, first in pairwise(chain):
         rules = (CallBefore(tool=first),)
         library = library.with_tools([rewrite(tool, rules=rules, library=library).candidate])
     circle = rewrite("cars_search", rules=(CallBefore(tool="cars_details"),), library=library)
