@@ -20,7 +20,6 @@ from agentkit.library.capabilities import (
     StoreFault,
 )
 from agentkit.library.changes import are_held, check_change, check_filter, check_follows
-from agentkit.library.directory.checking import edit_faults, file_faults, history_faults, strangers
 from agentkit.library.directory.files import ToolFiles
 from agentkit.library.directory.folder import Folder, no_parent
 from agentkit.library.directory.hand_edits import EditFinder, HandEdit
@@ -35,6 +34,11 @@ _SECONDS_OF_A_WRITER = 3600
 """A draft of a writer on another machine may be in use; none is for so long."""
 
 _LOOK_AGAIN_SECONDS = 0.02
+
+_MAY_BE = frozenset(
+    {"tools", "history", "local", "index.json", ".gitignore", ".gitattributes", "README.md"}
+)
+"""What may stand in the folder without a word."""
 
 _NOTHING = EpisodeVolume(count=0, bytes=0)
 
@@ -255,26 +259,38 @@ class DirectoryStore:
     def check(self) -> Iterator[StoreFault]:
         """Read every file; edits by hand and files of others are notes."""
         self._check_open()
-        is_whole = True
-        for fault in history_faults(self._folder, self._history):
-            is_whole = False
-            yield fault
-        if is_whole and self._may_write():
+        if self._may_write():
             with self._writing, self._folder.locked():  # no writer is between history and files
                 found = tuple(self._file_faults())
-            yield from found
-        elif is_whole:
-            yield from self._file_faults()
+        else:
+            found = tuple(self._file_faults())
+        yield from found
         episodes = self._kept_episodes()
         if episodes is not None:
             yield from episodes.check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
+        """What the files show that the newest library does not, and what is not from the store."""
         index, (past, _) = self._files.index(), self._history.refresh()
-        yield from file_faults(self._folder, index, past)
-        yield from edit_faults(self._edits_in_place())
+        if index is None or (index.place, index.head) != past.shown:
+            if past.version:
+                message = "does not show the newest version; the next commit brings it up to date"
+                yield _note(self._folder.index, message)
+        else:
+            for name in past.definitions.keys() - index.tools.keys():
+                message = (
+                    f"has no file; delete {self._folder.index}, and the next commit writes all"
+                )
+                yield StoreFault(place=name, message=message)
+        for edit in self._edits_in_place():
+            yield _note(edit.file, f"{edit.summary} (see 'agentkit check')")
         known, suffix = self._files.planned().reached, self._files.form.suffix
-        yield from strangers(self._folder, self._finder().strangers(known), suffix)
+        strangers = [one for one in self._finder().strangers(known) if one.suffix != suffix]
+        with self._folder.translated(self.path):
+            beside = sorted(self.path.iterdir()) if self.path.is_dir() else []
+        strangers += [one for one in beside if one.name not in _MAY_BE]
+        for path in strangers:
+            yield _note(path, "is not from this store; it is left alone")
 
     def compact(self) -> Compacted:
         """Clear away what killed writers left, and shrink the file of episodes."""
@@ -364,6 +380,10 @@ class DirectoryStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"{self.path} is closed; open it again with open_store")
+
+
+def _note(place: Path, message: str) -> StoreFault:
+    return StoreFault(place=str(place), message=message, is_note=True)
 
 
 class FolderWatch:
