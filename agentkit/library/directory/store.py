@@ -33,8 +33,6 @@ from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, 
 _SECONDS_OF_A_WRITER = 3600
 """A draft of a writer on another machine may be in use; none is for so long."""
 
-_LOOK_AGAIN_SECONDS = 0.02
-
 _MAY_BE = frozenset(
     {"tools", "history", "local", "index.json", ".gitignore", ".gitattributes", "README.md"}
 )
@@ -251,11 +249,6 @@ class DirectoryStore:
         with self._writing, self._folder.locked():
             return self._files.take_back(edit)
 
-    def watch(self) -> FolderWatch:
-        """Hears commits by looking for the next file; see ``Watchable.watch``."""
-        self._check_open()
-        return FolderWatch(self._folder, place=self._history.refresh()[0].length)
-
     def check(self) -> Iterator[StoreFault]:
         """Read every file; edits by hand and files of others are notes."""
         self._check_open()
@@ -384,47 +377,6 @@ class DirectoryStore:
 
 def _note(place: Path, message: str) -> StoreFault:
     return StoreFault(place=str(place), message=message, is_note=True)
-
-
-class FolderWatch:
-    """Looks at two names in the history: the last one, and the one that comes next.
-
-    A look costs some microseconds, and works on every file system, also on those of other machines.
-    What git puts in the place of the history is heard too.
-    """
-
-    def __init__(self, folder: Folder, *, place: int) -> None:
-        self._folder = folder
-        self._place = place
-        self._last = folder.sign(place)
-        self._is_closed = False
-
-    def wait(self, timeout_seconds: float) -> bool:
-        """Wait for a commit; see ``Watch.wait``."""
-        deadline = time.monotonic() + timeout_seconds
-        while not self._has_moved():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(left, _LOOK_AGAIN_SECONDS))
-        return True
-
-    def close(self) -> None:
-        """Stop listening. A second call does nothing."""
-        self._is_closed = True
-
-    def _has_moved(self) -> bool:
-        if self._is_closed:
-            raise StoreError(f"this watch of {self._folder.path} is closed; make a new one")
-        if self._folder.sign(self._place) != self._last:  # another branch: what does it have?
-            self._place = 0
-        start = self._place
-        while self._folder.sign(self._place + 1) is not None:
-            self._place += 1
-        last = self._folder.sign(self._place)
-        has_moved = self._place != start or last != self._last
-        self._last = last
-        return has_moved
 
 
 def open_directory(url: str) -> DirectoryStore:
