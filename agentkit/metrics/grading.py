@@ -16,8 +16,8 @@ from agentkit.metrics.comparable import ComparableCall, mark_of
 from agentkit.metrics.fields import FieldKind, field_kind, texts_agree
 from agentkit.metrics.remembering import remembered
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.fit import fits
 from agentkit.tools.schema import resolve_local
+from agentkit.tools.schema_validator import fits
 
 Grade: TypeAlias = float
 """0, 0.5 or 1: wrong, right in part, right."""

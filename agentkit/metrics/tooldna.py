@@ -65,7 +65,7 @@ from agentkit.metrics.comparable import (
 )
 from agentkit.metrics.fields import FieldKind
 from agentkit.metrics.grading import PARTLY, RIGHT, WRONG, CallGrade, Grade, Grader
-from agentkit.tools.fit import fits
+from agentkit.tools.schema_validator import fits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,8 +23,10 @@ from agentkit.evaluation.verifiers.verdicts import (
     without_answer,
 )
 from agentkit.messages import JsonObject
-from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
+from agentkit.tools.error_messages import problems_of
 from agentkit.tools.invocation import run_in_daemon_thread
+from agentkit.tools.schema_validator import UncheckableError, schema_errors
+from agentkit.tools.sources.dialects import schema_fault
 
 
 class TextAnswerVerifier:
@@ -134,7 +136,7 @@ class SchemaVerifier:
     def __init__(self, schema: JsonObject) -> None:
         if fault := schema_fault(dict(schema)):
             raise UsageError(f"not a JSON Schema, {fault}")
-        self._validator = BoundedValidator(dict(schema))
+        self._schema = dict(schema)
 
     async def verify(self, episode: Episode) -> Verdict:
         """Check the final answer against the schema."""
@@ -150,7 +152,7 @@ class SchemaVerifier:
                 finding = Evidence(kind="wrong_answer", message=message, turn=turn)
                 return judged(self.name, [finding])
         try:
-            problems = self._validator.errors(output, limit=_MOST_PROBLEMS)
+            errors = schema_errors(output, self._schema, limit=_MOST_PROBLEMS)
         except UncheckableError as error:
             message = f"the answer can not be checked: {error}"
             return judged(self.name, [Evidence(kind="wrong_answer", message=message, turn=turn)])
@@ -159,11 +161,11 @@ class SchemaVerifier:
             [
                 Evidence(
                     kind="wrong_answer",
-                    message=f"the answer does not fit at {one.json_path}: {clipped(one.message)}",
+                    message=f"the answer does not fit: {clipped(one.rule)}",
                     turn=turn,
-                    parameter=one.json_path,
+                    parameter=one.path_text,
                 )
-                for one in sorted(problems, key=lambda one: one.json_path)
+                for one in problems_of(errors, owner="a field", noun="field", whole="answer")
             ],
         )
 

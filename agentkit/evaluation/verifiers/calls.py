@@ -19,7 +19,7 @@ from agentkit.metrics import AllowedCall, CanonicalCall, canonical_calls
 from agentkit.metrics.allowed_values import GoldCalls
 from agentkit.metrics.assignment import optimal_assignment
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.fit import fits
+from agentkit.tools.schema_validator import fits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,7 +25,7 @@ from agentkit.evolution.validation.texts import (
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.fit import fits
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import validate_arguments
 
 _CODES: Mapping[str, str] = {
