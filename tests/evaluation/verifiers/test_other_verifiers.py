@@ -98,7 +98,7 @@ async def test_schemas(episode):
     assert (await verifier.verify(episode(answer={"n": 1}))).passed
     assert (await verifier.verify(episode(answer='{"n": 1}'))).passed
     (finding,) = (await verifier.verify(episode(answer={"n": "1"}))).evidence
-    assert (finding.kind, finding.parameter) == ("wrong_answer", "$.n")
+    assert (finding.kind, finding.parameter) == ("wrong_answer", "n")
     assert "not JSON" in str((await verifier.verify(episode(answer="{"))).evidence[0])
     assert (await verifier.verify(episode())).evidence[0].kind == "missing_answer"
     with pytest.raises(UsageError, match="not a JSON Schema"):
