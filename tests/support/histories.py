@@ -151,6 +151,6 @@ class BareStore:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.load, self.versions, self.history = store.load, store.versions, store.history
-        self.events, self.commit = store.events, store.commit
+        self.changes, self.events, self.commit = store.changes, store.events, store.commit
         self.append, self.get, self.select = store.append, store.get, store.select
         self.close = store.close

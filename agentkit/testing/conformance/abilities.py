@@ -17,7 +17,6 @@ from agentkit.episodes import Episode, Turn
 from agentkit.errors import AgentKitError, StoreError
 from agentkit.library.capabilities import (
     BatchAppending,
-    ChangeLog,
     Checkable,
     Compactable,
     Pruning,
@@ -144,7 +143,7 @@ class StoreAbilityConformance(StoreFixtures):
         """Committing a store's changes into an empty one gives every version again, in order."""
         _fill(store)
         other = MemoryStore()
-        for applied in _able(store, ChangeLog, "changes").changes():
+        for applied in store.changes():
             made = other.commit(applied.change, expected_version=applied.version - 1)
             assert (made, applied.change.events) == (applied.version, ())
         assert list(other.versions()) == list(store.versions())
@@ -153,6 +152,14 @@ class StoreAbilityConformance(StoreFixtures):
             assert (ours.definitions, ours.digest) == (theirs.definitions, theirs.digest)
         for name in ("p_0", "p_3", "bill_split", "new"):
             assert tuple(other.history(name)) == tuple(store.history(name))
+
+    def test_changes_begin_behind_a_version(self, store: Store) -> None:
+        """Only the changes behind a version are given, ascending; behind the last there is none."""
+        assert list(store.changes()) == []
+        _fill(store)
+        assert [one.version for one in store.changes(after=4)] == [5, 6, 7]
+        assert [one.change.proposal_id for one in store.changes(after=5)] == ["back", "both"]
+        assert list(store.changes(after=7)) == list(store.changes(after=2**70)) == []
 
     def test_many_episodes_are_kept_in_their_order(self, store: Store) -> None:
         """A batch is kept in its order behind what was there; known ids are ignored."""
