@@ -35,10 +35,10 @@ from agentkit.library.rebase import rebase
 from agentkit.library.signing import environment_signer
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import Signature, ToolDefinition
-from agentkit.tools.fit import fits
 from agentkit.tools.rules.records import Rule
 from agentkit.tools.rules.rendering import rule_sentence
 from agentkit.tools.schema import places
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 
 
