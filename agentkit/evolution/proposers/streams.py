@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -358,7 +359,7 @@ def _new_rules(base: ToolDefinition, candidate: ToolDefinition) -> Iterator[tupl
 _LONGEST_KEPT = 4_000
 
 
-class _ModelStream:
+class _ModelStream(ABC):
     """Asks a model about one tool at a time, showing it the newest episodes of that tool."""
 
     stream: ClassVar[Stream]
@@ -388,13 +389,13 @@ class _ModelStream:
         """The stream, with the model that is asked."""
         return self.stream if self._model is None else f"{self.stream}:{self._model.name}"
 
+    @abstractmethod
     def _shown(self, episodes: Iterable[Episode], tool: str) -> str:
         """Episodes of a tool in words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _reason(self, episodes: int, tool: str) -> str:
         """Why the model was asked."""
-        raise NotImplementedError
 
     async def _suggested(
         self,
