@@ -28,14 +28,13 @@ import argparse
 import gzip
 import hashlib
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
-
-from support.rewrites import RewriteCase, read_rewrites
 
 from agentkit.evolution.validation import ALL_CHECKS, ProposedChange, validate
 from agentkit.evolution.validation.approvals import ValidationPolicy
@@ -45,6 +44,10 @@ from agentkit.metrics.intervals import wilson_interval
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description, ToolDefinition
 from agentkit.tools.sources import definition_from_json
+
+sys.path.append(str(Path(__file__).parents[1]))  # for tests/support
+
+from support.rewrites import RewriteCase, read_rewrites
 
 CORPORA = Path(__file__).parents[1] / "evolution" / "validation" / "corpora"
 LARGE = 10_000

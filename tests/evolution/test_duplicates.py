@@ -13,7 +13,7 @@ from agentkit.evolution.duplicates import ModelJudge, mappings, normal_form, pas
 from agentkit.evolution.insert_outcomes import Added, Merged
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
-from agentkit.tools.fit import fits
+from agentkit.tools.schema_validator import fits
 
 # --- Keys and forms by which like tools are found, and the arguments that they are tried with ----
 

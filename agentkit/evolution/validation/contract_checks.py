@@ -25,8 +25,8 @@ from agentkit.evolution.validation.texts import (
 from agentkit.library.library import Library
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.fit import fits
 from agentkit.tools.rules import CallBefore
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import validate_arguments
 
 _CODES: Mapping[str, str] = {

@@ -293,7 +293,7 @@ _REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
 
 
 def same(left: Any, right: Any) -> bool:
-    """As ``agentkit.tools.fit.same_json``, without recursion and for any mapping or sequence.
+    """As ``agentkit.tools.canonical.same_json``, without recursion and for any mapping or sequence.
 
     What is compared was made by a proposer, who may nest it as deep as a parser lets through.
 
