@@ -18,13 +18,13 @@ from typing import (
     NamedTuple,
     NotRequired,
     Optional,
-    TypedDict,
 )
 
 import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.tools import Effects, Example, Specification, Tool, definition_from_function

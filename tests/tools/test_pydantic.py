@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
 from agentkit.errors import DefinitionError, ModelRetry
 from agentkit.tools import Effects, Tool, ToolDefinition, definition_from_model
