@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange, Replica
-from agentkit.testing.unreliable_store import UnreliableStore
 from agentkit.tracing import observe_replica
 
 

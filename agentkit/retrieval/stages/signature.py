@@ -29,7 +29,7 @@ class TypeScoring:
     """What a goal and a signature that do not go together cost, as factors of a later score.
 
     Chosen on the development parts of BFCL, Seal-Tools and NESTful, with sub-goals that have all
-    inputs, that lack two fifths of them, and that have 15% wrong types; ``docs/types.md`` has
+    inputs, that lack two fifths of them, and that have 15% wrong types; ``docs/tools.md`` has
     the table. Neighbouring values give the same within half a point.
 
     Attributes:
