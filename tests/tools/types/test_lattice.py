@@ -10,7 +10,6 @@ from agentkit.tools import (
     ANY,
     NEVER,
     Guess,
-    SignatureTypes,
     TypedSlot,
     TypeEvidence,
     TypeSet,
@@ -20,7 +19,6 @@ from agentkit.tools import (
     unify,
     unify_signatures,
 )
-from agentkit.tools.types.keys import TYPE_KEYS, serving, signature_keys
 
 # --- the laws -------------------------------------------------------------------------------------
 
@@ -183,17 +181,3 @@ def test_a_name_decides_before_a_better_fit():
     found = unify_signatures(slots, None, tool(flag={"type": "boolean"}, n={"type": "integer"}))
     assert found.score == 0
     assert found.reasons == ("flag: integer does not fit boolean",)
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_keys_never_rule_out_what_fits(types, data):
-    """What flows into a parameter is not ruled out by the key of that parameter."""
-    slot, declared = data.draw(types), data.draw(types)
-    assume(not declared.is_never and not slot.is_never)
-    evidence = TypeEvidence(declared=declared)
-    keys = signature_keys(SignatureTypes(inputs={"a": evidence})).inputs
-    assert keys <= set(TYPE_KEYS)
-    by_key = serving(TypedSlot(type=slot))
-    if flow(slot, evidence) == 1 and slot <= declared:
-        assert max(by_key[key] for key in keys) > 0
