@@ -260,19 +260,6 @@ def type_of(
     return TypeEvidence(declared=declared, meanings=pooled(_possible(clues, declared)))
 
 
-def type_of_part(name: str, declared: TypeSet) -> TypeEvidence:
-    """What is known about a field of an object: its declared type, and what its name suggests.
-
-    Example:
-        >>> type_of_part("check_in_date", TypeSet.of("string")).meanings
-        (Guess(meaning='date', confidence=0.9),)
-    """
-    return TypeEvidence(
-        declared=declared,
-        meanings=pooled(_possible(guesses_of_name(name[:_LONGEST_NAME]), declared)),
-    )
-
-
 def _possible(guesses: Iterable[Guess], declared: TypeSet) -> Iterator[Guess]:
     """Guesses that the declared type allows; those at a list speak of its items."""
     bases = _scalar_bases(declared)
