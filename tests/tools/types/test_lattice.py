@@ -123,7 +123,7 @@ def test_widening_the_target_never_lowers_the_score(types, data):
         (TypeSet.one_of(["12"]), INTEGER, 0.5),
         (TypeSet.one_of(["twelve"]), INTEGER, 0.0),
         (TypeSet.one_of(["1.5"]), INTEGER, 0.0),
-        (TypeSet.one_of([" KM "]), TypeSet.one_of(["km", "mile"]), 0.5),
+        (TypeSet.one_of([" KM "]), TypeSet.one_of(["km", "mile"]), 0.9),
         (TypeSet.one_of(["km"]), TypeSet.one_of(["km", "mile"]), 1.0),
         (TypeSet.one_of(["league"]), TypeSet.one_of(["km", "mile"]), 0.0),
         (DATE, TypeSet.of("string", meaning="datetime"), 0.5),
