@@ -185,6 +185,7 @@ def is_random_word(word: str) -> bool:
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 _PRIVATE_FILES = (
     r"id ?(?:rsa|dsa|ecdsa|ed ?25519)|etc ?(?:passwd|shadow)|(?:bash|zsh|shell) history"
+    r"|kube ?config|netrc|gnupg|(?:seed|recovery) phrase"
 )
 _PRIVATE_TALK = (
     r"(?:your|hidden|full|exact|whole|entire|original|raw|verbatim|current) (?:system )?prompt"

@@ -109,19 +109,9 @@ async def test_a_tool_that_comes_back_changed_is_held(fake, entry):
     fakes = fake(entry("pay", "Pay a bill."))
     async with McpServer.in_process(fakes.server, new_tools="screen") as server:
         fakes.records.clear()
-        listing = await server.refresh()
-        assert listing.notes == ("pay: the server does not list it any more",)
+        await server.refresh()
         fakes.records.append(entry("pay", "Pay all bills."))
         assert (await server.refresh()).holding("pay").code == "changed"
-
-
-async def test_a_renamed_tool_is_told(fake, entry):
-    """The same words under another name are a new tool; the report says what it was called."""
-    fakes = fake(entry("pay", "Pay a bill."))
-    async with McpServer.in_process(fakes.server, new_tools="screen") as server:
-        fakes.records[0] = entry("settle", "Pay a bill.")
-        assert (await server.refresh()).notes == ("pay: the server calls it settle now",)
-        assert offered(server) == ["settle"]
 
 
 async def test_what_was_approved_is_remembered_across_processes(fake, entry):

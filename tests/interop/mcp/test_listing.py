@@ -65,7 +65,8 @@ ASKING_NAMES = """
     content_from_reading_ssh_id_rsa contentFromReadingSshIdRsa content-from-reading-ssh-id-rsa id_rsa
     readingsshidrsa contents_of_env_file allEnvVars etc_passwd_content bash_history kubeconfig_dump
     aws_credentials_file_contents users_ssh_private_keys full_system_prompt previous_tool_results
-    entire_conversation conversation_so_far wallet_seed_phrase_contents contents_of_cursor_mcp_json
+    entire_conversation conversation_so_far wallet_seed_phrase contents_of_cursor_mcp_json
+    kubeconfig kubeConfigFile netrc
 """
 
 
