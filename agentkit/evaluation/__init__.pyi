@@ -28,7 +28,7 @@ from .results.comparison import (
     Comparison as Comparison,
     compare as compare,
 )
-from .results.records import EvaluationReport as EvaluationReport
+from .results.report import EvaluationReport as EvaluationReport
 from .results.summary import summarise as summarise
 from .runner import (
     RunOutcome as RunOutcome,

@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentkit.episodes import EvidenceKind, FailureLabel, Fault, RecoveryOutcome, StopReason
-from agentkit.evaluation.results.rows import Example
-from agentkit.messages import FailureKind, JsonObject, Usage
+from agentkit.episodes import FailureLabel, Fault
+from agentkit.messages import JsonObject, Usage
 from agentkit.metrics.intervals import Interval, wilson_interval
 
-REPORT_FORMAT = 1
+REPORT_FORMAT = 2
 """Version of the JSON form of a report."""
 
 
@@ -34,21 +33,6 @@ class PassAtK:
     tasks: int
     any_passes: float
     all_pass: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MetricMean:
-    """The mean of one of the verdicts' metrics.
-
-    Attributes:
-        name: The metric.
-        mean: Its mean over the attempts that have it; each attempt counts once.
-        attempts: How many have it.
-    """
-
-    name: str
-    mean: float
-    attempts: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,19 +82,14 @@ class GroupReport:
         tasks: Tasks with a counted attempt.
         attempts: Counted attempts: finished, judged and without a fault.
         passed: How many of them passed.
-        accuracy: Their mean share, each task of the same weight; None without attempts. The
-            interval is Wilson's where each task was tried once, else that of a bootstrap over
-            tasks.
+        accuracy: Their mean share, each task of the same weight; None without attempts.
         score: Mean score; an attempt's score is the mean of its verdicts' scores.
-        metrics: Further metrics of the verdicts, by name.
+        metrics: Mean of each further metric of the verdicts, over the attempts that have it.
         usage: Tokens and cost in all.
         refine: What refinement did.
         time: Where the time went.
         turns: Turns of the model.
-        stop_reasons: Why the episodes ended.
-        episode_labels: Labels of the episodes.
         turn_labels: Dominant labels of the turns.
-        findings: Kinds of the evidence in the verdicts.
         errors: Attempts on which the model failed; unless their verdict says otherwise they count
             as not passed.
         faults: Attempts left out because the reference or the verifier is broken.
@@ -125,15 +104,12 @@ class GroupReport:
     passed: int = 0
     accuracy: Interval | None = None
     score: float = 0.0
-    metrics: tuple[MetricMean, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     refine: RefineSummary = field(default_factory=RefineSummary)
     time: TimeSummary = field(default_factory=TimeSummary)
     turns: int = 0
-    stop_reasons: Mapping[StopReason, int] = field(default_factory=dict)
-    episode_labels: Mapping[FailureLabel, int] = field(default_factory=dict)
     turn_labels: Mapping[FailureLabel, int] = field(default_factory=dict)
-    findings: Mapping[EvidenceKind, int] = field(default_factory=dict)
     errors: int = 0
     faults: Mapping[Fault, int] = field(default_factory=dict)
     unjudged: int = 0
@@ -146,45 +122,20 @@ class GroupReport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Distribution:
-    """How a number is spread over the counted attempts.
-
-    Attributes:
-        count: How many values.
-        mean: Their mean.
-        minimum: The smallest.
-        median: Half of them are at most this.
-        p90: Nine in ten of them are at most this.
-        maximum: The largest.
-    """
-
-    count: int = 0
-    mean: float = 0.0
-    minimum: float = 0.0
-    median: float = 0.0
-    p90: float = 0.0
-    maximum: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ToolFaults:
     """What went wrong with one tool.
 
     Attributes:
         tool: Its name.
-        calls: How often it was called.
         episodes: Episodes in which it was called or should have been.
         faulty: Those of them with a turn whose label blames it.
         labels: The failing labels that blame it, dominant or not, each once a turn.
-        examples: Ids of episodes among ``EvaluationReport.examples``.
     """
 
     tool: str
-    calls: int
     episodes: int
     faulty: int
     labels: Mapping[FailureLabel, int]
-    examples: tuple[str, ...] = ()
 
     @property
     def share(self) -> Interval:
@@ -202,7 +153,6 @@ class ParameterFaults:
         calls: How often the tool was called.
         faults: How often a label blames the parameter, at most once a turn and label.
         labels: These labels.
-        examples: Ids of episodes among ``EvaluationReport.examples``.
     """
 
     tool: str
@@ -210,37 +160,45 @@ class ParameterFaults:
     calls: int
     faults: int
     labels: Mapping[FailureLabel, int]
-    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToolConfusion:
-    """One cell of the table of tools that should have been called against those that were.
+class Example:
+    """One turn that failed. Every text is cut to a readable length.
 
     Attributes:
-        expected: The tool that should have been called; empty where none should.
-        called: The tool that was; empty where none was.
-        count: How often.
+        episode_id: The episode, for everything else about it.
+        task: Its task.
+        category: The task's category.
+        attempt: Number of the attempt.
+        user_turn: Which thing that the user said it answers, from 0.
+        turn: Which step of the model it is about, from 0.
+        label: The turn's dominant label.
+        labels: All of its labels.
+        tool: The tool that the label blames; empty when it blames none.
+        parameter: The argument that it blames.
+        request: What the user asked.
+        calls: The calls of the turn.
+        answer: What the model said beside its calls.
+        findings: What was found wrong.
+        hint: How to repair it.
     """
 
-    expected: str
-    called: str
-    count: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecoveryCount:
-    """How often failed calls of one kind ended one way.
-
-    Attributes:
-        kind: How the calls failed.
-        outcome: What the model did about it.
-        count: How often.
-    """
-
-    kind: FailureKind
-    outcome: RecoveryOutcome
-    count: int
+    episode_id: str
+    task: str
+    category: str
+    attempt: int
+    user_turn: int
+    turn: int
+    label: FailureLabel
+    labels: tuple[FailureLabel, ...]
+    tool: str
+    parameter: str
+    request: str
+    calls: tuple[str, ...]
+    answer: str
+    findings: tuple[str, ...]
+    hint: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -250,14 +208,12 @@ class Incident:
     Attributes:
         what: A model's error, or a fault of a reference or a verifier.
         count: In how many episodes.
-        example: Id of one of them.
-        task: Its task.
+        task: The task of one of them.
         message: What was said about it.
     """
 
     what: str
     count: int
-    example: str
     task: str
     message: str = ""
 
@@ -287,8 +243,7 @@ class TaskResult:
         attempts: How many.
         passed: How many passed.
         score: Their mean score.
-        prompt_tokens: Their mean tokens read.
-        completion_tokens: Their mean tokens written.
+        tokens: Their mean tokens, read and written.
         seconds: Their mean wall time.
     """
 
@@ -297,8 +252,7 @@ class TaskResult:
     attempts: int
     passed: int
     score: float
-    prompt_tokens: float
-    completion_tokens: float
+    tokens: float
     seconds: float
 
 
@@ -315,27 +269,18 @@ class EvaluationReport:
         mixed: Names of settings that are not the same in all episodes; empty in a sound run.
         command: How to repeat it; empty when that was not said.
         started: ISO 8601 time of the first episode, in UTC.
-        ended: The same of the last episode's start.
         total: All attempts, counted.
         categories: The same by category, in alphabetical order.
         macro: Mean of the categories' accuracies, each of the same weight; None without attempts.
-            The interval combines theirs (MOVER).
         pass_at: pass@k and pass^k; empty where every task was tried once.
-        tokens: Tokens read and written, by attempt.
-        seconds: Wall time by attempt.
         tools: Tools that a failing label blames, the worst first.
         parameters: Parameters that one blames, the worst first.
-        confusions: Tools called in place of others, the most frequent first.
-        recoveries: What became of failed calls.
-        errors: Errors of the model, the most frequent first.
-        faults: Broken references and verifiers.
+        incidents: Errors of the model, the most frequent first, then broken references and
+            verifiers.
         examples: Episodes that failed, cut to a readable size.
         results: Every task, in the order of their categories and ids.
         left_out: What the source holds beside the tasks.
         spent: All tokens of the run, unfinished and faulty attempts included.
-        repeated: Finished attempts beyond the first at the same number of the same task.
-        strangers: Episodes without the label ``task``; they are in no number.
-        undiagnosed: Counted episodes that have a verdict and no diagnosis.
     """
 
     run: str
@@ -346,26 +291,17 @@ class EvaluationReport:
     mixed: tuple[str, ...]
     command: str
     started: str
-    ended: str
     total: GroupReport
     categories: tuple[GroupReport, ...]
     macro: Interval | None
     pass_at: tuple[PassAtK, ...]
-    tokens: Distribution
-    seconds: Distribution
     tools: tuple[ToolFaults, ...]
     parameters: tuple[ParameterFaults, ...]
-    confusions: tuple[ToolConfusion, ...]
-    recoveries: tuple[RecoveryCount, ...]
-    errors: tuple[Incident, ...]
-    faults: tuple[Incident, ...]
+    incidents: tuple[Incident, ...]
     examples: tuple[Example, ...]
     results: tuple[TaskResult, ...]
     left_out: tuple[LeftOutReason, ...] = ()
     spent: Usage = field(default_factory=Usage)
-    repeated: int = 0
-    strangers: int = 0
-    undiagnosed: int = 0
 
     @property
     def planned(self) -> int | None:
