@@ -241,7 +241,6 @@ class Credentials:
 
     Args:
         auth: For each security scheme the variable that holds its secret.
-        headers: Headers of every request.
         schemes: The schemes of the document.
 
     Raises:
@@ -252,15 +251,11 @@ class Credentials:
         self,
         *,
         auth: Mapping[str, Env],
-        headers: Mapping[str, str | Env],
         schemes: Mapping[str, SecurityScheme],
     ) -> None:
         for name, given in auth.items():
             _check(name, given, schemes)
-        for name, value in headers.items():
-            _check_header(name, value)
         self._auth = dict(auth)
-        self._headers = dict(headers)
 
     def secrets_for(self, alternatives: Requirements, *, lenient: bool) -> Secrets:
         """The secrets of one request: of the first alternative all of whose variables are set.
@@ -274,7 +269,6 @@ class Credentials:
             ToolFailed: No alternative can be met; the message names the variables, never a value.
         """
         secrets = Secrets()
-        self._add_headers(secrets)
         missing: list[str] = []
         for schemes in alternatives:
             if not schemes or any(scheme.name not in self._auth for scheme in schemes):
@@ -289,26 +283,6 @@ class Credentials:
         if not alternatives or () in alternatives or (lenient and not self._auth):
             return secrets
         raise ToolFailed(_refusal(alternatives, missing))
-
-    def _add_headers(self, secrets: Secrets) -> None:
-        for name, given in self._headers.items():
-            if isinstance(given, str):
-                secrets.headers[name] = given
-                continue
-            value = given.read()
-            if value is None:
-                raise ToolFailed(
-                    f"the header {name} comes from the environment variable {given.name}, which "
-                    "is not set; the person who runs this program has to set it"
-                )
-            secrets.headers[name] = value
-            secrets.values.append(value)
-
-
-def _check_header(name: str, value: object) -> None:
-    if not isinstance(value, str | Env):
-        kind = type(value).__name__
-        raise UsageError(f"the header {name!r} is text or Env(...), got a {kind}")
 
 
 def _check(name: str, given: object, schemes: Mapping[str, SecurityScheme]) -> None:
@@ -337,8 +311,7 @@ def _refusal(alternatives: Requirements, missing: list[str]) -> str:
             "it holds; the person who runs this program has to set it"
         )
     wanted = " or ".join(
-        " with ".join(f"{scheme.name} ({scheme.told})" for scheme in schemes)
-        for schemes in alternatives
+        " with ".join(f"{one.name} ({one.told})" for one in schemes) for schemes in alternatives
     )
     return (
         f"the API wants a credential for this call, and none was configured: {wanted}. The person "

@@ -160,13 +160,8 @@ class OpenApiReport:
         return f"{head} (OpenAPI {self.openapi}): {mapped:,} of {total:,} operations mapped{rest}"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON object; empty parts of operations are left out."""
-        record = asdict(self)
-        record["operations"] = [
-            {key: value for key, value in entry.items() if value not in (None, "", ())}
-            for entry in record["operations"]
-        ]
-        return record
+        """The report as a JSON object."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +217,6 @@ def openapi_tools(
     *,
     server: str | None = None,
     auth: Mapping[str, Env] | None = None,
-    headers: Mapping[str, str | Env] | None = None,
     prefix: str = "",
     operations: Iterable[str] = (),
     tags: Iterable[str] = (),
@@ -241,13 +235,13 @@ def openapi_tools(
             operation which names another path on the same host.
         auth: For each security scheme of the document the environment variable that holds the
             secret: ``{"api_key": Env("PETSTORE_KEY")}``. Read at each call.
-        headers: Headers of every request, such as a version that the API wants.
         prefix: Comes before the name of every tool.
         operations: Only these: operation ids, or ``"GET /pets/{id}"``. Empty takes all.
         tags: Only operations with one of these tags. Empty takes all.
         include_deprecated: Whether deprecated operations become tools as well.
-        client: An ``httpx.AsyncClient`` to send through; the caller closes it. By default each
-            event loop has one of our own, which keeps no cookies.
+        client: An ``httpx.AsyncClient`` to send through, such as one with headers that the API
+            wants; the caller closes it. By default each event loop has one of our own, which keeps
+            no cookies.
         policy: Timeouts, sizes and retries of calls.
         reference: File or URL that a text or data came from. The servers of a description from a
             public URL must have public addresses, and get credentials only where it is on that
@@ -283,7 +277,7 @@ def openapi_tools(
     )
     http_client = HttpClient(
         client=client,
-        credentials=Credentials(auth=auth or {}, headers=headers or {}, schemes=importer.schemes),
+        credentials=Credentials(auth=auth or {}, schemes=importer.schemes),
         policy=rules,
         public_only=importer.is_foreign,
         withheld_from=importer.withheld_from,

@@ -46,7 +46,7 @@ _DROPPED = frozenset(
     {"$anchor", "$comment", "$dynamicAnchor", "$dynamicRef", "$id", "$schema", "$vocabulary"}
     | {"$defs", "definitions"}  # every reference is rewritten, so nothing refers to these any more
     | {"discriminator", "externalDocs", "xml", "readOnly", "writeOnly"}
-    | {"example", "examples", "nullable"}  # another keyword takes their place
+    | {"example", "nullable"}  # another keyword takes their place
 )
 
 
@@ -310,21 +310,12 @@ class _Walk:
             kept["required"] = [
                 name for name in required if not isinstance(name, str) or name not in gone
             ]
-        if examples := examples_of(raw):
-            kept["examples"] = examples
+        if "example" in raw and len(json.dumps(raw["example"])) <= _LONGEST_EXAMPLE:
+            kept["examples"] = [raw["example"]]
         return kept
 
     def _is_hidden(self, part: object) -> bool:
-        if not isinstance(part, dict):
-            return False
-        reference = part.get("$ref")
-        if part.get(self.pool.hidden) is True or not isinstance(reference, str):
-            return part.get(self.pool.hidden) is True
-        try:
-            found = self.pool.space.find(reference, pointer="")
-        except Unmappable:
-            return False  # told where the reference itself is read
-        return found.mapping.get(self.pool.hidden) is True
+        return isinstance(part, dict) and part.get(self.pool.hidden) is True
 
     def _reference(self, raw: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
         found = self.pool.space.find(raw["$ref"], pointer=pointer)
@@ -337,14 +328,6 @@ class _Walk:
             words = beside.get("description")
             return {**made, "description": words} if isinstance(words, str) else made
         return {**made, **self._keywords(beside, pointer, depth)} if beside else made
-
-
-def examples_of(raw: Mapping[str, Any]) -> list[Any]:
-    """The short examples of a schema: ``example`` of 3.0 and ``examples`` of 3.1."""
-    found = [raw["example"]] if "example" in raw else []
-    listed = raw.get("examples")
-    found += listed[:3] if isinstance(listed, list) else ()
-    return [item for item in found if len(json.dumps(item, default=str)) <= _LONGEST_EXAMPLE][:3]
 
 
 def allow_null(schema: dict[str, Any]) -> dict[str, Any]:

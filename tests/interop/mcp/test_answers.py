@@ -123,13 +123,6 @@ async def test_structure_without_end_is_a_failure(answered, many):
     assert len(result.text) < 1_000
 
 
-async def test_structure_as_deep_as_the_protocol_takes_is_a_value(answered):
-    """What the official client lets through is deep enough for no walk of ours to break."""
-    many = nested(180, 1)
-    result = await answered({"content": [], "structuredContent": {"total": many}})
-    assert result.value == {"total": many}
-
-
 RAW = Path(__file__).parent / "servers" / "raw.py"
 COUNTED = {"type": "object", "properties": {"times": {"type": "integer"}}}
 

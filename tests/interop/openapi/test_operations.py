@@ -142,18 +142,6 @@ def test_a_body_with_rules_of_its_own_stays_together(make, schema):
     assert definition.description.parameters["body"] == "All."
 
 
-def test_an_optional_body_with_required_properties_stays_together(make):
-    """Otherwise the model could not leave the body out."""
-    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-    body = {"required": False, "content": {"application/json": {"schema": schema}}}
-    found = openapi_tools(make.operation("post", requestBody=body))
-    definition = only(found)
-    assert list(definition.signature.properties) == ["body"]
-    assert definition.signature.required == ()
-    (note,) = found.report.operations[0].notes
-    assert (note.code, "it is optional" in note.message) == ("body_kept_whole", True)
-
-
 def test_a_body_that_forgets_to_say_so_is_required(make):
     """Where a description leaves ``required`` out, its schema tells what a body needs."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -369,15 +357,6 @@ def test_relative_servers_start_from_the_documents_url(make, said, url):
     assert [note.code for note in openapi_tools(given).report.notes] == ["no_server"]
     found = openapi_tools(given, reference="https://a.example.com/docs/openapi.json")
     assert found.report.server == url
-
-
-def test_the_report_is_json(make):
-    """The report can be kept and shown elsewhere."""
-    record = openapi_tools(make.operation("trace")).report.to_json()
-    (entry,) = record["operations"]
-    assert entry["status"] == "unusable"
-    assert entry["reason"] == "TRACE operations are not mapped: they are not for tools"
-    assert entry["pointer"] == "/paths/~1x/trace"
 
 
 def test_what_stands_beside_a_schema_goes_into_it(make):

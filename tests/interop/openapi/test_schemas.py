@@ -105,7 +105,7 @@ NODE = {
     "properties": {
         "id": {"type": "string", "readOnly": True},
         "name": {"type": "string"},
-        "secret": {"$ref": "#/components/schemas/Secret"},
+        "secret": {"type": "string", "writeOnly": True},
         "children": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}},
         "other": {"$ref": "#/components/schemas/Other"},
     },
@@ -113,7 +113,6 @@ NODE = {
 CYCLIC = {
     "Node": NODE,
     "Other": {"type": "object", "properties": {"back": {"$ref": "#/components/schemas/Node"}}},
-    "Secret": {"type": "string", "writeOnly": True},
 }
 
 
