@@ -14,13 +14,7 @@ from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import quote
 
 from agentkit.errors import ToolFailed, UsageError
-from agentkit.interop.openapi.documents import (
-    OpenApiNote,
-    Operation,
-    ReferenceSpace,
-    Unmappable,
-    below,
-)
+from agentkit.interop.openapi.documents import Operation, ReferenceSpace, Unmappable
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHORTEST_SECRET = 4
@@ -54,7 +48,7 @@ Requirements: TypeAlias = tuple[tuple[SecurityScheme, ...], ...]
 """Alternatives, of each of which all schemes are needed; empty when nothing is wanted."""
 
 
-def read_schemes(space: ReferenceSpace, notes: list[OpenApiNote]) -> dict[str, SecurityScheme]:
+def read_schemes(space: ReferenceSpace, notes: list[str]) -> dict[str, SecurityScheme]:
     """The security schemes of a document by name; one that is broken is unsupported."""
     given = space.root.at("components", "securitySchemes")
     schemes: dict[str, SecurityScheme] = {}
@@ -63,12 +57,10 @@ def read_schemes(space: ReferenceSpace, notes: list[OpenApiNote]) -> dict[str, S
         try:
             schemes[name] = _scheme(name, space.followed(at).value)
         except Unmappable as error:
-            schemes[name] = SecurityScheme(name=name, kind="unsupported", told=error.message)
+            schemes[name] = SecurityScheme(name=name, kind="unsupported", told=str(error))
         if schemes[name].kind == "unsupported":
-            message = f"the security scheme {name!r} is not supported: {schemes[name].told}"
-            notes.append(
-                OpenApiNote(pointer=at.pointer, code="security_unsupported", message=message)
-            )
+            told = schemes[name].told
+            notes.append(f"the security scheme {name!r} is not supported: {told}")
     return schemes
 
 
@@ -106,10 +98,7 @@ def requirements_of(
         or len(given) > _MAX_SCHEMES
         or not all(isinstance(each, dict) and len(each) <= _MAX_SCHEMES for each in given)
     ):
-        raise Unmappable(
-            f"its security is no list of at most {_MAX_SCHEMES} requirements",
-            pointer=below(operation.pointer, "security"),
-        )
+        raise Unmappable(f"its security is no list of at most {_MAX_SCHEMES} requirements")
     told = "it is not under components/securitySchemes"
     return tuple(
         tuple(
