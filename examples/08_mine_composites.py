@@ -14,9 +14,7 @@ from agentkit import Agent, open_store, tool
 from agentkit.evolution import (
     MiningConfig,
     ToolManager,
-    apply,
     mine,
-    replay,
     submit_mined,
     trajectories_of,
 )
@@ -94,8 +92,4 @@ for record in asyncio.run(submit_mined(manager, store.select(), MiningConfig()))
     (moved,) = manager.advance(record.proposal_id)
     print(f"{record.tool_name}: {moved.after} in version {manager.library.version}, {moved.why}")
 
-known = tools | {one.name: one.definition for one in result.composites}
-before = flow.trajectories[0]
-after = apply(before, result.composites, tools)
-done = asyncio.run(replay(before, after, known))
-print(f"{len(before.steps)} calls before, {done.calls} after; all else equal: {done.is_equal}")
+print(f"{result.calls} calls before, {result.calls_after} after")

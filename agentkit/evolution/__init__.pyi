@@ -3,11 +3,7 @@ from .decide import LifecyclePolicy as LifecyclePolicy
 from .differences import word_diff as word_diff
 from .duplicates import ModelJudge as ModelJudge
 from .feedback import feedback_on as feedback_on
-from .gate_statistics import (
-    Elond as Elond,
-    chance_to_pass as chance_to_pass,
-    wins_needed as wins_needed,
-)
+from .gate_statistics import Elond as Elond
 from .gates import (
     ArmScore as ArmScore,
     GateConfig as GateConfig,
@@ -34,9 +30,7 @@ from .mined import submit_mined as submit_mined
 from .mining import (
     MiningConfig as MiningConfig,
     MiningResult as MiningResult,
-    apply as apply,
     mine as mine,
-    replay as replay,
 )
 from .observers import CanaryJudge as CanaryJudge, judged as judged
 from .proposal import (

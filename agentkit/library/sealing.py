@@ -1,6 +1,6 @@
 """Seals on derived files: what this user's programs wrote themselves, and nobody else.
 
-A checkpoint, a search index or a kept copy saves working something out again, so whoever can write
+A search index or a kept copy saves working something out again, so whoever can write
 it could decide what models see, past the reviewed truth. Each is therefore sealed with a key that
 lies in the user's cache, outside of every project. A file with another seal, from another machine,
 a merge or an attacker, is made anew. A keyed BLAKE2 costs a millisecond for a megabyte.
@@ -16,6 +16,8 @@ from hashlib import blake2b
 from hmac import compare_digest
 from pathlib import Path
 
+from agentkit.episodes.replacing import replaced
+from agentkit.errors import StoreFormatError
 from agentkit.fetch import cache_directory
 
 logger = logging.getLogger(__name__)
@@ -32,12 +34,41 @@ def seal(content: bytes, what: str) -> bytes:
         what: The kind of file and the place that it belongs to, so that none passes for another.
 
     Example:
-        >>> len(seal(b"tools", "checkpoint")) == SEAL_BYTES
+        >>> len(seal(b"tools", "kept copy")) == SEAL_BYTES
         True
     """
     person = blake2b(what.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     key = _key(cache_directory())
     return blake2b(content, digest_size=SEAL_BYTES, key=key, person=person).digest()
+
+
+def write_sealed(path: Path, content: bytes, what: str) -> None:
+    """Put sealed content into a file, whole or not at all, for this user alone.
+
+    Raises:
+        OSError: The file can not be written; the one that was there is as it was.
+    """
+    with replaced(path) as draft:
+        draft.write_bytes(seal(content, what).hex().encode() + b"\n" + content)
+
+
+def read_sealed(path: Path, what: str) -> bytes | None:
+    """The content of a file that ``write_sealed`` wrote; None when there is none.
+
+    Raises:
+        StoreFormatError: It was changed, or another user or machine wrote it.
+        OSError: It can not be read.
+    """
+    try:
+        found, _, content = path.read_bytes().partition(b"\n")
+    except FileNotFoundError:
+        return None
+    if not compare_digest(seal(content, what).hex().encode(), found):
+        raise StoreFormatError(
+            f"{path} was changed, or another user or machine wrote it; where homes do not last, "
+            "set AGENTKIT_CACHE to a folder that does"
+        )
+    return content
 
 
 def is_sealed(content: bytes, found: bytes, what: str) -> bool:

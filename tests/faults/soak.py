@@ -30,6 +30,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+
+sys.path.append(str(Path(__file__).parents[1]))  # for tests/support
+
 from soak_load import (
     FAILING,
     KEY,

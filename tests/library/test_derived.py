@@ -19,10 +19,9 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.errors import StoreFormatError
-from agentkit.library import Author, LibraryChange, Replica, sealing
+from agentkit.library import Author, LibraryChange, sealing
 from agentkit.library.checking import check_store
 from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.replicas import read_copy
 from agentkit.library.signing import read_signer, read_verifier
 from agentkit.tools.definition import Description
 
@@ -380,21 +379,6 @@ def test_an_index_that_somebody_else_made_is_not_believed(tmp_path, caplog):
         with caplog.at_level(logging.WARNING):
             assert cache.get(["one", "three"]) == {}
     assert len(caplog.records) == 1
-
-
-def test_a_kept_copy_of_somebody_else_is_refused(tmp_path):
-    """A copy whose digests fit, but which a program of this user did not write, starts no edge."""
-    url, copy = f"sqlite:///{tmp_path / 'library.db'}", tmp_path / "copy.json"
-    filled(url)
-    replica = Replica(url, kept_copy=copy)
-    replica.close()
-    record = json.loads(copy.read_text())
-    changed = [poisoned(one) for one in record["tools"]]
-    library = Library([ToolDefinition.from_json(one) for _, one in changed])
-    record |= {"tools": [one for _, one in changed], "digest": library.digest}
-    copy.write_text(json.dumps(record, separators=(",", ":")))
-    with pytest.raises(StoreFormatError, match="its seal is another"):
-        read_copy(copy)
 
 
 def test_a_key_that_others_may_know_is_made_anew(tmp_path, cache):

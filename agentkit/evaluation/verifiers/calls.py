@@ -23,7 +23,7 @@ from agentkit.metrics import (
     canonical_calls,
 )
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.fit import fits
+from agentkit.tools.schema_validator import fits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

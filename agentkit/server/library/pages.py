@@ -197,11 +197,9 @@ class Pages:
         )
         return self._page(key, entries, len(library))
 
-    def changes(self, after: int, upto: int, *, outlines: bool) -> Body:
-        """Changes with their definitions, or their outlines alone."""
-        entries = self._changes(after, upto, outlines=outlines)
-        if outlines:  # asked for once, by a client that checks a large import
-            return self._made(entries, upto)
+    def changes(self, after: int, upto: int) -> Body:
+        """Changes with their definitions."""
+        entries = self._changes(after, upto)
         return self._page(("changes", self._reader.library(upto).digest, after), entries, upto)
 
     def events(self, after: int, upto: int) -> Body:
@@ -217,7 +215,7 @@ class Pages:
         entries = [(one.version, encode(revision_to_json(one))) for one in found]
         return self._made(entries, entries[-1][0] if entries else upto)
 
-    def _changes(self, after: int, upto: int, *, outlines: bool) -> Iterator[Entry]:
+    def _changes(self, after: int, upto: int) -> Iterator[Entry]:
         for applied in self._reader.changes(after=after, upto=upto):
             definitions = applied.change.upserts
             outline = ChangeOutline(
@@ -225,8 +223,10 @@ class Pages:
                 change=without_definitions(applied.change),
                 upserts=tuple((one.name, one.digest) for one in definitions),
             )
-            shown = () if outlines else definitions
-            lines = [encode(outline.to_json()), *(encode(definition_to_json(d)) for d in shown)]
+            lines = [
+                encode(outline.to_json()),
+                *(encode(definition_to_json(d)) for d in definitions),
+            ]
             yield applied.version, b"\n".join(lines)
 
     def _page(self, key: tuple[object, ...], entries: Iterable[Entry], end: int) -> Body:

@@ -64,7 +64,7 @@ def test_recorded_calls_that_models_should_not_read_are_not_kept(trip, travel_to
     """Attacks and private data of a conversation do not become worked calls of its tools."""
     library = Library(travel_tools.values())
     trips = [trip(at, *places) for at, places in enumerate(PLACES)]
-    (composite,) = mine(trips, travel_tools, MiningConfig(rounds=1)).composites
+    (composite,) = mine(trips, travel_tools).composites
     first = composite.worked[0]
     hostile = replace(first, example=replace(first.example, query=said))
     rest = replace(composite, worked=(hostile, *composite.worked[1:]))
@@ -83,7 +83,7 @@ async def test_what_is_mined_waits_for_somebody(monkeypatch, trip, travel_tools)
         "agentkit.evolution.mined.trajectories_of",
         lambda _episodes: SimpleNamespace(trajectories=trips),
     )
-    (record,) = await submit_mined(manager, (), MiningConfig(rounds=1))
+    (record,) = await submit_mined(manager, (), MiningConfig())
     assert record.awaits == ("judge",)
     assert record.tool_name not in manager.library
     await manager.advance_async()

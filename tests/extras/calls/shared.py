@@ -13,14 +13,16 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
-from support.model_server import ProviderServer
-from support.server_steps import Reply
-
 from agentkit import Agent, Effects, RunResult, tool
 from agentkit.errors import MissingExtraError
 from agentkit.messages import ToolCall
 from agentkit.models import ChatModel
 from agentkit.testing import FunctionModel
+
+sys.path.append(str(Path(__file__).parents[2]))  # for tests/support
+
+from support.model_server import ProviderServer
+from support.server_steps import Reply
 
 AGENTKIT = str(Path(sys.executable).with_name("agentkit"))
 """The command, as it was installed beside this Python."""

@@ -68,8 +68,8 @@ from agentkit.metrics.comparable import (
 )
 from agentkit.metrics.remembering import remembered
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.fit import fits
 from agentkit.tools.schema import resolve_local
+from agentkit.tools.schema_validator import fits
 from agentkit_training.rewards.fields import FieldKind, field_kind, texts_agree
 from agentkit_training.toolace.assignment import optimal_assignment
 
