@@ -40,6 +40,7 @@ from agentkit.models.call_parser import parse_calls
 from agentkit.models.grammar import ANSWER, CALLS
 from agentkit.models.prompt_format import PromptFormat
 from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.comparable import CallLike
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rewards.fields import FieldKind
