@@ -178,3 +178,17 @@ def test_a_record_that_is_no_profile_is_refused(broken):
     """A broken or newer record raises and says what it is, instead of counting wrongly."""
     with pytest.raises(StoreFormatError, match="profile"):
         FailureProfile.from_json(broken)
+
+
+@settings(max_examples=60, deadline=None)
+@given(replicas())
+def test_merging_never_loses_an_observation(states):
+    """A replica's own shard is in the merged profile as it was, or in a later state."""
+    merged = states[0]
+    for state in states[1:]:
+        merged = merged.merge(state)
+    shards = merged.to_json()["shards"]
+    for state in states:
+        for name, shard in state.to_json()["shards"].items():
+            assert shards[name]["updates"] >= shard["updates"]
+    assert all(state.merge(merged) == merged for state in states)

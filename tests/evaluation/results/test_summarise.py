@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit.diagnosis.labels import NOT_FAILURES
-from agentkit.episodes import Attribution
+from agentkit.episodes import Attribution, Diagnosis, TurnDiagnosis
 from agentkit.errors import UsageError
 from agentkit.evaluation.results import summarise
 from agentkit.evaluation.task import LeftOut
@@ -258,3 +258,13 @@ def test_examples_are_of_counted_failures(make_once, specs):
         assert episodes[example.episode_id].verdict is None or (
             episodes[example.episode_id].verdict.fault is None
         )
+
+
+@pytest.mark.parametrize(("label", "tool"), [("unjudged", "music.play"), ("missing_tool_call", "")])
+def test_a_label_of_nobodys_tool_blames_none(maker, label, tool):
+    """A turn that nobody judged, and one whose tool nobody knows, hold nothing against a tool."""
+    turn = TurnDiagnosis(turn=0, label=label, tool=tool)
+    episode = replace(maker.episode("t"), diagnosis=Diagnosis(label=label, turns=(turn,)))
+    report = summarise([episode])
+    assert report.total.turn_labels == {label: 1}
+    assert report.tools == ()
