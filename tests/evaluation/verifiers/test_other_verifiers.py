@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 
 import pytest
 
@@ -13,7 +12,6 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import TextAnswer
 from agentkit.evaluation.verifiers import (
     AllOf,
-    FunctionVerifier,
     Scene,
     guarded,
     verifier_for,
@@ -68,49 +66,6 @@ async def test_no_text_is_missing(episode):
     )
     assert verdict.evidence[0].kind == "missing_answer"
     assert "step_limit" in str(verdict.evidence[0])
-
-
-@pytest.mark.parametrize(
-    ("judgement", "passed", "score"),
-    [(True, True, 1.0), (False, False, 0.0), (1, True, 1.0), (0.4, False, 0.4), (PASS, True, 1.0)],
-)
-async def test_functions_say_yes_a_score_or_a_verdict(episode, judgement, passed, score):
-    """Sync and async functions are both fine."""
-
-    async def waits(_):
-        return judgement
-
-    class Object:
-        async def __call__(self, _):
-            return judgement
-
-    for function in (lambda _: judgement, waits, Object()):
-        verdict = await FunctionVerifier(function, name="f").verify(episode())
-        assert (verdict.passed, verdict.score, bool(verdict.evidence)) == (
-            passed,
-            score,
-            not passed,
-        )
-
-
-@pytest.mark.parametrize("judgement", [None, "yes", 2, -0.1, math.nan, [True]])
-async def test_other_judgements_are_checker_errors(episode, judgement):
-    """What is no judgement says nothing about the agent."""
-    verdict = await FunctionVerifier(lambda _: judgement).verify(episode())
-    assert (verdict.passed, verdict.fault) == (False, "checker_error")
-
-
-async def test_a_slow_function_holds_nobody_up(episode):
-    """A function that blocks runs beside the others."""
-    others_are_done = threading.Event()
-
-    async def others():
-        await asyncio.sleep(0)
-        others_are_done.set()
-
-    slow = FunctionVerifier(lambda _: others_are_done.wait(30))
-    verdict, _ = await asyncio.gather(slow.verify(episode()), others())
-    assert verdict.passed
 
 
 @pytest.mark.parametrize(
