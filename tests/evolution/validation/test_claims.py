@@ -105,3 +105,15 @@ def test_a_guarantee_as_a_thing_is_no_promise(text):
 def test_a_guarantee_as_a_promise_is_refused(text):
     """What the definition does not bear out is refused, also as a noun that says of what."""
     assert "false_claim" in promise_codes(text)
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("cars_details", "Read-only."),
+        ("cars_search", "An account is written like DE89370400440532013001."),
+    ],
+)
+def test_what_effects_declare_and_belongs_to_nobody_passes(tool, text):
+    """A tool that is declared to only read may say so; wrong check digits are no account."""
+    assert validate(rewrite(tool, {"rule": text})).failed == ()
