@@ -7,9 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from agentkit.cli.boundary import EXIT_INTERRUPTED, LazyGroup
-from agentkit_training.cli.commands import run_options
-from agentkit_training.cli.processes import told_once
-from agentkit_training.runs.directory import Provenance, RunDirectory
+from agentkit_training.cli.commands import _run_options as run_options, _told_once as told_once
+from agentkit_training.runs import Provenance, RunDirectory
 
 
 @click.command()

@@ -114,7 +114,7 @@ def test_a_page_without_a_folder_is_refused_before_anything_is_done(config, tmp_
     assert result.exit_code == 2
     assert result.stdout == ""
     said = " ".join(result.stderr.split())
-    assert f"the folder {absent.parent} is not there; make it" in said
+    assert f"the folder {absent.parent} is not there or can not be written" in said
 
 
 def test_a_page_that_is_a_folder_is_refused(config, tmp_path):

@@ -9,11 +9,11 @@ import pytest
 
 from agentkit_training.coevolution.checkpoint import (
     checkpoints,
+    coevolve,
     load_checkpoint,
     newest_checkpoint,
     save_checkpoint,
 )
-from agentkit_training.coevolution.running import coevolve
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.errors import CheckpointError, DivergedError
@@ -110,10 +110,7 @@ def test_other_settings_of_the_same_reward_are_another_run(begin, bank, tmp_path
     carry_on(made("R1", 1.5), tmp_path)
     with pytest.raises(CheckpointError) as refused:
         carry_on(made("R2", 0.5), tmp_path)
-    for part in (
-        "reward.design: the checkpoint has 'R1', this run 'R2'",
-        "weighting.utilities.missing_tool_call: the checkpoint has 1.5, this run 0.5",
-    ):
+    for part in ("design='R1'", "design='R2'", "'missing_tool_call': 1.5"):
         assert part in str(refused.value)
 
 

@@ -14,9 +14,9 @@ from agentkit.interop.export import read_artifact
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 from agentkit_training import PolicyModel, tiny_policy
-from agentkit_training.coevolution.distilling import distil
+from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.running import FrozenEngine
+from agentkit_training.coevolution.library_round import distil
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.coevolution.stages import cocoda, warm_up

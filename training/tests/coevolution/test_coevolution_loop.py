@@ -206,18 +206,3 @@ def test_a_switch_without_its_part_is_refused(begin):
     settings = CoevolutionSettings(weighting=True, interface=True, feedback=True)
     with pytest.raises(UsageError, match=r"weighting, interface, keeper.feedback_model"):
         begin(settings)
-
-
-def test_a_step_can_be_asked_for_again(begin):
-    """Further attempts are other samples, with ids of their own, and the library sees them."""
-    source = begin().source
-    first = source.rollouts(0, Share())
-    more = source.resampled(0, Share(), 1)
-    again = source.resampled(0, Share(), 1)
-    assert [one.task_id for one in more] == [one.task_id for one in first]
-    assert [one.sequences for one in more] == [one.sequences for one in again]
-    ids = {one.episodes[0].episode_id for one in (*first, *more)}
-    assert len(ids) == 12
-    assert {episode.episode_id for episode in source.keeper.store.select()} == ids
-    with pytest.raises(UsageError, match="step 1 has no rollouts"):
-        source.resampled(1, Share(), 1)

@@ -10,7 +10,7 @@ import pytest
 
 from agentkit.errors import UsageError
 from agentkit.testing import FunctionModel
-from agentkit_training.coevolution.running import FrozenEngine
+from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.base import Share
 from agentkit_training.errors import TrainingError

@@ -7,8 +7,7 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
-from agentkit_training.coevolution.checkpoint import differences, identity
-from agentkit_training.coevolution.running import FrozenEngine
+from agentkit_training.coevolution.checkpoint import FrozenEngine, differences, identity
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.jobs.coevolve import OutsideModel

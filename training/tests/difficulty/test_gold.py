@@ -13,7 +13,7 @@ from agentkit.fetch import cache_directory
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls
 from agentkit_bench import load_bfcl
-from agentkit_training.rewards.tooldna import gold_calls
+from agentkit_training.rewards import gold_calls
 from agentkit_training.toolace.difficulty import counted, gold_answers, nearest_calls
 
 BOOK = ToolDefinition.from_schema(

@@ -124,45 +124,6 @@ def test_mini_batches_hold_every_row_once(prompts, count):
     assert sum(map(len, parts)) == len(set().union(*parts))
 
 
-class Flat(Recorded):
-    """A source whose first rollouts teach nothing; asked again it has better ones."""
-
-    def __init__(self, policy, *, better_at):
-        super().__init__(policy, rewards=(1.0, 1.0, 1.0))
-        self.better = Recorded(policy).found
-        self.better_at = better_at
-        self.asked = []
-
-    def resampled(self, step, share, again):
-        self.asked.append(again)
-        return self.better if again >= self.better_at else self.found
-
-
-def test_groups_without_a_spread_are_asked_for_again(policy):
-    """The engine asks until the groups have a spread, and the report says how often."""
-    source = Flat(policy, better_at=2)
-    LeanEngine(optimizer=FAST, resample=5).train(policy, source, steps=1)
-    assert source.asked == [1, 2]
-    assert source.reports[0].asked_again == 2
-    assert source.reports[0].read_rows == 6
-
-
-def test_asking_again_is_bounded(policy):
-    """Where nothing has a spread the engine stops asking, and the step changes nothing."""
-    before = weights(policy)
-    source = Flat(policy, better_at=99)
-    LeanEngine(optimizer=FAST, resample=3).train(policy, source, steps=1)
-    assert source.asked == [1, 2, 3]
-    assert source.reports[0].read_rows == 0
-    assert torch.equal(before, weights(policy))
-
-
-def test_a_source_that_can_not_be_asked_again_is_told(policy):
-    """Resampling with a source that has no such method is refused by name."""
-    with pytest.raises(UsageError, match="resampled"):
-        LeanEngine(resample=1).train(policy, Recorded(policy), steps=1)
-
-
 def test_sequences_longer_than_the_window_are_left_out(policy):
     """They are counted and not read; the others are trained on."""
     rows = [

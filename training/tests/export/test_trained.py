@@ -17,11 +17,11 @@ from agentkit_training.cli.main import main
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.jobs.coevolve import coevolve_job
-from agentkit_training.jobs.runtime import trained_by
+from agentkit_training.jobs.evaluate import trained_by
 from agentkit_training.policy.loading import load_policy
 from agentkit_training.policy.lora import load_adapter
 from agentkit_training.policy.tiny import tiny_policy
-from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs import RunDirectory
 
 ORDERS = Path(__file__).parents[2] / "examples" / "orders"
 CONFIG = """\

@@ -26,7 +26,7 @@ from agentkit_training import tiny_policy
 from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.fine_tuning.teaching import taught_examples
 from agentkit_training.tasks.loading import TaskSpec
-from agentkit_training.toolace.iterations import iterate
+from agentkit_training.toolace.rounds import iterate
 from agentkit_training.toolace.settings import ToolAceSettings
 
 LITRES = {"fern": 1.5, "cactus": 0.1}

@@ -12,8 +12,7 @@ from agentkit import Library, ToolDefinition
 from agentkit.tools.rules import OneOf
 from agentkit.tools.schema import detach_descriptions
 from agentkit.tools.validation import ArgumentValidator
-from agentkit_training.interface import CueKinds, cued, cued_library
-from agentkit_training.interface.cues import MOST_VALUES
+from agentkit_training.interface import MOST_VALUES, CueKinds, cued, cued_library
 
 NAMES = st.text(st.characters(codec="ascii", categories=["Ll"]), min_size=1, max_size=5)
 VALUES = st.lists(st.text(max_size=6) | st.integers() | st.booleans(), min_size=1, max_size=4) | (

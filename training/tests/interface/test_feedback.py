@@ -21,8 +21,7 @@ from agentkit.messages import (
 )
 from agentkit.models.base import ModelRequest, ModelSettings
 from agentkit.testing import ScriptedModel
-from agentkit_training.interface import FeedbackModel, plain_error
-from agentkit_training.interface.feedback import call_form, recovery_hint
+from agentkit_training.interface import FeedbackModel, call_form, plain_error, recovery_hint
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=30)
 FAILURES = st.builds(

@@ -16,7 +16,6 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings, ExactCalls, GoldCall
 from agentkit.messages import AssistantMessage
 from agentkit_training import PolicyModel, collect, tiny_policy
-from agentkit_training.errors import CheckpointError
 from agentkit_training.interface import (
     GUIDELINES,
     FeedbackModel,
@@ -190,15 +189,6 @@ def test_plain_errors_are_no_help():
     assert isinstance(interface.model(PolicyModel(tiny_policy())), FeedbackModel)
 
 
-def test_a_restored_interface_shows_what_it_showed():
-    """A checkpoint keeps the frequent failures; a foreign one is refused."""
-    interface = LearningInterface(guidelines="by_profile")
-    trained = interface.updated(profile_of({"missing_tool_call": 10}))
-    assert interface.restored(trained.state()) == trained
-    with pytest.raises(CheckpointError, match="another version"):
-        interface.restored({"labels": ["laziness"]})
-
-
 @pytest.mark.parametrize(
     ("counts", "shown"),
     [
@@ -215,5 +205,3 @@ def test_guidelines_that_do_not_wait_still_follow_the_profile(counts, shown):
     interface = LearningInterface(guidelines="always").updated(profile_of(counts))
     assert interface.instructions().count("\n- ") == shown
     assert interface.has_guidelines == interface.helps == bool(shown)
-    restored = LearningInterface(guidelines="always").restored(interface.state())
-    assert restored.instructions() == interface.instructions()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agentkit_training.cli.dry_run import show_tasks
+from agentkit_training.cli.show import show_dry_run
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.jobs.coevolve import coevolve_job
@@ -87,7 +87,7 @@ def test_learning_from_rewards_notes_the_rows_once(config, tmp_path):
 def test_a_dry_run_tells_how_many_rows_there_are_beside_those_named(config, capsys):
     """The same words as in the log."""
     wanted = parse_config(config + SFT, SftConfig)
-    show_tasks(wanted)
+    show_dry_run(wanted, processes=1)
     words = " ".join(capsys.readouterr().out.split())  # lines are broken where the terminal ends
     _, count, after = words.partition("4 of 10")
     check([f"{count}{after.partition('more.')[0]}more"])
@@ -96,5 +96,5 @@ def test_a_dry_run_tells_how_many_rows_there_are_beside_those_named(config, caps
 def test_a_sample_does_not_say_of_how_many(config, capsys):
     """Where fewer tasks are taken than there are, the number of rows is not known any more."""
     wanted = parse_config(config + SFT, SftConfig, changes=["tasks.train=2"])
-    show_tasks(wanted)
+    show_dry_run(wanted, processes=1)
     assert "4 rows are left out: " in capsys.readouterr().out

@@ -7,7 +7,7 @@ import pytest
 from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.jobs.sft import sft_job
-from agentkit_training.report.report import run_html
+from agentkit_training.report import run_html
 
 CONFIG = """\
 policy: {weights: tiny, precision: fp32, answer_tokens: 8}

@@ -13,7 +13,7 @@ from agentkit.errors import MissingExtraError, ModelNotFoundError
 from agentkit_training import load_policy, tiny_policy
 from agentkit_training.config.sections import PolicySection
 from agentkit_training.errors import PolicyError
-from agentkit_training.policy.gguf import read_header
+from agentkit_training.policy.loading import read_header
 from agentkit_training.policy.saving import save_policy
 from agentkit_training.policy.tiny import tiny_tokenizer
 

@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from agentkit_training.report.report import run_html
-from agentkit_training.runs.directory import Provenance, RunDirectory
-from agentkit_training.runs.records import StepRecord
+from agentkit_training.report import run_html
+from agentkit_training.runs import Provenance, RunDirectory, StepRecord
 
 
 @pytest.fixture
@@ -31,13 +30,13 @@ def grpo(step, **figures):
 
 
 def test_a_run_is_drawn(run):
-    """Each figure of the log that the report knows is a curve; labels are stacked areas."""
+    """Each figure of the log that the report knows is a curve; labels have curves of their shares."""
     for step in range(3):
         run.append(grpo(step, reward=step / 2, library__version=step + 1.0))
     page = run_html(run)
     assert "Mean reward of the rollouts (grpo)." in page
     assert "Version of the library after the step (grpo)." in page
-    assert page.count("<polygon") == 2
+    assert "Share of turns labelled argument mismatch (grpo)." in page
     assert "Loss" not in page
 
 
@@ -74,16 +73,6 @@ def test_a_figure_is_compared_with_the_first_of_its_kind(run):
     assert "0% at first" in page
 
 
-def test_the_library_is_compared_with_what_the_first_prompts_showed(run):
-    """A library that grew in the first step and stayed is told as grown."""
-    for step, rendered in enumerate([1.0, 3.0]):
-        run.append(grpo(step, library__version=3.0, library__rendered_version=rendered))
-    page = run_html(run)
-    assert "library version, grpo" in page
-    assert "1 at first" in page
-    assert "Version of the library after the step (grpo): 3 in all steps." in page
-
-
 def test_a_log_without_the_version_before_a_step_does_not_call_it_the_first(run):
     """Logs of earlier releases say what the library was after each step alone."""
     for step in range(2):
@@ -97,18 +86,6 @@ def test_a_single_point_is_no_curve(run):
     """A figure that was measured once is left to the log."""
     run.append(grpo(0, loss=1.0))
     assert "Loss (grpo)." not in run_html(run)
-
-
-def test_what_is_counted_has_whole_ticks_and_what_is_never_there_no_plot(run):
-    """Versions are told as 1 and 2, not as 1, 1 and 2; composites that nobody makes are left out."""
-    for step in range(3):
-        version = float(min(step + 1, 2))
-        run.append(grpo(step, reward=0.0, library__version=version, library__composites=0.0))
-    page = run_html(run)
-    version = page[page.index('aria-label="Version of the library') :].partition("</svg>")[0]
-    assert (version.count(">1</text>"), version.count(">2</text>")) == (2, 2)  # of steps, too
-    assert "Composites in the library" not in page
-    assert "Mean reward of the rollouts" in page
 
 
 def test_a_figure_that_stays_is_told_in_words(run):

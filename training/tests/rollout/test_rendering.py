@@ -121,7 +121,7 @@ def test_each_later_prompt_begins_with_the_earlier_prompt_and_its_answer(made):
     talk, grown = made
     for earlier, later in zip(grown, [*grown[1:], talk.ask().ids], strict=True):
         assert later[: len(earlier)] == earlier
-    assert talk.prompt.is_continued
+    assert not talk.prompt.is_retokenised
     assert not talk.prompt.is_retokenised
 
 
@@ -193,7 +193,6 @@ def test_a_template_that_rewrites_is_tokenised_again(policy):
     talk.answer(tuple(ids))
     prompt = talk.say(UserMessage(text="And?")).ask()
     assert prompt.is_retokenised
-    assert not prompt.is_continued
     assert prompt.ids == talk.renderer.tokens(talk.renderer.text(talk.messages, asks=True))
 
 
@@ -221,7 +220,6 @@ def test_answers_of_others_are_tokenised_and_not_counted():
     """A conversation that somebody else began has no tokens to keep."""
     talk = Talk(PLAIN).say(UserMessage(text="Hi"), AssistantMessage(text="Ho"))
     prompt = talk.say(UserMessage(text="And?")).ask()
-    assert not prompt.is_continued
     assert not prompt.is_retokenised
 
 

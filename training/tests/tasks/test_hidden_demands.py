@@ -12,19 +12,24 @@ from agentkit.composites import RuleChecker, rule_problems
 from agentkit.errors import UsageError
 from agentkit.tools.rules import EarlierCall, rule_sentence
 from agentkit.tools.validation import ArgumentValidator
-from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
-from agentkit_training.tasks.hidden_constraints.constraints import Accepted, FoundFirst
-from agentkit_training.tasks.hidden_constraints.enforcing import REFUSED, HiddenWorld
 from agentkit_training.tasks.hidden_constraints.family import (
     ALL_KINDS,
+    REFUSED,
+    HiddenWorld,
     gold_calls,
     hidden_constraints,
     settings_for,
     tool_of,
 )
-from agentkit_training.tasks.hidden_constraints.hidden_tool import WORLDS
-from agentkit_training.tasks.hidden_constraints.lookups import LOOKUPS, looked_up
 from agentkit_training.tasks.hidden_constraints.repairs import oracle_rules
+from agentkit_training.tasks.hidden_constraints.tools import (
+    LOOKUPS,
+    TOOLS,
+    WORLDS,
+    Accepted,
+    FoundFirst,
+    looked_up,
+)
 
 EVERY = {world: hidden_constraints(world, kinds=ALL_KINDS) for world in WORLDS}
 TASKS = [(world, task) for world in WORLDS for _, part in EVERY[world] for task in part.tasks]

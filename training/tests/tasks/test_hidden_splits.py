@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given, settings, strategies as st
 
-from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
 from agentkit_training.tasks.hidden_constraints.family import (
     ALL_KINDS,
     fillings_of,
@@ -12,6 +11,7 @@ from agentkit_training.tasks.hidden_constraints.family import (
     hidden_constraints,
     tool_of,
 )
+from agentkit_training.tasks.hidden_constraints.tools import TOOLS
 from agentkit_training.tasks.splits import leakage
 
 PARTS = ("train", "validation", "test")

@@ -17,7 +17,7 @@ from agentkit.evaluation import (
     TextAnswer,
     with_tools as environment_of,
 )
-from agentkit_training.tasks.reach import out_of_reach
+from agentkit_training.tasks.loading import out_of_reach
 from agentkit_training.tasks.splits import TaskSplits
 
 CALLS = ExactCalls(calls=(GoldCall(name="look", arguments={}),))

@@ -11,8 +11,14 @@ from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import Benchmark, Task, UserTurn
 from agentkit.messages import UserMessage
 from agentkit.tools.definition import Origin, ToolDefinition
-from agentkit_training.tasks.signs import components
-from agentkit_training.tasks.splits import Shares, leakage, split, split_before, without_leakage
+from agentkit_training.tasks.splits import (
+    Shares,
+    components,
+    leakage,
+    split,
+    split_before,
+    without_leakage,
+)
 
 
 def benchmark_of(pairs, name="made"):

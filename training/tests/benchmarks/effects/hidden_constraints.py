@@ -32,8 +32,8 @@ from agentkit_training.export.handover import load_handover
 from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.ending import HANDOVER
 from agentkit_training.jobs.export import Examination, evaluate_job
-from agentkit_training.tasks.hidden_constraints.hidden_tool import World
 from agentkit_training.tasks.hidden_constraints.repairs import library_of
+from agentkit_training.tasks.hidden_constraints.tools import World
 from agentkit_training.tasks.loading import load_tasks_for_training
 
 _TUNED = ("policy.lora=null", "policy.adapter={seed}/tuned/handover/peft", "cold_start=null")
