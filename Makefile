@@ -124,9 +124,8 @@ train-demo: $(TRAINING)/.ready openmp  ## train a small real model on a CPU, the
 	$(TRAINING)/bin/agentkit models install $(MODEL)
 	OMP_NUM_THREADS=$(JOBS) $(TRAINING)/bin/agentkit-train demo $(ARGS)
 
-bench-training: $(TRAINING)/.ready  ## measure the lean engine beside plain TRL, and library synchronisation
+bench-training: $(TRAINING)/.ready  ## measure the lean engine beside plain TRL
 	cd training && ../$(TRAINING)/bin/python tests/benchmarks/engines.py $(ARGS)
-	cd training && OMP_NUM_THREADS=1 ../$(TRAINING)/bin/torchrun --nproc-per-node 2 tests/benchmarks/library_sync.py
 
 # Tests of stores start servers of their own; without the programs they skip and say so.
 servers:

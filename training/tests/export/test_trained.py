@@ -130,21 +130,3 @@ def test_a_run_is_asked_with_the_tools_that_it_was_asked_with(tmp_path):
     library = tmp_path / "run" / "library.json"
     assert read_by(config, "--set", retrieved, "--library", library) == again
     assert read_by(config, "--set", retrieved) > read_by(config)
-
-
-def test_tasks_that_a_run_has_learned_from_are_told(tmp_path):
-    """Another seed puts taught questions into the test part; the run's own does not."""
-    text = (
-        "policy: {weights: tiny, answer_tokens: 4}\n"
-        f"tasks: {{source: {ORDERS}/tasks.jsonl, environment: {ORDERS}/tools.py}}\n"
-        "asking: {max_steps: 1}\n"
-        "coevolution: {steps: 0}\n"
-    )
-    (tmp_path / "own.yaml").write_text(text)
-    coevolve_job(parse_config(text, CoevolveConfig), tmp_path / "run")
-    command = ["evaluate", str(tmp_path / "own.yaml"), "--run", str(tmp_path / "run")]
-    own = CliRunner().invoke(main, command)
-    assert own.exit_code == 0, own.output
-    assert "was trained on" not in own.stderr
-    other = CliRunner().invoke(main, [*command, "--set", "tasks.seed=3"])
-    assert "was trained on" in other.stderr
