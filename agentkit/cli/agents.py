@@ -158,7 +158,6 @@ class AgentOptions:
     apis: Sequence[str] = ()
     api_server: str | None = None
     api_auth: Sequence[str] = ()
-    api_auth_host: Sequence[str] = ()
     on_store_failure: OnStoreFailure = "refuse_runs"
     library_place: str | None = None
     pin: int | None = None
@@ -245,12 +244,7 @@ def tell_binding(binding: CodeBinding) -> None:
 
 def load_all(options: AgentOptions) -> tuple[Tool, ...]:
     """The tools in code that the options name: of Python, and of API descriptions."""
-    apis = load_apis(
-        options.apis,
-        server=options.api_server,
-        auth=options.api_auth,
-        hosts=options.api_auth_host,
-    )
+    apis = load_apis(options.apis, server=options.api_server, auth=options.api_auth)
     return (*load_tools(options.targets), *apis)
 
 

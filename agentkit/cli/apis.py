@@ -35,13 +35,6 @@ _OPTIONS = (
         metavar="SCHEME=VARIABLE",
         help="The environment variable that holds the secret of a security scheme of the file.",
     ),
-    click.option(
-        "--api-auth-host",
-        multiple=True,
-        metavar="HOST",
-        help="A host besides that of the server which may get these secrets, where the file names "
-        "it for some operations.",
-    ),
 )
 
 
@@ -52,16 +45,13 @@ def api_options(command: Command) -> Command:
     return command
 
 
-def load_apis(
-    files: Sequence[str], *, server: str | None, auth: Sequence[str], hosts: Sequence[str] = ()
-) -> tuple[Tool, ...]:
+def load_apis(files: Sequence[str], *, server: str | None, auth: Sequence[str]) -> tuple[Tool, ...]:
     """The tools of API descriptions; what could not be mapped is told on stderr.
 
     Args:
         files: Paths of the descriptions.
         server: The base URL of their calls; None takes theirs.
         auth: Pairs ``SCHEME=VARIABLE``. With several files each takes those that it knows.
-        hosts: Further hosts that may get these secrets.
 
     Raises:
         DefinitionError: A file is no OpenAPI 3 description.
@@ -79,7 +69,6 @@ def load_apis(
             reference=opened.reference,
             server=server,
             auth={name: variables[name] for name in variables if name in schemes},
-            policy=openapi.CallPolicy(credential_hosts=tuple(hosts)),
         )
         tell_unusable(found.report)
         tools += found.tools
@@ -122,21 +111,13 @@ def tell(report: openapi.OpenApiReport) -> None:
     """Say on stderr what came of a description."""
     say(report.summary)
     say(f"calls go to {report.server or 'no server that is known: give --api-server'}")
-    tell_servers(report)
     tell_unusable(report)
     notes = [*report.notes, *(note for entry in report.operations for note in entry.notes)]
-    told_already = {"unusable", "other_server", "no_server"}
+    told_already = {"unusable", "no_server"}
     counts = Counter(note.code for note in notes if note.code not in told_already)
     if counts:
         told = ", ".join(f"{count:,} {code}" for code, count in sorted(counts.items()))
         say(f"notes: {told} (--json has all)")
-
-
-def tell_servers(report: openapi.OpenApiReport) -> None:
-    """Say on stderr where some operations lead, besides the server of the API."""
-    for note in report.notes:
-        if note.code == "other_server":
-            say(note.message)
 
 
 def tell_unusable(report: openapi.OpenApiReport) -> None:

@@ -14,7 +14,6 @@ from agentkit.cli.check_composites import TriedCalls, repin, try_worked_calls
 from agentkit.cli.check_security import Finding, security_findings
 from agentkit.cli.edits import edit_words, fault_words
 from agentkit.cli.loading import load_tools
-from agentkit.cli.managing import managed
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import one_line, plural, print_json, print_text, say
 from agentkit.cli.progress import slow_progress
@@ -24,7 +23,6 @@ from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
 from agentkit.evolution.insert_outcomes import InsertPolicy
-from agentkit.evolution.ledger import Ledger
 from agentkit.library import Library, Store
 from agentkit.library.capabilities import Compactable, Compacted
 from agentkit.library.checking import StoreCheck, check_store
@@ -46,8 +44,6 @@ class _Checked:
     is_damaged: bool = False
     repinned: tuple[str, ...] = ()
     tried: TriedCalls = field(default_factory=TriedCalls)
-    marked: dict[str, str] = field(default_factory=dict)
-    validated: tuple[str, ...] = ()
     faults: list[Finding] = field(default_factory=list)
     waiting: list[Finding] = field(default_factory=list)
     notes: tuple[str, ...] = ()
@@ -118,9 +114,7 @@ def check(
     signature among signed ones. With TOOL only these composites are looked at. Notes leave the exit
     status at 0. Where a project has no store yet, its files are looked at.
 
-    Nothing is written without --repin, --compact or --tools. With --tools, or in a project that
-    names tools, composites that wait to be validated again are tried, and the log keeps what was
-    found.
+    Nothing is written without --repin or --compact.
 
     SQLite files are written anew by --compact: that takes as much free disk for a while, once more
     for temporary files, and programs that write to it wait.
@@ -135,14 +129,12 @@ def check(
         else:
             found.library = store.load()
             events = store.events()
-            found.marked = dict(Ledger().after(events).marked)
             if not names:
                 for one in security_findings(current_project(), store_url, found.library, events):
                     (found.waiting if one.severity == "note" else found.faults).append(one)
         _look_at_composites(found, names, targets, policy)
         if not names and isinstance(store, EditedStore) and not found.is_damaged:
             _look_at_edits(store, found)
-    _look_at_marked(found, names, targets, policy, store_url)
     if with_compact and not found.is_damaged:
         with opened_to_read(store_url) as held:
             found.compacted = held.compact() if isinstance(held, Compactable) else None
@@ -232,37 +224,9 @@ def _look_at_edits(store: EditedStore, found: _Checked) -> None:
         )
 
 
-def _look_at_marked(
-    found: _Checked,
-    names: Sequence[str],
-    targets: Sequence[str],
-    policy: InsertPolicy,
-    store_url: str,
-) -> None:
-    """Composites made of a tool that changed while nobody could try them."""
-    waiting = {name: why for name, why in found.marked.items() if not names or name in names}
-    told = {fault.place for fault in found.faults}
-    code = "unvalidated"
-    if waiting and targets:
-        with managed(store_url, targets, trying=policy) as manager:
-            again = manager.revalidate()
-        found.validated = again.holds
-        for name, why in again.broken.items():
-            if name not in told:
-                advice = "fix it, or take back the change that broke it ('agentkit rollback')"
-                found.faults.append(Finding(place=name, code="broken", message=why, advice=advice))
-        waiting = {name: why for name, why in again.unknown.items() if name in waiting}
-    for name, why in waiting.items():
-        advice = "give the code of its tools: 'agentkit check --tools FILE.py'"
-        message = f"waits to be validated again: {why}"
-        found.faults.append(Finding(place=name, code=code, message=message, advice=advice))
-
-
 def _print(found: _Checked, *, compacts: bool) -> None:
     if found.repinned:
         say(f"pinned anew: {', '.join(found.repinned)}; library version {found.library.version}")
-    if found.validated:
-        say(f"validated again: {', '.join(map(shown, found.validated))}")
     if not (found.faults or found.waiting or found.notes):
         click.echo(f"nothing is wrong: {_amounts(found)}")
         if compacts:
@@ -343,6 +307,5 @@ def _as_json(found: _Checked) -> dict[str, Any]:
         "composites": found.composites,
         "worked_calls": {"held": found.tried.held, "not_tried": found.tried.untried},
         "repinned": list(found.repinned),
-        "validated": list(found.validated),
         "compacted": None if found.compacted is None else asdict(found.compacted),
     }

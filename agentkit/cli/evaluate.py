@@ -51,7 +51,7 @@ from agentkit.evaluation.environments import (
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark, named_benchmarks
 from agentkit.evaluation.recorded import RecordedAnswers, episodes_of_run
 from agentkit.evaluation.results.comparison import compare
-from agentkit.evaluation.results.records import EvaluationReport
+from agentkit.evaluation.results.report import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.runner import RunOutcome, evaluate
 from agentkit.evaluation.settings import (

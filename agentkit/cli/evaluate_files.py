@@ -14,7 +14,7 @@ from agentkit.evaluation.loading import is_benchmark_name
 from agentkit.evaluation.results.comparison import Comparison
 from agentkit.evaluation.results.markdown import comparison_markdown, report_markdown
 from agentkit.evaluation.results.page import comparison_html, report_html
-from agentkit.evaluation.results.records import EvaluationReport
+from agentkit.evaluation.results.report import EvaluationReport
 
 _REPORTS: Mapping[str, Callable[[EvaluationReport], str]] = {
     ".html": report_html,

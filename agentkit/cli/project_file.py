@@ -40,7 +40,7 @@ class GateTable(_Table):
     most_uses: int | None = None
     lost_share: float | None = None
     token_growth: float | None = None
-    latency_growth: float | None = None
+    latency_growth: float | None = None  # of earlier releases, as is most_uses; ignored
 
     @property
     def rules(self) -> GateConfig:

@@ -205,7 +205,7 @@ def _print_reasons(found: Retrieval, library: Library, limit: int) -> None:
 
 
 def _features(hit: Hit, library: Library) -> GraphFeatures:
-    return hit.features or graph_features(library, hit.definition.name)
+    return graph_features(library, hit.definition.name)
 
 
 def _place(features: GraphFeatures) -> str:

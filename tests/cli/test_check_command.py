@@ -24,7 +24,7 @@ def bill(net: float, rate: float, rebate: float) -> float:
     return sub(gross_total(net, rate), rebate)
 """,
 )
-CODE = "agentkit.testing.primitives.arithmetic:ARITHMETIC"
+CODE = "agentkit.testing.primitives:PRIMITIVES"
 
 
 @pytest.fixture
@@ -214,6 +214,5 @@ def test_json_has_all_that_was_looked_at(invoke, as_json, shop):
         "composites": 2,
         "worked_calls": {"held": 2, "not_tried": 0},
         "repinned": [],
-        "validated": [],
         "compacted": None,
     }

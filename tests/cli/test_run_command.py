@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from support.model_server import FaultyServer
+from support.server_steps import HalfStream
 
 from agentkit.library.opening import open_store
-from agentkit.testing import FaultyServer, HalfStream
 
 
 def test_tools_run_and_the_answer_is_on_stdout(invoke, tools_file, script):

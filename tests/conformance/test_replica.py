@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentkit.library import Replica, Store
-from agentkit.testing.store_conformance import StoreConformance
+from agentkit.testing import StoreConformance
 
 
 class TestReplica(StoreConformance):
@@ -16,5 +16,5 @@ class TestReplica(StoreConformance):
     @pytest.fixture
     def store(self) -> Iterator[Store]:
         """A replica of an empty store that nobody looks at but who writes."""
-        with Replica("memory:", refresh_seconds=3600, hints=False) as replica:
+        with Replica("memory:", refresh_seconds=3600) as replica:
             yield replica

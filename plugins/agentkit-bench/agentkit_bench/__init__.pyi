@@ -1,4 +1,5 @@
 from ._version import __version__ as __version__
+from .abstraction import Abstraction as Abstraction
 from .benchmarks import BENCHMARKS as BENCHMARKS
 from .bfcl import fetch_bfcl as fetch_bfcl, load_bfcl as load_bfcl
 from .bfcl_multi_turn import (
@@ -9,6 +10,8 @@ from .bfcl_multi_turn import (
     load_bfcl_multi_turn as load_bfcl_multi_turn,
 )
 from .bfcl_simulators import BfclEnvironment as BfclEnvironment, BfclWorlds as BfclWorlds
+from .bfcl_values import JAVA as JAVA, JAVASCRIPT as JAVASCRIPT
+from .data_flow_expected import DataFlow as DataFlow
 from .gsm8k import (
     gsm8k_benchmark as gsm8k_benchmark,
     gsm8k_episodes as gsm8k_episodes,
@@ -29,7 +32,7 @@ from .nestful_benchmark import (
     RecordedWorld as RecordedWorld,
     nestful_benchmark as nestful_benchmark,
 )
-from .paper_judge import ConditionJudge as ConditionJudge, ModelJudge as ModelJudge
+from .paper_judge import ModelJudge as ModelJudge
 from .paper_retrieval import (
     Cascade as Cascade,
     Level as Level,

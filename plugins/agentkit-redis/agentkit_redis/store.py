@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
 from agentkit.library.capabilities import (
-    AppliedChange,
     Compacted,
     EpisodeVolume,
     Retention,
@@ -15,16 +13,15 @@ from agentkit.library.capabilities import (
 )
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 from agentkit_redis.address import RedisAddress
-from agentkit_redis.checking import EpisodeCheck, EventStream, LibraryCheck, compact, event_faults
+from agentkit_redis.checking import EventStream, compact, key_faults
 from agentkit_redis.connection import RedisConnection
 from agentkit_redis.durability import look_at
 from agentkit_redis.episodes import EpisodeRetention, EpisodeStream
 from agentkit_redis.reading import LibraryReader, begin
 from agentkit_redis.records import Keys
 from agentkit_redis.versions import Commits, History, Snapshots
-from agentkit_redis.watching import RedisWatch
 
 
 class RedisStore:
@@ -69,7 +66,6 @@ class RedisStore:
         self._events = EventStream(reader)
         self._episodes = EpisodeStream(reader)
         self._retention = EpisodeRetention(reader)
-        self._watches: weakref.WeakSet[RedisWatch] = weakref.WeakSet()
 
     def __repr__(self) -> str:
         return f"RedisStore({str(self.address)!r})"
@@ -95,7 +91,7 @@ class RedisStore:
         return self._history.history(tool_name)
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """The changes behind a version, ascending; see ``ChangeLog.changes``."""
+        """The changes behind a version, ascending; see ``ToolStore.changes``."""
         return self._history.changes(after=after)
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
@@ -130,25 +126,14 @@ class RedisStore:
         """How much is kept of episodes."""
         return self._retention.volume()
 
-    def watch(self) -> RedisWatch:
-        """Begin to listen for commits, on a connection of its own; see ``Watchable.watch``."""
-        self._connection.check_open()
-        watch = RedisWatch(self.address, self._keys.channel)
-        self._watches.add(watch)
-        return watch
-
     def check(self) -> Iterator[StoreFault]:
-        """Read everything and tell what is damaged; see ``Checkable.check``."""
-        yield from LibraryCheck(self._reader).faults()
-        yield from event_faults(self._reader, self._events)
-        yield from EpisodeCheck(self._reader).faults()
+        """Count what the keys hold; see ``Checkable.check``."""
+        return key_faults(self._reader)
 
     def compact(self) -> Compacted:
         """Let the server write its append-only file anew and return free memory."""
         return compact(self._connection)
 
     def close(self) -> None:
-        """Close all connections, those of watches too. A second call does nothing."""
-        for watch in list(self._watches):
-            watch.close()
+        """Close all connections. A second call does nothing."""
         self._connection.close()

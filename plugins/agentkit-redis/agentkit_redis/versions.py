@@ -12,13 +12,13 @@ from agentkit.errors import (
     AgentKitError,
     StaleChainError,
     StaleVersionError,
+    StoreFormatError,
     StoreUnavailableError,
     ToolNotFoundError,
 )
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.changes import check_change, no_such_version
 from agentkit.library.library import Library, nearest_names
-from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 from agentkit_redis.connection import Command, Word
 from agentkit_redis.reading import LibraryReader, batches, refused
@@ -167,16 +167,23 @@ class History:
         )
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """See ``ChangeLog.changes``."""
+        """See ``ToolStore.changes``."""
         newest = self._reader.head().version
         return self._changes(range(max(after, 0) + 1, newest + 1))
 
     def _changes(self, numbers: range) -> Iterator[AppliedChange]:
+        stamp = b"" if numbers.start == 1 else None
         for some in batches(numbers, _PAGE):
             records = list(self._reader.versions(some))
             wanted = list(dict.fromkeys(one for record in records for one in record.upserts))
             read = dict(zip(wanted, self._reader.definitions(wanted, Library()), strict=True))
             for record in records:
+                if stamp is not None and not follows(stamp, record.data):
+                    raise StoreFormatError(
+                        f"version {record.version} was changed after it was written, or the one "
+                        "before it: restore a backup"
+                    )
+                stamp = record.stamp
                 change = LibraryChange(
                     proposal_id=record.proposal_id,
                     upserts=tuple(read[one] for one in record.upserts),
@@ -232,7 +239,6 @@ class Commits:
     def __init__(self, reader: LibraryReader, snapshots: Snapshots) -> None:
         self._reader = reader
         self._snapshots = snapshots
-        self._hint_is_refused = False
         keys = reader.keys
         self._keys = (
             keys.head,
@@ -259,8 +265,6 @@ class Commits:
             answer = connection.run(COMMIT, self._keys, arguments)
         if answer[0] != b"made":
             raise self._refusal(change, expected_version, answer)
-        if not answer[2]:
-            self._say_that_nobody_hears()
         if not isinstance(reached, int) or reached < wanted:
             raise self._too_few(reached)
         return int(answer[1])
@@ -278,16 +282,6 @@ class Commits:
                 return ToolNotFoundError(name, nearest=nearest, version=int(answer[2]))
             case _:
                 return refused(self._reader.connection, self._reader.keys, answer)
-
-    def _say_that_nobody_hears(self) -> None:
-        if not self._hint_is_refused:
-            logger.warning(
-                "%s: commits are taken but not told: this user may not publish to %s; watches "
-                "hear nothing of them, polls see them",
-                self._reader.connection.address,
-                self._reader.keys.channel,
-            )
-        self._hint_is_refused = True
 
     def _too_few(self, reached: int | RedisError) -> StoreUnavailableError:
         address = self._reader.connection.address

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import threading
 import time
 
 import pytest
 from hypothesis import settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from agentkit import Agent, Episode, ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError, UsageError
@@ -18,28 +17,18 @@ from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Stor
 from agentkit.library.dag import DAG
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.testing import ScriptedModel
-from agentkit.testing.store_fixtures import start_writer
+from agentkit.testing.conformance.fixtures import start_writer
 from agentkit.testing.unreliable_store import UnreliableStore
 
 AT = "2026-11-21T10:00:00+00:00"
 
 
 def test_a_commit_is_found_by_looking(kept, far, replicate, put, eventually):
-    """A store that gives no hints is looked at again and again."""
+    """A store is looked at again and again."""
     replica = replicate(far)
-    assert not replica.status.is_listening
     put(kept, "a")
     eventually(lambda: replica.load().version == 1)
-    assert (list(replica.load().tools), replica.status.hints) == (["a"], 0)
-
-
-def test_a_hint_is_followed_at_once(kept, replicate, put, eventually):
-    """A store that tells of commits is looked at when it does, however long the pause would be."""
-    replica = replicate(kept, refresh_seconds=3600)
-    eventually(lambda: replica.status.is_listening)
-    put(kept, "a")
-    eventually(lambda: replica.load().version == 1)
-    assert replica.status.hints == 1
+    assert list(replica.load().tools) == ["a"]
 
 
 def test_another_program_is_followed(tmp_path, replicate, eventually):
@@ -172,31 +161,6 @@ def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eve
     assert seen == [0, 1]
 
 
-def test_a_store_that_makes_snapshots_anew_is_asked_for_versions(kept, put, replicate):
-    """Loading ten thousand tools again and again would cost more than asking what is new."""
-
-    class Forgetful:
-        """A store like many: it keeps no snapshot between two loads."""
-
-        def __init__(self):
-            self.loads = 0
-
-        def __getattr__(self, name):
-            return getattr(kept, name)
-
-        def load(self, version=None):
-            self.loads += 1
-            return kept.load(version).with_tools(())
-
-    store = Forgetful()
-    replica = replicate(store, refresh_seconds=3600, hints=False)
-    for _ in range(10):
-        replica.refresh()
-    few = store.loads
-    put(kept, "a")
-    assert (replica.refresh().version, few <= 3, store.loads == few + 1) == (1, True, True)
-
-
 def test_many_readers_see_whole_versions_that_only_grow(kept, replicate, put):
     """While somebody commits, each snapshot read is one that was committed, never an older one."""
     replica = replicate(kept, refresh_seconds=0.001)
@@ -235,7 +199,6 @@ def test_many_readers_see_whole_versions_that_only_grow(kept, replicate, put):
         {"refresh_seconds": float("nan")},
         {"max_staleness_seconds": 0.5},
         {"max_staleness_seconds": float("nan")},
-        {"most_versions": -1},
         {"when_stale": "panic"},
     ],
 )
@@ -286,7 +249,7 @@ def test_closing_ends_the_thread_and_the_store(kept):
 
 def test_stopping_leaves_the_store_open(kept, put):
     """Who made the store may go on with it; the replica serves what it has, and looks if asked."""
-    replica = Replica(kept, hints=False)
+    replica = Replica(kept)
     replica.stop()
     put(kept, "a")
     assert (threads(), replica.load().version) == ([], 0)
@@ -325,75 +288,6 @@ def test_event_loops_come_and_go(kept, put, eventually):
         assert asyncio.run(agent.run("hi")).episode.library_version == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_fork_follows_on_its_own(tmp_path, put, kind):
-    """A worker that was forked serves what was there, and follows what comes, as its parent."""
-    url = "memory:" if kind == "memory" else f"sqlite:///{tmp_path / 'store.db'}"
-    with Replica(url, refresh_seconds=0.01) as replica:
-        agent = Agent(ScriptedModel(["a"]), store=replica)
-        put(replica, "a")
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:  # pragma: no cover - another process
-            _in_child(replica, agent, write, put if kind == "memory" else None)
-        os.close(write)
-        with os.fdopen(read) as answers:
-            assert answers.readline() == "1\n"
-            if kind == "sqlite":
-                put(replica, "b")
-            assert answers.readline() == "2 current\n"
-        os.waitpid(child, 0)
-        assert put(replica, "c") == agent.library.version
-
-
-def _in_child(replica, agent, write, put):  # pragma: no cover - another process
-    """Tells the version that is there, the next one, and how it stands; never returns."""
-    try:
-        with os.fdopen(write, "w") as answers:
-            print(replica.load().version, file=answers, flush=True)
-            if put is not None:
-                put(replica, "b")
-            until = time.monotonic() + 20
-            while agent.library.version == 1 and time.monotonic() < until:
-                time.sleep(0.01)
-            print(agent.library.version, replica.status.state, file=answers, flush=True)
-    finally:
-        os._exit(0)
-
-
-def test_closing_ends_the_wait_for_a_hint(kept, eventually):
-    """The watch is closed under the thread, which takes that for no fault and says nothing."""
-    waits = Waits(kept)
-    replica = Replica(waits, refresh_seconds=3600)
-    eventually(waits.begun.is_set)
-    replica.stop()
-    assert waits.ended == ["closed"]
-    assert threads() == []
-
-
-class Waits:
-    """A store whose watch hears nothing, and waits until it is closed however short it may wait."""
-
-    def __init__(self, store):
-        self._store = store
-        self.begun, self._closed, self.ended = threading.Event(), threading.Event(), []
-
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-    def watch(self):
-        return self
-
-    def wait(self, timeout_seconds):
-        self.begun.set()
-        self.ended.append("closed" if self._closed.wait(20) else "late")
-        raise StoreError("the watch is closed")
-
-    def close(self):
-        self._closed.set()
-
-
 NAMES = st.sampled_from(["a", "b", "c"])
 BOUND_SECONDS = 30.0
 
@@ -401,8 +295,8 @@ BOUND_SECONDS = 30.0
 class ReplicaMachine(RuleBasedStateMachine):
     """Commits by others and through the replica, a store that goes and comes, looks and time."""
 
-    @initialize(hints=st.booleans())
-    def begin(self, hints):
+    @initialize()
+    def begin(self):
         self.kept = open_store("memory:")
         self.far = UnreliableStore(self.kept)
         self.now = 0.0
@@ -410,15 +304,13 @@ class ReplicaMachine(RuleBasedStateMachine):
         self.is_away = False
         # Hints come from a thread, at any moment; without them only the rules look.
         self.replica = Replica(
-            self.kept if hints else self.far,
+            self.far,
             refresh_seconds=20.0,
             max_staleness_seconds=BOUND_SECONDS,
             when_stale="refuse",
             clock=lambda: self.now,
         )
-        self.hints = hints
-        if not hints:
-            self.replica.stop()  # the thread has looked once by now, or never will
+        self.replica.stop()  # the thread has looked once by now, or never will
         self.replica.refresh()
         self.proposals = 0
         self.last = 0
@@ -453,13 +345,11 @@ class ReplicaMachine(RuleBasedStateMachine):
         self.committed[version] = self.kept.load(version).digest
         return version
 
-    @precondition(lambda self: not self.hints)
     @rule()
     def away(self):
         self.far.away()
         self.is_away = True
 
-    @precondition(lambda self: not self.hints)
     @rule()
     def back(self):
         self.far.back()
@@ -501,8 +391,7 @@ class ReplicaMachine(RuleBasedStateMachine):
     @invariant()
     def staleness_is_told(self):
         status = self.replica.status
-        if not self.hints:
-            assert status.staleness_seconds == self.now - self.knew
+        assert status.staleness_seconds == self.now - self.knew
         assert status.refuses == (status.staleness_seconds > BOUND_SECONDS)
 
     def teardown(self):

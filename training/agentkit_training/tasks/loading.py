@@ -12,7 +12,7 @@ from agentkit.evaluation import (
     AllowedCalls,
     AnyCall,
     Benchmark,
-    DataFlow,
+    CustomExpectation,
     ExactCalls,
     NumberAnswer,
     Rubric,
@@ -263,7 +263,7 @@ _LOADERS: Mapping[str, Callable[[TaskSpec], TaskSplits]] = {
 }
 
 
-_CALLS = (AllowedCalls, AnyCall, DataFlow, ExactCalls)
+_CALLS = (AllowedCalls, AnyCall, CustomExpectation, ExactCalls)
 _WORDS = (NumberAnswer, Rubric, TextAnswer)
 
 

@@ -14,8 +14,9 @@ from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import (
     AllowedCalls,
     Benchmark,
-    DataFlow,
+    CustomExpectation,
     ExactCalls,
+    Expectation,
     FinalState,
     Task,
     stratified,
@@ -371,13 +372,15 @@ def _functions(task: Task, functions: Functions) -> Iterable[str]:
         return ()
     if functions == "offered":
         return [name for turn in task.turns for name in turn.offers]
-    return [
-        call.name
-        for turn in task.turns
-        for one in turn.expects
-        if isinstance(one, AllowedCalls | ExactCalls | DataFlow | FinalState)
-        for call in one.calls
-    ]
+    return [name for turn in task.turns for one in turn.expects for name in _gold_tools(one)]
+
+
+def _gold_tools(expectation: Expectation) -> Iterable[str]:
+    if isinstance(expectation, CustomExpectation):
+        return expectation.gold_tools
+    if isinstance(expectation, AllowedCalls | ExactCalls | FinalState):
+        return [call.name for call in expectation.calls]
+    return ()
 
 
 def components(benchmark: Benchmark, functions: Functions = "offered") -> list[list[Task]]:

@@ -1,0 +1,158 @@
+"""The highest composite that covers a step comes first; its parts come only where needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit import Library, ToolDefinition
+from agentkit.library.dag import Dag, reachable
+from agentkit.retrieval import Candidates, CascadeRetriever, SubGoal, default_stages
+from agentkit_bench.abstraction import Abstraction, judge_composites
+
+
+def calling(name, *children, summary=""):
+    """A tool, or a composite that calls others; its program is not run here."""
+    definition = ToolDefinition.from_schema(name, summary, {})
+    calls = [{"kind": "Call", "child": child} for child in children]
+    return replace(definition, body={"body": calls}) if children else definition
+
+
+LIBRARY = Library(
+    [
+        calling("add"),
+        calling("mul"),
+        calling("pow"),
+        calling("square_sum", "add", "pow"),
+        calling("quadratic", "square_sum", "mul"),
+        calling("other"),
+    ]
+)
+
+
+def verdicts(scores, margin=0.1, library=LIBRARY):
+    judged = judge_composites(scores, library.dag, margin=margin)
+    return {one.name: one.verdict for one in judged}
+
+
+async def moved(scores, library=LIBRARY):
+    """The hits after the stage, best first, with their scores."""
+    candidates = Candidates.of(library).add(scores)
+    left = await Abstraction()("a request", SubGoal(intent="a step"), candidates)
+    assert len(left) == len(candidates)
+    return {hit.definition.name: round(hit.score, 3) for hit in left.hits}
+
+
+async def test_a_composite_that_covers_pushes_its_parts_behind():
+    """It is better than each part by the margin: parts through all layers go behind."""
+    found = await moved({"quadratic": 1.0, "mul": 0.8, "pow": 0.7, "other": 0.6})
+    assert found == {"quadratic": 1.0, "other": 0.6, "mul": 0.4, "pow": 0.35}
+    assert list(found) == ["quadratic", "other", "mul", "pow"]
+
+
+async def test_a_composite_that_is_too_broad_goes_behind():
+    """A part that does the step better comes first; the other parts stay."""
+    found = await moved({"mul": 1.0, "quadratic": 0.8, "pow": 0.5})
+    assert list(found) == ["mul", "pow", "quadratic"]
+    assert found["quadratic"] == 0.4
+
+
+def test_descent_stops_at_the_highest_that_covers():
+    """What lies below it is not looked at; where it does not cover, its parts are."""
+    assert verdicts({"quadratic": 1.0, "square_sum": 0.5, "add": 0.4}) == {"quadratic": "covers"}
+    assert verdicts({"quadratic": 0.5, "square_sum": 1.0, "add": 0.4}) == {
+        "quadratic": "too_broad",
+        "square_sum": "covers",
+    }
+    assert verdicts({"quadratic": 1.0, "square_sum": 0.95, "add": 0.4}) == {
+        "quadratic": "indistinct",
+        "square_sum": "covers",
+    }
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "margin", "verdict"),
+    [
+        (1.0, 0.90, 0.1, "covers"),
+        (1.0, 0.92, 0.1, "indistinct"),
+        (1.0, 1.09, 0.1, "indistinct"),
+        (1.0, 1.10, 0.1, "too_broad"),
+        (1.0, 1.0, 0.0, "too_broad"),
+        (0.0, 0.0, 0.1, "covers"),
+        (0.0, 0.1, 0.1, "too_broad"),
+    ],
+)
+def test_the_conditions_are_those_of_the_definition(whole, part, margin, verdict):
+    """The margin is relative, and counts on its bound."""
+    scores = {"quadratic": whole, "mul": part}
+    assert verdicts(scores, margin=margin) == {"quadratic": verdict}
+
+
+def test_a_composite_without_ranked_parts_covers():
+    """There is nothing to prefer to it."""
+    assert verdicts({"quadratic": 0.2, "other": 1.0}) == {"quadratic": "covers"}
+
+
+async def test_circles_and_missing_tools_do_not_disturb():
+    """A broken library still gets an order; tools of a circle are no parts of each other."""
+    library = Library(
+        [calling("a", "b"), calling("b", "a"), calling("c", "a", "gone"), calling("self", "self")]
+    )
+    scores = {"a": 1.0, "b": 0.5, "c": 0.4, "self": 0.3}
+    found = await moved(scores, library)
+    assert found == {"a": 1.0, "b": 0.5, "self": 0.3, "c": 0.2}
+    assert verdicts({"c": 1.0, "a": 0.2, "b": 0.1}, library=library) == {"c": "covers"}
+
+
+async def test_a_composite_takes_one_place_instead_of_many(define):
+    """The parts of a composite that covers do not fill the shortlist."""
+    words = "price tax"
+    tools = [
+        define("price_with_tax", f"Work out the {words} of goods."),
+        define("price", "Look up a price."),
+        define("tax", "Look up a tax."),
+        define("goods_price_list", "All goods with their price."),
+    ]
+    whole = replace(
+        tools[0], body={"body": [{"kind": "Call", "child": one} for one in words.split()]}
+    )
+    library = Library([whole, *tools[1:]])
+    retriever = CascadeRetriever(stages=[*default_stages(), Abstraction()])
+    found = await retriever.retrieve("price with tax of goods", library)
+    order = [hit.definition.name for hit in found.hits]
+    assert order[:2] == ["price_with_tax", "goods_price_list"]
+    assert set(order) == set(library.tools)
+
+
+@st.composite
+def rankings(draw):
+    names = [f"t{number}" for number in range(draw(st.integers(1, 10)))]
+    targets = st.lists(st.sampled_from(names), max_size=3)
+    library = Library([calling(name, *draw(targets)) for name in names])
+    ranked = draw(st.lists(st.sampled_from(names), unique=True))
+    scores = {name: draw(st.sampled_from([0.0, 0.2, 0.5, 0.52, 0.9, 1.0, 3.0])) for name in ranked}
+    return library, scores
+
+
+@settings(max_examples=100, deadline=None)
+@given(rankings(), st.sampled_from([0.0, 0.1, 0.5]))
+def test_any_graph_is_judged(made, margin):
+    """Parts are below their composite, nothing below a covering one is looked at, it repeats."""
+    library, scores = made
+    judged = judge_composites(scores, library.dag, margin=margin)
+    assert judged == judge_composites(dict(reversed(scores.items())), library.dag, margin=margin)
+    names = [one.name for one in judged]
+    assert len(names) == len(set(names))
+    for place, one in enumerate(judged):
+        below = reachable(library.dag.children[one.name], library.dag.children)
+        assert set(one.parts) <= below.keys() & scores.keys() - {one.name}
+        if one.verdict == "covers":
+            assert not set(one.parts) & set(names[place + 1 :])
+            assert all(scores[one.name] >= scores[part] for part in one.parts)
+
+
+def test_a_large_flat_library_needs_no_dag():
+    """Judging asks the DAG about composites only."""
+    assert judge_composites({"add": 1.0}, Dag.of([calling("add")]), margin=0.1) == ()
