@@ -43,10 +43,3 @@ def test_the_folder_and_the_way_on_are_told(program, tmp_path):
     assert result.exit_code == EXIT_INTERRUPTED
     assert f"The run is in {run}; give the same command with --resume" in result.stderr
     assert "Interrupted; what was complete until now is kept." in result.stderr
-
-
-def test_without_a_run_there_is_no_way_on(program, tmp_path):
-    """Nothing is promised of a folder in which no run was begun."""
-    result = CliRunner().invoke(program, ["idle", "run.yaml", "--output", str(tmp_path)])
-    assert result.exit_code == EXIT_INTERRUPTED
-    assert "--resume" not in result.stderr

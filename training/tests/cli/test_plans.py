@@ -192,15 +192,6 @@ def test_a_step_of_fine_tuning_reads_a_batch_and_writes_nothing(tuning):
     assert planned(tuning, "sft.batch_size=48", "hardware.devices=4")["rows_at_once"] == 4
 
 
-def test_other_devices_may_be_asked_about(rewards):
-    """Number and memory of devices are options; what does not fit is warned of with the keys."""
-    done = run("plan", rewards, "--devices", 2, "--device-gib", 24)
-    assert "2 processes" in done.stdout
-    assert "does not fit into 24 GiB" in done.stderr
-    assert "engine.parts" in done.stderr
-    assert "It fits into 640 GiB" in run("plan", rewards, "--device-gib", 640).stdout
-
-
 def test_what_is_kept_free_does_not_count(rewards):
     """A run that needs less than the whole device and more than what may be used does not fit."""
     needed = planned(rewards)["peak"] / GIB
@@ -253,15 +244,6 @@ def test_a_rehearsal_says_what_is_taught_and_what_fails(tuning):
     assert "It fits into 640 GiB" in told
     assert "can not be passed in one turn: 11 of 11 in train" in done.stderr
     assert not (tuning.parent / "run").exists()
-
-
-def test_a_rehearsal_counts_trajectories_and_rounds(tuning):
-    """With room for words after the calls trajectories are taught; rounds know no steps yet."""
-    longer = rehearsal(tuning, "asking.max_steps=3")
-    assert "Teaches 10 trajectories: 9 steps of up to 4." in " ".join(longer.stdout.split())
-    assert "can not be passed" not in longer.stderr
-    told = " ".join(rehearsal(tuning, "toolace={rounds: 2}").stdout.split())
-    assert "Up to 2 rounds on 10 answers; 8 samples of each tell which are taught" in told
 
 
 def test_a_cold_start_is_rehearsed(tuning, tmp_path):

@@ -101,15 +101,3 @@ def test_a_number_out_of_range_is_refused_when_the_file_is_read(key, value):
     name = key.partition("coevolution.")[2] or ".".join(key.split(".")[-2:])
     with pytest.raises(UsageError, match=rf"{name} is {value.removeprefix('.')}; give "):
         read(f"{key}={value}")
-
-
-def test_the_smallest_numbers_are_of_use():
-    """One token, one turn and a rate of 0, which changes nothing, are no mistakes."""
-    least = read(
-        "policy.answer_tokens=1",
-        "policy.batch_size=1",
-        "asking.max_steps=1",
-        "engine.optimizer.learning_rate=0",
-    )
-    assert least.policy.answer_tokens == least.policy.batch_size == least.asking.max_steps == 1
-    assert least.engine.optimizer.learning_rate == 0

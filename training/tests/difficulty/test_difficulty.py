@@ -81,22 +81,6 @@ def test_difficulty_lies_between_0_and_1_and_is_that_of_the_metric(attempts, ref
     assert found.attempts == tuple(made(calls) for calls in attempts)
 
 
-@settings(max_examples=30, deadline=None)
-@given(calls=CALLS.filter(bool), count=st.integers(1, 4))
-def test_attempts_that_are_all_right_make_difficulty_0(calls, count):
-    """Where each attempt makes the gold calls D is exactly 0, so that ``alpha = 0`` excludes it."""
-    known = [(name, arguments) for name, arguments in calls if name != "fly"]
-    found = one([attempt(known)] * count, gold(*known))
-    assert found.difficulty == 0
-
-
-def test_each_attempt_that_is_nothing_like_it_makes_difficulty_1():
-    """Attempts at another tool, or without a call, have D = 1."""
-    found = one([attempt([("stay", {"nights": 1})]), attempt([])], gold(("trip", {"to": "Bonn"})))
-    assert found.difficulty == 1
-    assert found.shortfalls == (1, 1)
-
-
 def test_half_right_counts_half():
     """One of two arguments right in one of two attempts is graded argument by argument (Eq. 2)."""
     rollouts = [

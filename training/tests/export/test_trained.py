@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -23,7 +22,6 @@ from agentkit_training.policy.lora import load_adapter
 from agentkit_training.policy.tiny import tiny_policy
 from agentkit_training.runs import RunDirectory
 
-ORDERS = Path(__file__).parents[2] / "examples" / "orders"
 CONFIG = """\
 policy: {weights: tiny, precision: fp32, answer_tokens: 4}
 tasks: {source: hidden-constraints, kinds: [enum], train: 2, validation: 0, test: 2}

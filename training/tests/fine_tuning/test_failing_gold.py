@@ -26,8 +26,6 @@ from agentkit_training import tiny_policy
 from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.fine_tuning.teaching import taught_examples
 from agentkit_training.tasks.loading import TaskSpec
-from agentkit_training.toolace.rounds import iterate
-from agentkit_training.toolace.settings import ToolAceSettings
 
 LITRES = {"fern": 1.5, "cactus": 0.1}
 
@@ -91,14 +89,6 @@ def test_a_call_that_raises_is_left_out_with_its_error():
     }
 
 
-def test_known_words_do_not_make_a_broken_call_right():
-    """An exception is a mistake in the task, also where the answer after it is known."""
-    expects = (ExactCalls(calls=(call("rose"),)), TextAnswer(text="1.5"))
-    rows, left_out = taught(garden(fern=(ExactCalls(calls=(call("fern"),)),), rose=expects))
-    assert rows == ["fern"]
-    assert "no plant is named rose" in left_out["rose"]
-
-
 def test_a_call_on_the_way_to_a_state_is_named_as_well():
     """Where gold calls lead to a state, the one that raises is told, not the fault it makes."""
     expects = (FinalState(calls=(call("fern"), call("rose"))),)
@@ -156,29 +146,6 @@ def test_calls_that_are_taught_without_words_are_tried_as_well(asked):
     )
     assert rows == ["fern"]
     assert "no plant is named rose" in left_out["rose"]
-
-
-def test_rounds_leave_broken_calls_out():
-    """ToolACE-R's rounds neither estimate nor teach a task whose gold call fails."""
-    benchmark = garden(
-        fern=(ExactCalls(calls=(call("fern"),)),), rose=(ExactCalls(calls=(call("rose"),)),)
-    )
-    settings = ToolAceSettings(
-        rounds=1, attempts=1, refines=False, evaluation=EvaluationSettings(max_steps=1)
-    )
-    policy = tiny_policy(context_tokens=2048)
-    (done,) = asyncio.run(iterate(policy, benchmark, benchmark, settings)).rounds
-    assert [one.sample_id for one in done.samples] == ["fern"]
-    assert done.left_out == {"a gold call fails": 1}
-
-
-def test_solutions_are_recited_where_answers_are_refined():
-    """With adaptive refinement a policy is asked again before calls run; who recites is not."""
-    settings = EvaluationSettings(refine="adaptive")
-    assert taught(garden(fern=(ExactCalls(calls=(call("fern"),)),)), settings=settings) == (
-        ["fern"],
-        {},
-    )
 
 
 def test_a_tool_is_tried_under_the_name_that_it_is_offered_under():

@@ -131,21 +131,6 @@ def test_calls_are_validated_as_before(definition, arguments):
     assert before == after
 
 
-@settings(max_examples=50)
-@given(TOOLS, KINDS)
-def test_cueing_twice_is_cueing_once(definition, kinds):
-    """A library that was cued by mistake already does not grow."""
-    once = cued(definition, kinds)
-    assert cued(once, kinds) == once
-
-
-@settings(max_examples=50)
-@given(TOOLS)
-def test_nothing_to_say_changes_nothing(definition):
-    """Without any kind of cue a definition is the same object."""
-    assert cued(definition, CueKinds(required=False, enum=False, type=False)) is definition
-
-
 def test_a_library_keeps_its_version():
     """Rollouts through cues are rollouts of the version whose tools they show."""
     schema = {"properties": {"q": {"type": "string"}}, "required": ["q"]}

@@ -18,10 +18,8 @@ from agentkit.messages import AssistantMessage
 from agentkit_training import PolicyModel, collect, tiny_policy
 from agentkit_training.interface import (
     GUIDELINES,
-    FeedbackModel,
     LearningInterface,
     collect_through,
-    guideline_text,
     prevalent_labels,
 )
 
@@ -66,12 +64,6 @@ def test_guidelines_are_sentences_of_the_table(counts):
     assert len(lines) <= 3
     assert {line.removeprefix("- ") for line in lines} <= set(GUIDELINES.values())
     assert bool(lines) == bool(interface.labels)
-
-
-def test_each_failure_has_its_guideline():
-    """No kind of failure is left without a sentence."""
-    assert set(GUIDELINES) == set(ALL) - NOT_FAILURES
-    assert guideline_text([]) == ""
 
 
 @pytest.mark.parametrize(
@@ -180,13 +172,6 @@ async def test_instructions_of_the_run_stay_in_front(shop):
     )
     prompt = policy.tokenizer.decode(found[0].sequences[0].prompt)
     assert prompt.index("Be brief.") < prompt.index("Keep in mind:")
-
-
-def test_plain_errors_are_no_help():
-    """The papers' bare errors wrap the model, and count as the environment, not as interface."""
-    interface = LearningInterface(plain_errors=True)
-    assert not interface.helps
-    assert isinstance(interface.model(PolicyModel(tiny_policy())), FeedbackModel)
 
 
 @pytest.mark.parametrize(

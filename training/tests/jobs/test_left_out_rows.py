@@ -91,10 +91,3 @@ def test_a_dry_run_tells_how_many_rows_there_are_beside_those_named(config, caps
     words = " ".join(capsys.readouterr().out.split())  # lines are broken where the terminal ends
     _, count, after = words.partition("4 of 10")
     check([f"{count}{after.partition('more.')[0]}more"])
-
-
-def test_a_sample_does_not_say_of_how_many(config, capsys):
-    """Where fewer tasks are taken than there are, the number of rows is not known any more."""
-    wanted = parse_config(config + SFT, SftConfig, changes=["tasks.train=2"])
-    show_dry_run(wanted, processes=1)
-    assert "4 rows are left out: " in capsys.readouterr().out

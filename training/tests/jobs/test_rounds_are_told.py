@@ -54,17 +54,6 @@ TWO_ROUNDS = (
 )
 
 
-def test_steps_of_all_rounds_are_counted_and_nothing_else(tmp_path):
-    """Numbers go on from round to round; the headline of the report has all of them."""
-    run, notes = told(tmp_path / "run", TWO_ROUNDS)
-    assert notes[-1].startswith("ended: all rounds are done, 2 of them; the policy ")
-    records = list(run.records())
-    assert [one.step for one in records if one.phase == "sft"] == [0, 1, 2, 3]
-    assert [one.step for one in records if one.phase == "validation"] == [0, 4]
-    headline = run_html(run).partition("</header>")[0]
-    assert ">4<" in headline.partition("accuracy")[0]
-
-
 @pytest.mark.parametrize("save_every", [1, 50])
 def test_a_run_that_was_cut_twice_has_the_log_of_one_that_was_not(tmp_path, save_every):
     """It goes on inside a round, or after the last whole one, and nothing is told twice or lost."""

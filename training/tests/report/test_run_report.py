@@ -80,35 +80,3 @@ def test_a_log_without_the_version_before_a_step_does_not_call_it_the_first(run)
     page = run_html(run)
     assert "3 after the first step" in page
     assert "at first" not in page
-
-
-def test_a_single_point_is_no_curve(run):
-    """A figure that was measured once is left to the log."""
-    run.append(grpo(0, loss=1.0))
-    assert "Loss (grpo)." not in run_html(run)
-
-
-def test_a_figure_that_stays_is_told_in_words(run):
-    """A learning rate of 0.0001 in all steps needs no curve."""
-    for step in range(3):
-        run.append(grpo(step, learning_rate=1e-4, weight=1.0))
-    page = run_html(run)
-    assert "Learning rate (grpo): 1e-4 in all steps." in page
-    assert "(SEAL, Eq. 11) (grpo): 1 in all steps." in page
-    assert 'aria-label="Learning rate' not in page
-
-
-def test_a_small_figure_has_ticks_that_fit(run):
-    """A rate that falls from 0.0005 is told as 5e-4: more places would be cut off."""
-    for step in range(3):
-        run.append(grpo(step, learning_rate=5e-4 - step * 1e-4))
-    page = run_html(run)
-    assert ">5e-4</text>" in page
-    assert ">0.0005</text>" not in page
-
-
-def test_a_note_that_comes_again_is_told_once(run):
-    """With the steps that told it."""
-    for step in range(3):
-        run.append(StepRecord(step=step, phase="coevolve", notes=("nothing was learned",)))
-    assert "3 steps, from 0 to 2 (coevolve): nothing was learned" in run_html(run)

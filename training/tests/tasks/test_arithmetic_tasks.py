@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import composite, open_store
-from agentkit.errors import ModelRetry, UsageError
+from agentkit.errors import ModelRetry
 from agentkit.evaluation import episodes_of_run, evaluate
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
@@ -116,9 +116,3 @@ def test_numbers_that_are_not_there_are_refused():
     with pytest.raises(ModelRetry, match="no finite number"):
         calculated("mul", 1e200, 1e200)
     assert calculated("div", 1, 3) == 0.333333333
-
-
-def test_more_questions_than_there_are_numbers_are_refused():
-    """The recipe that runs out is named."""
-    with pytest.raises(UsageError, match="bill has 3208 different sets"):
-        arithmetic(train=100_000, recipes=RECIPES[:1])

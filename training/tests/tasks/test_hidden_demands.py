@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from agentkit.composites import RuleChecker, rule_problems
-from agentkit.errors import UsageError
 from agentkit.tools.rules import EarlierCall, rule_sentence
 from agentkit.tools.validation import ArgumentValidator
 from agentkit_training.tasks.hidden_constraints.family import (
@@ -18,7 +17,6 @@ from agentkit_training.tasks.hidden_constraints.family import (
     HiddenWorld,
     gold_calls,
     hidden_constraints,
-    settings_for,
     tool_of,
 )
 from agentkit_training.tasks.hidden_constraints.repairs import oracle_rules
@@ -177,13 +175,3 @@ def test_a_value_of_another_tool_is_taken_only_after_it_was_told():
     assert demand.takes({"reference": code}, [right])
     assert not demand.takes({"reference": code}, [wrong])
     assert not demand.takes({"reference": code}, [])
-
-
-def test_kinds_that_are_not_there_are_refused_by_name():
-    """A misspelt kind is told with those that there are."""
-    with pytest.raises(UsageError, match=r"units.*enum, unit, form"):
-        hidden_constraints(kinds=["units"])
-    with pytest.raises(UsageError, match="none given"):
-        hidden_constraints(kinds=[])
-    with pytest.raises(UsageError, match="tries is 0"):
-        settings_for(tries=0)

@@ -18,7 +18,6 @@ from agentkit_training.tasks.hidden_constraints.family import (
     gold_calls,
     hidden_constraints,
     settings_for,
-    tool_of,
 )
 from agentkit_training.tasks.hidden_constraints.repairs import (
     library_of,
@@ -109,9 +108,3 @@ async def test_the_evidence_proposer_learns_oracle_rules_from_refusals():
         assert len({name for name, _ in learned}) >= least
         assert len(learned & values) >= least - 2  # a date may be learned as one that has a name
         assert bool(learned) == bool(least)
-
-
-def test_every_category_has_its_tool():
-    """The category of a task is the kind of its tool's demand."""
-    for task in hidden_constraints(kinds=ALL_KINDS, train=2).train.tasks:
-        assert task.category == tool_of(task).kind

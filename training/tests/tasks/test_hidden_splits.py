@@ -63,17 +63,6 @@ def test_the_swapped_world_asks_the_same_and_wants_something_else(seed):
             assert gold_calls(one)[-1] != gold_calls(other)[-1]
 
 
-def test_there_are_hundreds_of_questions_of_every_kind():
-    """Twelve tools and six kinds, with hundreds of questions, each of them once."""
-    parts = hidden_constraints(kinds=ALL_KINDS)
-    assert len(TOOLS) >= 8
-    assert {task.category for task in parts.test.tasks} == set(ALL_KINDS)
-    assert parts.sizes["train"] >= 400
-    assert parts.sizes["test"] >= 200
-    asked = [task.request for _, part in parts for task in part.tasks]
-    assert len(set(asked)) == len(asked)
-
-
 def test_distractors_do_not_change_what_is_asked():
     """More tools are offered, the gold tool always among them; the questions stay."""
     plain, more = (hidden_constraints(train=5, distractors=number).train.tasks for number in (0, 3))

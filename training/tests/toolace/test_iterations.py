@@ -149,13 +149,6 @@ def test_a_round_that_makes_it_worse_is_not_kept(half_taught, shop, tmp_path):
     assert torch.equal(weights(policy), before)
 
 
-def test_the_first_answer_may_be_the_greedy_one(half_taught, shop):
-    """Refining what the runtime will refine costs one more answer a task."""
-    settings = dataclasses.replace(SHORT, rounds=1, first_answer="greedy", sft=LITTLE)
-    report = run(half_taught(shop), shop, settings)
-    assert any("#refine" in one.sample_id for one in report.rounds[0].samples)
-
-
 def test_a_folder_of_another_run_is_refused_with_the_difference(shop, tmp_path):
     """Other settings are another run; more rounds are the same one gone on with."""
     run(tiny_policy(), shop, dataclasses.replace(SHORT, rounds=1), folder=tmp_path)
