@@ -81,16 +81,6 @@ def test_difficulty_lies_between_0_and_1_and_is_that_of_the_metric(attempts, ref
     assert found.attempts == tuple(made(calls) for calls in attempts)
 
 
-def test_half_right_counts_half():
-    """One of two arguments right in one of two attempts is graded argument by argument (Eq. 2)."""
-    rollouts = [
-        attempt([("trip", {"to": "Bonn", "days": 3})]),
-        attempt([("trip", {"to": "Bonn", "days": 2})]),
-    ]
-    found = one(rollouts, gold(("trip", {"to": "Bonn", "days": 3})))
-    assert found.difficulty == pytest.approx((0 + 2 / 3) / 2)
-
-
 def test_any_allowed_value_is_right():
     """Attempts that choose other allowed values, or leave out what is free, are not difficult."""
     allowed = AllowedCall(name="trip", allowed={"to": ["Bonn", "Cologne"], "days": [3, ""]})
@@ -106,14 +96,6 @@ def test_any_allowed_value_is_right():
     assert one([attempt(both), attempt(both[::-1])], answers).difficulty == 0
     wrong = [("trip", {"to": "cologne", "days": 4}), ("trip", {"to": "Bonn"})]
     assert one([attempt(wrong)], answers).shortfalls[0] == pytest.approx((0.5 + 0) / 2)
-
-
-def test_calls_are_compared_in_the_names_of_the_catalogue():
-    """A tool that is offered under another name than the catalogue's is the same tool."""
-    rollouts = [attempt([("go", {"to": "Bonn"})], names={"go": "trip"})]
-    found = one(rollouts, gold(("trip", {"to": "Bonn"})))
-    assert found.difficulty == 0
-    assert found.attempts[0][0].name == "go"
 
 
 def test_faulty_attempts_do_not_count():

@@ -62,13 +62,6 @@ def test_what_may_be_left_out_is_given_when_the_question_states_it():
     assert taught(allowed, "Monday, 40 people") == {"day": "Monday"}
 
 
-def test_objects_take_the_first_value_of_each_key():
-    """Inside an object each key has allowed values of its own; those that are free are left out."""
-    place = {"city": ["Bonn", "BN"], "street": ["", "Hauptstr."]}
-    found = taught({"day": ["Monday"], "place": [place]})
-    assert found == {"day": "Monday", "place": {"city": "Bonn"}}
-
-
 def test_tasks_without_one_answer_are_counted():
     """Data flow, free choice, several turns, silence and broken gold are left out, each counted."""
     right = AllowedCalls(calls=(AllowedCall(name="book", allowed={"day": ["Monday"]}),))

@@ -118,12 +118,6 @@ def test_a_loss_that_is_no_number_stops_before_the_weights_change(recorded, poli
     assert torch.equal(before, weights(policy))
 
 
-def test_standard_output_stays_empty(recorded, policy, capfd):
-    """TRL tells its figures to nobody but the source."""
-    TrlEngine(optimizer=FAST).train(policy, recorded(), steps=2)
-    assert capfd.readouterr().out == ""
-
-
 def test_the_model_is_left_as_it_was(recorded, policy):
     """What TRL puts on a model is gone afterwards, also when the source raised."""
     source = recorded()

@@ -152,13 +152,6 @@ def test_a_hand_over_that_fails_leaves_nothing(policy, tiny_gguf, with_adapter, 
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.gguf"]
 
 
-def test_a_later_hand_over_takes_the_earlier_ones_place(made, tiny_gguf, store):
-    """The same folder again, now without an adapter: nothing of the first one stays."""
-    taken = hand_over(made, base=tiny_gguf, store=store)
-    assert taken.adapter is None
-    assert {path.name for path in made.iterdir()} == {"handover.json", "library.json"}
-
-
 def test_a_folder_of_something_else_is_left_alone(tiny_gguf, store, tmp_path):
     """Whoever gives the wrong folder loses nothing."""
     (tmp_path / "mine").mkdir()

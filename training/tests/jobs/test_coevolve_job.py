@@ -11,9 +11,8 @@ from agentkit.evolution import ToolManager
 from agentkit.interop.export import artifact_of, write_artifact
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.errors import CheckpointError, ExportError
+from agentkit_training.errors import CheckpointError
 from agentkit_training.jobs.coevolve import coevolve_job
-from agentkit_training.jobs.evaluate import export_job
 from agentkit_training.jobs.sft import sft_job
 from agentkit_training.tasks.loading import load_tasks_for_training
 
@@ -142,24 +141,9 @@ def test_a_cold_start_reads_the_prompts_of_the_steps(tmp_path):
     assert first_loss("given-too", "given") != first_loss("retrieved", "retrieved")
 
 
-def test_the_log_names_what_was_done(tmp_path):
-    """Where the library stays it is GRPO, whichever command was typed."""
-    run = job(tmp_path / "run", "coevolution.evidence=false", "coevolution.steps=1")
-    phases = {one.phase for one in run.records()}
-    assert phases == {"validation", "test", "grpo"}
-
-
 def test_a_run_of_another_kind_is_not_gone_on_with(tmp_path):
     """The command that began it is named, and not each key in which the two differ."""
     kept = job(tmp_path / "run", "coevolution.steps=0", command="agentkit-train grpo it.yaml")
     tuning = parse_config("policy: {weights: tiny}\ntasks: {source: arithmetic}", SftConfig)
     with pytest.raises(CheckpointError, match=r"another configuration, by 'agentkit-train grpo"):
         sft_job(tuning, kept.path, resumes=True)
-
-
-def test_other_weights_than_gguf_are_not_exported(tmp_path):
-    """The runtime could not load them; where they are when the run ends is told."""
-    run = job(tmp_path / "run", "coevolution.steps=1")
-    with pytest.raises(ExportError, match=r"did not begin as GGUF.*has 'policy'"):
-        export_job(run.path, tmp_path / "handed")
-    assert (run.path / "policy").is_dir()

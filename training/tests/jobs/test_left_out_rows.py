@@ -7,9 +7,8 @@ import json
 import pytest
 
 from agentkit_training.cli.show import show_dry_run
-from agentkit_training.config.jobs import CoevolveConfig, SftConfig
+from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.sft import sft_job
 
 CONFIG = """\
@@ -18,7 +17,6 @@ tasks: {{source: {source}, environment: {tools}, shares: {{train: 1, validation:
 asking: {{max_steps: 2}}
 """
 SFT = "sft: {batch_size: 4}\n"
-COEVOLVE = "coevolution: {steps: 1, tasks_per_step: 1, group_size: 2}\n"
 TOOLS = '''\
 from agentkit import tool
 
@@ -73,15 +71,6 @@ def test_fine_tuning_notes_the_rows_once(config, tmp_path):
     check(told(run))
     assert next(run.records()).phase == "tasks"
     check(told(sft_job(wanted, tmp_path / "run", resumes=True)))
-
-
-def test_learning_from_rewards_notes_the_rows_once(config, tmp_path):
-    """The note comes before anything is measured, and stays when a run goes on."""
-    wanted = parse_config(config + COEVOLVE, CoevolveConfig)
-    run = coevolve_job(wanted, tmp_path / "run")
-    check(told(run))
-    assert next(run.records()).phase == "tasks"
-    check(told(coevolve_job(wanted, tmp_path / "run", resumes=True)))
 
 
 def test_a_dry_run_tells_how_many_rows_there_are_beside_those_named(config, capsys):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from agentkit.errors import MissingExtraError, ModelNotFoundError
-from agentkit_training import load_policy, tiny_policy
+from agentkit_training import load_policy
 from agentkit_training.config.sections import PolicySection
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.loading import read_header
@@ -218,10 +218,3 @@ def test_code_beside_weights_is_not_run(policy, tmp_path):
     with pytest.raises(PolicyError):
         load_policy(tmp_path)
     assert not (tmp_path / "ran").exists()
-
-
-def test_the_tiny_policy_takes_a_template_and_a_window():
-    """Tests choose between templates with and without tools, and how long prompts may be."""
-    policy = tiny_policy(chat_template="chatml-tools", context_tokens=100)
-    assert "tools" in policy.tokenizer.chat_template
-    assert policy.context_tokens == 100

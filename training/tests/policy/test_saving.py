@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from agentkit_training import load_policy, tiny_policy
-from agentkit_training.errors import CheckpointError, PolicyError
+from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.lora import LoraSettings, with_lora
 from agentkit_training.policy.saving import restore_weights, save_policy, save_weights
 
@@ -78,12 +78,6 @@ def test_a_full_disk_leaves_the_older_policy(policy, tmp_path):
         save_policy(changed(policy), tmp_path / "p")
     assert torch.equal(logits(load_policy(tmp_path / "p", precision="fp32")), before)
     assert [one.name for one in tmp_path.iterdir()] == ["p"]
-
-
-def test_a_policy_with_adapters_is_not_saved_as_a_whole(policy, tmp_path):
-    """The error names the two ways that there are."""
-    with pytest.raises(PolicyError, match=r"save_adapter.*merged\(policy\)"):
-        save_policy(with_lora(policy), tmp_path / "p")
 
 
 @pytest.mark.parametrize("make", [lambda p: p, lambda p: with_lora(p, LoraSettings(rank=2))])

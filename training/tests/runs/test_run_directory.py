@@ -42,14 +42,6 @@ def test_a_run_keeps_what_it_was_asked_for(run):
     assert {"python", "torch", "agentkit-training"} <= set(again.provenance.versions)
 
 
-def test_the_log_gives_back_its_records(run):
-    """Each step is a line, and the lines are the records."""
-    for record in RECORDS:
-        run.append(record)
-    assert list(run.records()) == RECORDS
-    assert len((run.path / LOG).read_text().splitlines()) == 3
-
-
 @given(
     record=st.builds(
         StepRecord,
