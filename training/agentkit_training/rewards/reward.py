@@ -21,11 +21,12 @@ from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.evolution.proposers.blocks import CLOSING, OPENING
 from agentkit.library import Library, dag as questions
 from agentkit.messages import ToolCall, ToolResult
-from agentkit.metrics import CallLike, GoldCalls
+from agentkit.metrics import GoldCalls
 from agentkit.models.call_parser import parse_calls
 from agentkit.models.grammar import ANSWER, CALLS
 from agentkit.models.prompt_format import PromptFormat
 from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.comparable import CallLike
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rewards.fields import FieldKind

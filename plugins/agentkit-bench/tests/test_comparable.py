@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from agentkit import ToolDefinition
 from agentkit.messages import ToolCall
 from agentkit.metrics import calls_equal
-from agentkit.metrics.comparable import by_name, comparable_call
+from agentkit_bench.comparable import by_name, comparable_call
 
 PLAIN = ToolDefinition.from_schema(
     "plain",
