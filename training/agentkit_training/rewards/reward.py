@@ -110,9 +110,7 @@ class RewardSum:
 
     Example:
         >>> from agentkit_training.rewards import verdict_reward
-        >>> from agentkit_training.rewards.fields import FieldKind
-    from agentkit_training.rewards.tooldna_metrics import ToolDnaMetrics, tooldna_metrics
-    from agentkit_training.rollout.samples import Rollout
+        >>> from agentkit_training.rollout.samples import Rollout
         >>> rollout = Rollout(task_id="t", attempt=0, episodes=(), sequences=(), library_version=0)
         >>> RewardSum([verdict_reward, lambda _: {"brief": 0.5}])(rollout).parts
         {'passed': 0.0, 'brief': 0.5}
