@@ -18,13 +18,12 @@ from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import one_line, plural, print_json, print_text, say
 from agentkit.cli.progress import slow_progress
 from agentkit.cli.project import current_project
-from agentkit.cli.stores import is_there, opened_to_read, opened_untouched
+from agentkit.cli.stores import is_there, opened_untouched
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
 from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.library import Library, Store
-from agentkit.library.capabilities import Compactable, Compacted
 from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.memory import MemoryStore
 from agentkit.library.pins import library_faults, pin_faults
@@ -47,7 +46,6 @@ class _Checked:
     faults: list[Finding] = field(default_factory=list)
     waiting: list[Finding] = field(default_factory=list)
     notes: tuple[str, ...] = ()
-    compacted: Compacted | None = None
 
 
 @click.command(
@@ -57,7 +55,7 @@ Examples:
   agentkit check
   agentkit check net_total --tools calculator.py
   agentkit check --repin
-  agentkit check --store sqlite:///backup.db --compact --json
+  agentkit check --store sqlite:///backup.db --json
 
 \b
 A key for the signatures of events comes from the variable {KEY_VARIABLE},
@@ -85,13 +83,6 @@ or from the file that {KEY_FILE_VARIABLE} names.""",
     help="First pin composites, and those above them, to the tools as they are now. It says that "
     "you looked at what changed; nothing is validated by it.",
 )
-@click.option(
-    "--compact",
-    "with_compact",
-    is_flag=True,
-    help="Where nothing is damaged, give back room that the store does not need; nothing that it "
-    "holds is lost.",
-)
 @store_option
 @json_option
 def check(
@@ -100,7 +91,6 @@ def check(
     *,
     run_undeclared: bool,
     with_repin: bool,
-    with_compact: bool,
     store_url: str,
     as_json: bool,
 ) -> None:
@@ -114,10 +104,7 @@ def check(
     signature among signed ones. With TOOL only these composites are looked at. Notes leave the exit
     status at 0. Where a project has no store yet, its files are looked at.
 
-    Nothing is written without --repin or --compact.
-
-    SQLite files are written anew by --compact: that takes as much free disk for a while, once more
-    for temporary files, and programs that write to it wait.
+    Nothing is written without --repin.
     """
     policy = InsertPolicy(run_undeclared=run_undeclared)
     found = _Checked(repinned=repin(store_url, names) if with_repin else ())
@@ -135,13 +122,10 @@ def check(
         _look_at_composites(found, names, targets, policy)
         if not names and isinstance(store, EditedStore) and not found.is_damaged:
             _look_at_edits(store, found)
-    if with_compact and not found.is_damaged:
-        with opened_to_read(store_url) as held:
-            found.compacted = held.compact() if isinstance(held, Compactable) else None
     if as_json:
         print_json(_as_json(found))
     else:
-        _print(found, compacts=with_compact)
+        _print(found)
     if found.faults:
         raise click.exceptions.Exit(1)
 
@@ -224,13 +208,11 @@ def _look_at_edits(store: EditedStore, found: _Checked) -> None:
         )
 
 
-def _print(found: _Checked, *, compacts: bool) -> None:
+def _print(found: _Checked) -> None:
     if found.repinned:
         say(f"pinned anew: {', '.join(found.repinned)}; library version {found.library.version}")
     if not (found.faults or found.waiting or found.notes):
         click.echo(f"nothing is wrong: {_amounts(found)}")
-        if compacts:
-            click.echo(_compacted(found))
         return
     click.echo(f"read  {_amounts(found)}")
     for note in found.notes[:_SHOWN]:
@@ -247,8 +229,6 @@ def _print(found: _Checked, *, compacts: bool) -> None:
     if found.is_damaged:
         say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an artifact")
         say("'agentkit import FILE --restore --store NEW'")
-    if compacts:
-        click.echo(_compacted(found))
 
 
 def _amounts(found: _Checked) -> str:
@@ -281,17 +261,6 @@ def _print_findings(findings: Sequence[Finding], title: str) -> None:
         click.echo(f"  ... and {len(findings) - _SHOWN:,} more (--json names all)")
 
 
-def _compacted(found: _Checked) -> str:
-    if found.is_damaged:
-        return "not compacted, because the store is damaged"
-    done = found.compacted
-    if done is None:
-        return "nothing to compact: this kind of store has no room to give back"
-    given = done.bytes_before - done.bytes_after
-    told = f"{given:,} bytes given back" if given > 0 else "there was nothing to give back"
-    return f"{done.bytes_before:,} bytes before, {done.bytes_after:,} now: {told}"
-
-
 def _as_json(found: _Checked) -> dict[str, Any]:
     store = None
     if found.store is not None:
@@ -307,5 +276,4 @@ def _as_json(found: _Checked) -> dict[str, Any]:
         "composites": found.composites,
         "worked_calls": {"held": found.tried.held, "not_tried": found.tried.untried},
         "repinned": list(found.repinned),
-        "compacted": None if found.compacted is None else asdict(found.compacted),
     }

@@ -12,8 +12,8 @@ from agentkit.cli.output import Column, plural, print_json, print_table, say
 from agentkit.cli.progress import slow_progress
 from agentkit.cli.stores import opened, opened_untouched
 from agentkit.errors import UsageError
-from agentkit.library.comparing import Comparison, compare_stores
-from agentkit.library.copying import Amount, Copied, copy_store
+from agentkit.library.comparing import Amount, Comparison, compare_stores
+from agentkit.library.copying import Copied, copy_store
 from agentkit.library.opening import file_of
 
 

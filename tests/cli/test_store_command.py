@@ -104,7 +104,6 @@ def test_a_copy_of_no_use_is_refused(invoke, filled, tmp_path, name):
         ["store", "copy", "absent.db", "target.db"],
         ["store", "copy", "--dry-run", "absent.db", "target.db"],
         ["check", "--store", "absent.db"],
-        ["check", "--compact", "--store", "absent.db"],
     ],
 )
 def test_an_absent_store_is_not_made(invoke, tmp_path, command):
@@ -183,35 +182,6 @@ def test_signatures_are_checked_with_the_key_of_the_environment(invoke, store_ur
     ran = invoke("check")
     assert ran.exit_code == 1
     assert "another key" in ran.stdout
-
-
-def test_compacting_says_the_bytes(invoke, as_json, filled):
-    """What the store took before and takes now is said, and nothing is lost."""
-    before = told(filled)
-    ran = invoke("check", "--compact")
-    assert ran.exit_code == 0
-    assert "bytes before" in ran.stdout
-    assert as_json("check", "--compact")["compacted"]["bytes_after"] > 0
-    assert told(filled) == before
-
-
-def test_a_damaged_store_is_not_compacted(invoke, filled, tmp_path):
-    """What is damaged stays as it is, for whoever repairs it."""
-    with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
-        raw.execute("UPDATE episodes SET body = '{' WHERE sequence = 2")
-    ran = invoke("check", "--compact")
-    assert ran.exit_code == 1
-    assert ran.stdout.endswith("not compacted, because the store is damaged\n")
-
-
-def test_a_store_that_can_not_compact_has_nothing_to_do(invoke, as_json, filled, tmp_path):
-    """An artifact gives back no room, and the command says so and succeeds."""
-    artifact = str(tmp_path / "tools.json")
-    invoke("export", "--format", "artifact", "--output", artifact, "--store", filled)
-    ran = invoke("check", "--compact", "--store", f"artifact:{artifact}")
-    assert ran.exit_code == 0
-    assert "nothing to compact" in ran.stdout
-    assert as_json("check", "--compact", "--store", f"artifact:{artifact}")["compacted"] is None
 
 
 def test_an_artifact_can_be_copied_and_compared(invoke, filled, target, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -65,11 +66,6 @@ def test_a_missing_name_suggests_another(library):
     assert caught.value.nearest == ("get_weather",)
     assert caught.value.tool_name == "GetWeather"
     assert wide.get("GetWeather") is None
-
-
-def test_definitions_are_one_object(library):
-    """The tuple of definitions is made once, so that it can key a cache."""
-    assert library.definitions is library.definitions
 
 
 def test_the_digest_ignores_order_and_version(library):
@@ -184,6 +180,18 @@ def stored(*tools: Tool) -> Library:
     return library
 
 
+def test_many_definitions_of_one_name_are_told_apart_soon():
+    """Each gets the next free name, in linear time; one that is there already is not added again."""
+    several = [ToolDefinition.from_schema("it", f"Number {at}.", {}) for at in range(1_000)]
+    begun = time.process_time()
+    plan = plan_import(several, Library([several[0]]), on_conflict="suffix")
+    assert time.process_time() - begun < 1
+    assert (len(plan.renamed), plan.unchanged) == (999, 1)
+    assert list(plan.upserts)[::997] == ["it__2", "it__999"]
+    held = Library([several[0]]).with_tools(plan.upserts.values())
+    assert plan_import(several[5:8], held, on_conflict="suffix").unchanged == 3
+
+
 @pytest.mark.parametrize("original", [None, "look-up"])
 def test_a_renamed_definition_gets_its_own_code(original):
     """Two tools of one name are told apart by where they came from, whatever their order."""
@@ -218,9 +226,3 @@ def test_another_tool_of_the_same_place_is_not_taken_for_it():
     agent = Agent(ScriptedModel([]), tools=[first, second], library=library)
     assert list(agent.library.tools) == ["first", "first__2", "second"]
     assert not agent.library["first"].is_bound
-
-
-def test_without_a_place_the_name_counts():
-    """A definition that does not tell where it came from is found by its name alone."""
-    library = stored(look_up("cats.json#/a"), look_up("dogs.json#/a"))
-    assert library.bind([look_up("")])["look_up"]() == ""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +13,10 @@ from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import (
     StaleVersionError,
-    StoreError,
     StoreFormatError,
     ToolNotFoundError,
 )
-from agentkit.library.capabilities import Compacted, EpisodeVolume, StoreFault
+from agentkit.library.capabilities import EpisodeVolume, StoreFault
 from agentkit.library.changes import (
     are_held,
     begun_at,
@@ -32,8 +29,7 @@ from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer, storable
 from agentkit.library.sqlite.derived import DerivedTable
-from agentkit.library.sqlite.schema import bring_up_to_date
-from agentkit.library.sqlite.upkeep import check_file, compact_file
+from agentkit.library.sqlite.schema import TRIGGERS, bring_up_to_date, traps
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
 
@@ -247,25 +243,9 @@ class SQLiteStore(SQLStore):
             ]
             connection.execute_many("INSERT OR IGNORE INTO episode_extents VALUES (?,?,?)", extents)
 
-    def watch(self) -> SQLiteWatch:
-        """Hears commits by any program within milliseconds; see ``Watchable.watch``."""
-        connection = self._connection
-        connection.raw  # noqa: B018 - says so where the store is closed
-        return SQLiteWatch(
-            self.path, timeout_seconds=connection.timeout_seconds, tracer=connection.tracer
-        )
-
     def check(self) -> Iterator[StoreFault]:
         """Look at the file, its tables and every row of them; see ``Checkable.check``."""
         return check_file(self._connection)
-
-    def compact(self) -> Compacted:
-        """Write the file anew without what nobody needs; see ``Compactable.compact``.
-
-        Others may read meanwhile, and writers wait. It takes as much free room on the disk as the
-        file has, once more for a temporary file.
-        """
-        return compact_file(self._connection)
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
@@ -327,72 +307,6 @@ class SQLiteStore(SQLStore):
         return gone
 
 
-_LOOK_EVERY_SECONDS = 0.02
-"""SQLite wakes nobody, so somebody has to ask. Waking for it, more than the look itself, is what an
-idle process pays; so not more often than a commit is to be heard soon."""
-
-_HEADS = """
-SELECT (SELECT max(version) FROM versions), (SELECT max(sequence) FROM library_events)
-"""
-
-
-class SQLiteWatch:
-    """A ``Watch`` of a SQLite file, on a connection of its own. Any thread may close it.
-
-    ``PRAGMA data_version`` changes when another connection has written, that of the same store
-    included. Most of what is written are episodes; only news of the library end a wait.
-
-    Args:
-        path: The file, which is there.
-        timeout_seconds: How long a look may wait for a program that holds the file.
-        tracer: Sees every statement.
-
-    Raises:
-        StoreError: The file can not be opened.
-    """
-
-    def __init__(self, path: Path, *, timeout_seconds: float, tracer: Tracer | None) -> None:
-        self._connection = SQLiteConnection(path, timeout_seconds=timeout_seconds, tracer=tracer)
-        self._closed = threading.Event()
-        self._written = self._data_version()
-        self._heads = self._read_heads()
-
-    def wait(self, timeout_seconds: float) -> bool:
-        """Wait for a commit; see ``Watch.wait``."""
-        until = time.monotonic() + timeout_seconds
-        while not self._hears():
-            left = until - time.monotonic()
-            if left <= 0:
-                return False
-            if self._closed.wait(min(left, _LOOK_EVERY_SECONDS)):
-                raise StoreError(f"the watch on {self._connection.path} is closed; make a new one")
-        return True
-
-    def close(self) -> None:
-        """Close its connection. A second call does nothing."""
-        self._closed.set()
-        self._connection.close()
-
-    def _hears(self) -> bool:
-        """Whether the library or its events differ from the last time."""
-        written = self._data_version()
-        if written == self._written:
-            return False
-        heads = self._read_heads()
-        news = heads != self._heads
-        self._written, self._heads = written, heads
-        return news
-
-    def _data_version(self) -> int:
-        self._connection.check_in_place()
-        ((number,),) = self._connection.execute("PRAGMA data_version")
-        return int(number)
-
-    def _read_heads(self) -> tuple[int, int]:
-        ((version, sequence),) = self._connection.execute(_HEADS)
-        return version or 0, sequence or 0
-
-
 def _encoded(tool: ToolDefinition) -> tuple[str, str]:
     """The body and the origin of a definition, as the tables hold them."""
     record = tool.to_json()
@@ -412,3 +326,29 @@ def _row(key: str, episode: Episode, body: str) -> tuple[object, ...]:
 def _called(episode: Episode) -> Sequence[str]:
     """The tools that an episode called, each once."""
     return tuple(dict.fromkeys(storable(call.name) for call in episode.calls))
+
+
+_MOST_FAULTS = 100
+"""Of those that SQLite names; a file with more is not repaired one by one."""
+
+_SAVE = "restore a backup, or save what can be read with `sqlite3 FILE .recover`"
+
+
+def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
+    """What SQLite itself finds, and triggers that are not ours; see ``Checkable.check``."""
+    if found := traps(connection):  # put there since it was opened; reading on may never end
+        message = f"it holds what agentkit did not make: {', '.join(found)}; {_SAVE}"
+        yield StoreFault(place="file", message=message)
+        return
+    for (text,) in connection.execute(f"PRAGMA integrity_check({_MOST_FAULTS})"):
+        if text != "ok":
+            words = " ".join(str(text).split())
+            yield StoreFault(place="file", message=f"SQLite finds: {words}; {_SAVE}")
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check")[:_MOST_FAULTS]:
+        which = "a row" if row is None else f"row {row}"
+        message = f"{which} names what the table {parent} does not hold; {_SAVE}"
+        yield StoreFault(place=str(table), message=message)
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    for name in TRIGGERS.keys() - {name for (name,) in rows}:
+        message = f"the trigger {name}, which keeps events from being changed, was taken away"
+        yield StoreFault(place="library_events", message=message)

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -14,17 +12,13 @@ from typing import TypeVar
 import pytest
 
 from agentkit.episodes import Episode, Turn
-from agentkit.errors import AgentKitError, StoreError
+from agentkit.errors import AgentKitError
 from agentkit.library.capabilities import (
     BatchAppending,
     Checkable,
-    Compactable,
     Pruning,
     Retention,
-    Watch,
-    Watchable,
 )
-from agentkit.library.chain_check import verify_chain
 from agentkit.library.changes import now
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
@@ -32,7 +26,7 @@ from agentkit.library.memory import MemoryStore
 from agentkit.library.store import EpisodeFilter, LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing.conformance.fixtures import StoreFixtures, a_tool, start_writer
-from agentkit.testing.conformance.writer import EPISODES_EACH, batch, commit_many
+from agentkit.testing.conformance.writer import EPISODES_EACH, commit_many
 from agentkit.testing.sample_tools import sample_library
 
 Ability = TypeVar("Ability")
@@ -103,41 +97,8 @@ def _all_of(store: Store) -> object:
     )
 
 
-@contextmanager
-def _watch(store: Store) -> Iterator[Watch]:
-    with closing(_able(store, Watchable, "watch").watch()) as watch:
-        while watch.wait(0):
-            """What came before the watch may be told of once."""
-        yield watch
-
-
 class StoreAbilityConformance(StoreFixtures):
     """The optional methods of ``agentkit.library.capabilities``, each where a store has it."""
-
-    def test_a_watch_hears_commits(self, store: Store) -> None:
-        """A commit between two waits, of definitions or of events alone, ends the next one."""
-        with _watch(store) as watch:
-            store.commit(batch("p", 0), expected_version=0)
-            assert watch.wait(_LONG)
-            store.commit(_tell(store, "alone"), expected_version=1)
-            assert watch.wait(_LONG)
-
-    def test_a_watch_hears_another_process(self, store: Store, store_url: str) -> None:
-        """A commit by another program is heard, and what it told of can be read then."""
-        with _watch(store) as watch:
-            with start_writer(store_url, "commit", "p", 1) as writer:
-                assert watch.wait(_LONG)
-                writer.communicate()
-            assert store.load().version == 1
-
-    def test_a_closed_watch_says_so(self, store: Store) -> None:
-        """Closing a watch twice is fine, and its store goes on; waiting with it raises."""
-        watch = _able(store, Watchable, "watch").watch()
-        watch.close()
-        watch.close()
-        with pytest.raises(StoreError, match="closed"):
-            watch.wait(0)
-        assert store.commit(batch("p", 0), expected_version=0) == 1
 
     def test_changes_make_the_same_library_again(self, store: Store) -> None:
         """Committing a store's changes into an empty one gives every version again, in order."""
@@ -243,18 +204,3 @@ class StoreAbilityConformance(StoreFixtures):
         before = _all_of(store)
         assert list(checking.check()) == []
         assert _all_of(store) == before
-
-    def test_compacting_loses_nothing(self, store: Store) -> None:
-        """Giving back room leaves every version, event and episode, and a store that works."""
-        compacting = _able(store, Compactable, "compact")
-        _fill(store)
-        if isinstance(store, Pruning):
-            store.prune(Retention(max_count=2))
-        before = _all_of(store)
-        for _ in range(2):
-            size = compacting.compact()
-            assert size.bytes_before >= 0
-            assert size.bytes_after >= 0
-            assert _all_of(store) == before
-        assert verify_chain(store.events()) == ()
-        assert store.commit(batch("q", 0), expected_version=7) == 8

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
 from agentkit.library.capabilities import (
-    Compacted,
     EpisodeVolume,
     Retention,
     StoreFault,
@@ -16,14 +14,13 @@ from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 from agentkit_redis.address import RedisAddress
-from agentkit_redis.checking import EventStream, compact, key_faults
+from agentkit_redis.checking import EventStream, key_faults
 from agentkit_redis.connection import RedisConnection
 from agentkit_redis.durability import look_at
 from agentkit_redis.episodes import EpisodeRetention, EpisodeStream
 from agentkit_redis.reading import LibraryReader, begin
 from agentkit_redis.records import Keys
 from agentkit_redis.versions import Commits, History, Snapshots
-from agentkit_redis.watching import RedisWatch
 
 
 class RedisStore:
@@ -68,7 +65,6 @@ class RedisStore:
         self._events = EventStream(reader)
         self._episodes = EpisodeStream(reader)
         self._retention = EpisodeRetention(reader)
-        self._watches: weakref.WeakSet[RedisWatch] = weakref.WeakSet()
 
     def __repr__(self) -> str:
         return f"RedisStore({str(self.address)!r})"
@@ -129,23 +125,10 @@ class RedisStore:
         """How much is kept of episodes."""
         return self._retention.volume()
 
-    def watch(self) -> RedisWatch:
-        """Begin to listen for commits, on a connection of its own; see ``Watchable.watch``."""
-        self._connection.check_open()
-        watch = RedisWatch(self.address, self._keys.channel)
-        self._watches.add(watch)
-        return watch
-
     def check(self) -> Iterator[StoreFault]:
         """Count what the keys hold; see ``Checkable.check``."""
         return key_faults(self._reader)
 
-    def compact(self) -> Compacted:
-        """Let the server write its append-only file anew and return free memory."""
-        return compact(self._connection)
-
     def close(self) -> None:
-        """Close all connections, those of watches too. A second call does nothing."""
-        for watch in list(self._watches):
-            watch.close()
+        """Close all connections. A second call does nothing."""
         self._connection.close()

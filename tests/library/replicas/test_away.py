@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import sqlite3
-import subprocess
 from contextlib import closing
 
 import pytest
@@ -69,35 +66,6 @@ def test_it_looks_less_often_the_longer_it_fails(refresh_seconds):
     assert len(set(pauses)) == len(pauses)
 
 
-@pytest.mark.parametrize("error", [StoreUnavailableError("cut"), RuntimeError("a driver's own")])
-@pytest.mark.parametrize("fails", ["to begin", "to hear"])
-def test_without_hints_it_goes_on_looking(kept, replicate, put, eventually, error, fails):
-    """A store that can not be listened to is followed more slowly, and that is all."""
-
-    class Deaf:
-        """A store whose notifications do not come through."""
-
-        def __getattr__(self, name):
-            return getattr(kept, name)
-
-        def watch(self):
-            if fails == "to begin":
-                raise error
-            return self
-
-        def wait(self, timeout_seconds):
-            raise error
-
-        def close(self):
-            """Nothing is held."""
-
-    replica = replicate(Deaf())
-    for version in range(1, 4):
-        put(kept, f"tool{version}")
-        eventually(lambda version=version: replica.load().version == version)
-    assert (replica.status.hints, replica.status.state) == (0, "current")
-
-
 def test_writing_fails_as_the_store_does(far, replicate):
     """What can not be kept is the caller's to know: no error is swallowed."""
     replica = replicate(far)
@@ -136,18 +104,6 @@ def test_staleness_is_the_time_since_it_knew(far, replicate, clock):
     with pytest.raises(StoreError):
         replica.refresh()
     assert replica.staleness_seconds == 70
-
-
-def test_the_times_of_other_machines_do_not_matter(kept, replicate, clock):
-    """A change that was made tomorrow, or long ago, makes nothing staler or fresher."""
-    replica = replicate(kept, refresh_seconds=3600, hints=False, clock=clock)
-    for version, year in enumerate(("1999", "2199")):
-        tools = (ToolDefinition(name=f"made_{year}"),)
-        at = f"{year}-01-01T00:00:00+00:00"
-        change = LibraryChange(proposal_id=year, upserts=tools, created_at=at)
-        kept.commit(change, expected_version=version)
-        replica.refresh()
-        assert (replica.load().version, replica.staleness_seconds) == (version + 1, 0)
 
 
 def test_beyond_the_bound_runs_are_served_or_refused(far, replicate, clock):
@@ -207,16 +163,6 @@ def path(tmp_path, put):
     return path
 
 
-def test_a_locked_file_is_no_trouble_for_readers(path, replicate):
-    """While another program writes for long, looking goes on; it is the own commits that wait."""
-    store = SQLiteStore(path, timeout_seconds=0.01)
-    with closing(store), closing(sqlite3.connect(path, isolation_level=None)) as other:
-        replica = replicate(store)
-        other.execute("BEGIN IMMEDIATE")
-        assert replica.refresh().version == 1
-        assert replica.status.state == "current"
-
-
 def test_a_file_that_is_moved_away_and_back(path, replicate, put, eventually):
     """The system would read on in the file that nobody sees; the replica says that it is away."""
     with closing(SQLiteStore(path)) as store:
@@ -247,7 +193,7 @@ def test_an_older_backup_is_not_taken_up(path, replicate, put, eventually):
 def test_a_version_that_can_not_be_read_is_not_taken_up(path, replicate, put, eventually, caplog):
     """A damaged definition keeps the last whole library in use, and is said."""
     with closing(SQLiteStore(path)) as store:
-        replica = replicate(store, hints=False)
+        replica = replicate(store)
         with closing(sqlite3.connect(path)) as other, other:
             other.execute("INSERT INTO versions VALUES (2,'p2','','','[]','2026-11-22T00:00:00Z')")
             other.execute("INSERT INTO definitions VALUES ('x','b','{broken')")
@@ -258,49 +204,9 @@ def test_a_version_that_can_not_be_read_is_not_taken_up(path, replicate, put, ev
         assert "the newest library can not be taken up; version 1 is served on" in caplog.text
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A folder on a disk of its own that is soon full."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if not hasattr(os, "geteuid") or os.geteuid() or shutil.which("mount") is None:
-        pytest.skip("only root can mount a small disk")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_on_a_full_disk_reading_goes_on(small_disk, put):
-    """What can not be written is an error; what is there is served, and room makes it well."""
-    ballast = small_disk / "ballast"
-    with Replica(f"sqlite:///{small_disk / 'store.db'}", refresh_seconds=0.01) as replica:
-        put(replica, "a")
-        _fill(ballast)
-        with pytest.raises(StoreError, match="its disk is full"):
-            put(replica, "too_long", summary="long " * 500_000)
-        version = replica.load().version
-        assert replica.refresh().version == version
-        assert replica.status.state == "current"
-        ballast.unlink()
-        assert put(replica, "z") == replica.load().version == version + 1
-
-
-def _fill(ballast):
-    """Take all that is left of a disk."""
-    with ballast.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"x" * 4096)
-        except OSError:
-            return
-
-
 def test_events_that_can_not_be_read_are_said(kept):
     """The library is followed on, and the state says that something new could not be read."""
-    replica = Replica(kept, refresh_seconds=3600, hints=False)
+    replica = Replica(kept, refresh_seconds=3600)
     replica.events()
 
     def torn(*, after=0):
