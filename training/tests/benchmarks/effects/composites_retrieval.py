@@ -14,7 +14,6 @@ from collections import Counter
 from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark, EvaluationSettings, Task
 from agentkit.library import Library
-from agentkit.library.dag import expand
 from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.settings import CoevolutionSettings
@@ -66,9 +65,15 @@ def offered(test: Benchmark, library: Library) -> Counter[str]:
     return found
 
 
+def _primitives(library: Library, name: str) -> list[str]:
+    """The primitive calls on the lightest way through a tool."""
+    children = library.dag.shortest_path(name)
+    return [one for child in children for one in _primitives(library, child)] or [name]
+
+
 def _facts(task: Task, names: tuple[str, ...], library: Library) -> Counter[str]:
     gold = Counter(one.name for one in task.expects[0].calls)
-    whole = [Counter(call.name for call in expand(library, name)) == gold for name in names]
+    whole = [Counter(_primitives(library, name)) == gold for name in names]
     return Counter(
         {
             "questions": 1,
