@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -112,12 +111,11 @@ def tell(report: openapi.OpenApiReport) -> None:
     say(report.summary)
     say(f"calls go to {report.server or 'no server that is known: give --api-server'}")
     tell_unusable(report)
-    notes = [*report.notes, *(note for entry in report.operations for note in entry.notes)]
-    told_already = {"unusable", "no_server"}
-    counts = Counter(note.code for note in notes if note.code not in told_already)
-    if counts:
-        told = ", ".join(f"{count:,} {code}" for code, count in sorted(counts.items()))
-        say(f"notes: {told} (--json has all)")
+    for note in report.notes:
+        say(note)
+    count = sum(len(entry.notes) for entry in report.operations)
+    if count:
+        say(f"{count:,} notes on operations (--json has all)")
 
 
 def tell_unusable(report: openapi.OpenApiReport) -> None:

@@ -17,7 +17,7 @@ from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evolution.differences import Difference, Part
 from agentkit.interop.export import diff as diffing
 from agentkit.interop.export.artifact import GateEvidence, gate_evidence
-from agentkit.interop.export.diff import LibraryDiff, ToolChange, evidence_lines, headline, mark
+from agentkit.interop.export.diff import LibraryDiff, ToolChange, evidence_lines, headline
 from agentkit.library import Library
 from agentkit.tools.definition import ToolDefinition
 
@@ -86,7 +86,7 @@ def _print_added(definition: ToolDefinition, diff: LibraryDiff) -> None:
 
 
 def _print_changed(change: ToolChange) -> None:
-    word = mark(change)
+    word = change.mark
     _print_title("~", "yellow", change.name, word, _STYLES[word])
     for one in change.contract:
         sign, style = _SIGNS[one.impact]
@@ -171,7 +171,6 @@ Examples:
   agentkit diff old.json new.json
   agentkit diff library.db@3 library.db
   agentkit diff tools.json sqlite:///library.db --tool weather_now
-  agentkit diff main.json branch.json --markdown > comment.md
   agentkit diff main.json branch.json --exit-code"""
 )
 @click.argument("before", metavar="A")
@@ -183,7 +182,6 @@ Examples:
     metavar="NAME",
     help="Only this tool; may be given several times.",
 )
-@click.option("--markdown", "as_markdown", is_flag=True, help="Markdown, for a pull request.")
 @click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit status 1 on a difference.")
 @store_option
 @json_option
@@ -192,7 +190,6 @@ def diff(
     after: str,
     *,
     only: Sequence[str],
-    as_markdown: bool,
     with_exit_code: bool,
     store_url: str,
     as_json: bool,
@@ -204,8 +201,6 @@ def diff(
     breaking or compatible, those of words are shown word by word, with the composites above and
     what the gates said.
     """
-    if as_json and as_markdown:
-        raise UsageError("choose one of --json and --markdown")
     places = [_place(one, store_url) for one in (before, after)]
     (old, _), (new, evidence) = map(_load, places)
     if only:
@@ -213,13 +208,10 @@ def diff(
         if unknown:
             raise UsageError(f"neither library has a tool {', '.join(map(repr, unknown))}")
     found = diffing.compare_libraries(old, new, evidence=evidence, only=only)
-    names = {"before": label(places[0]), "after": label(places[1])}
     if as_json:
         print_json(found.to_json())
-    elif as_markdown:
-        click.echo(diffing.diff_markdown(found, **names), nl=False)
     else:
-        print_diff(found, **names)
+        print_diff(found, before=label(places[0]), after=label(places[1]))
     if with_exit_code and not found.is_empty:
         raise click.exceptions.Exit(1)
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TextIO
 
 import click
 
@@ -16,12 +13,11 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, plural, print_json, print_table, print_text, say, say_some
 from agentkit.cli.progress import LineProgress
-from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
+from agentkit.cli.stores import opened_to_read
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.checkup import Checkup, examine
-from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, Proposal, listed
-from agentkit.evaluation.doctor.fixes import change_of
+from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed
 from agentkit.evaluation.doctor.provider_rules import DEFAULT_PROVIDERS, PROVIDERS
 from agentkit.tools.definition import ToolDefinition
 
@@ -46,7 +42,8 @@ def print_overview(checkup: Checkup) -> None:
     ]
     click.echo()
     print_table(columns, _rows(groups))
-    _print_outlook(checkup)
+    click.echo()
+    say("each in full, with why and what to do: --check CODE; about one tool: --tool NAME")
 
 
 def _print_head(checkup: Checkup) -> None:
@@ -68,18 +65,6 @@ def _rows(groups: Iterable[tuple[Kind, Sequence[Finding]]]) -> Iterator[tuple[ob
             yield f"{severity}s", "", "", ""
         tokens = sum(finding.tokens for finding in found)
         yield f"  {kind.code}", f"{len(found):,}", f"{tokens:,}" if tokens else "", kind.title
-
-
-def _print_outlook(checkup: Checkup) -> None:
-    click.echo()
-    say("each in full, with why and what to do: --check CODE; about one tool: --tool NAME")
-    words, contracts = checkup.proposals("L2"), checkup.proposals("L1")
-    saved = sum(proposal.saved for proposal in (*words, *contracts))
-    parts = [f"the texts of {plural(len(words), 'tool')}"] if words else []
-    parts += [f"the schemas of {plural(len(contracts), 'tool')}"] if contracts else []
-    if parts:
-        say(f"can be fixed mechanically: {' and '.join(parts)}, {saved:,} tokens less")
-        say("these are written by --proposals FILE; texts are fixed by --apply")
 
 
 def print_kinds(checkup: Checkup, *, limit: int | None) -> None:
@@ -151,9 +136,7 @@ class _Request:
 Examples:
   agentkit tools doctor
   agentkit tools doctor catalogue.jsonl.gz
-  agentkit tools doctor --check confused --limit 50
-  agentkit tools doctor --proposals fixes.jsonl
-  agentkit tools doctor --apply"""
+  agentkit tools doctor --check confused --limit 50"""
 )
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
@@ -174,19 +157,6 @@ Examples:
     help=f"Most findings of a kind, 0 for all.  [default: {_SHOWN}, all with --json]",
 )
 @click.option(
-    "--proposals",
-    "proposals_file",
-    type=click.File("w", encoding="utf-8", lazy=True),
-    help="Write what can be fixed mechanically to this file, one JSON object a tool.",
-)
-@click.option(
-    "--apply",
-    "is_applied",
-    is_flag=True,
-    help="Fix texts in the library (L2) after asking; contracts (L1) are left to you.",
-)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
     "--exit-code", "with_exit_code", is_flag=True, help="Exit status 1 when there are errors."
 )
 @store_option
@@ -198,9 +168,6 @@ def doctor(
     providers: tuple[str, ...],
     *,
     limit: int | None,
-    proposals_file: TextIO | None,
-    is_applied: bool,
-    yes: bool,
     with_exit_code: bool,
     store_url: str,
     as_json: bool,
@@ -214,7 +181,6 @@ def doctor(
     Each FILE is examined instead of the library, and several as one catalogue: JSON or JSON lines,
     plain or .gz, as 'tools import' reads it, '-' for stdin; or FILE.py[:NAME].
     """
-    _require_sense(files, is_applied=is_applied, yes=yes)
     request = _Request(
         files=files, codes=codes, tools=names, providers=providers, store_url=store_url
     )
@@ -227,26 +193,8 @@ def doctor(
         print_tools(checkup)
     else:
         print_overview(checkup)
-    if proposals_file is not None:
-        _write(proposals_file, checkup)
-    if is_applied:
-        _apply(checkup, store_url, yes=yes)
     if with_exit_code and any(finding.kind.severity == "error" for finding in checkup.findings):
         raise click.exceptions.Exit(1)
-
-
-def _require_sense(files: Sequence[str], *, is_applied: bool, yes: bool) -> None:
-    if is_applied and files:
-        raise UsageError(
-            "--apply changes the library, and FILE is examined alone; import it first, or write "
-            "the fixes to a file with --proposals"
-        )
-    if is_applied and not yes and not _is_person_there():
-        raise UsageError("--apply asks before it writes, and nobody is at the terminal; add --yes")
-
-
-def _is_person_there() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _examined(request: _Request) -> Checkup:
@@ -280,36 +228,3 @@ def _read(name: str) -> Iterable[ToolDefinition]:
     batch = read_definitions(name)
     say_some(f"{name}: entry {one.index + 1} is unusable: {one.reason}" for one in batch.rejected)
     return batch.definitions
-
-
-def _proposals(checkup: Checkup) -> list[Proposal]:
-    return [*checkup.proposals("L2"), *checkup.proposals("L1")]
-
-
-def _write(file: TextIO, checkup: Checkup) -> None:
-    proposals = _proposals(checkup)
-    lines = (json.dumps(proposal.to_json(), ensure_ascii=False) for proposal in proposals)
-    file.writelines(f"{line}\n" for line in lines)
-    saved = sum(proposal.saved for proposal in proposals)
-    say(f"{plural(len(proposals), 'proposal')} in {file.name}, {saved:,} tokens less in all")
-
-
-def _apply(checkup: Checkup, store_url: str, *, yes: bool) -> None:
-    """Fix texts in the store, after a person has agreed."""
-    proposals = checkup.proposals("L2")
-    if not proposals:
-        say("there is nothing to fix in texts")
-        return
-    for proposal in proposals:
-        say(f"{proposal.before.name}: {proposal.reason} ({proposal.saved:,} tokens less)")
-    if not yes and not click.confirm(f"Fix {plural(len(proposals), 'tool')}?", err=True):
-        say("nothing was changed")
-        return
-    proposal_id = new_proposal_id("doctor")
-    with opened_to_read(store_url) as store:
-        version = commit(
-            store,
-            lambda library: change_of(library, proposals, proposal_id=proposal_id, author=author()),
-            operation="mend",
-        )
-    say(f"fixed; library version {version}")

@@ -14,7 +14,7 @@ from agentkit.cli.sources import read_source
 from agentkit.errors import UsageError
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats
-from agentkit.interop.export.rendering import Rendering
+from agentkit.interop.export.formats import Rendering
 from agentkit.library import signing
 
 _FORMATS = ("artifact", *formats.FORMATS)
@@ -25,9 +25,9 @@ _FORMATS = ("artifact", *formats.FORMATS)
 Examples:
   agentkit export -o tools.json                  everything, with its history
   agentkit export -o tools.json --sign           signed with AGENTKIT_AUDIT_KEY
-  agentkit export --format openai --strict -o openai.json
-  agentkit export order_total --format python    a tool, with what it calls
-  agentkit export --from tools.json --format markdown"""
+  agentkit export --format openai -o openai.json
+  agentkit export order_total --format mcp       a tool, with what it calls
+  agentkit export --from tools.json --format anthropic"""
 )
 @click.argument("names", nargs=-1, metavar="[TOOL]...")
 @click.option(
@@ -41,11 +41,6 @@ Examples:
     "import' reads it.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Where to write; .gz is compressed.")
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Ask for the provider's strict mode, where a tool can be said in it.",
-)
 @click.option("--at", type=click.IntRange(min=1), metavar="VERSION", help="An earlier version.")
 @click.option(
     "--history/--no-history",
@@ -65,7 +60,6 @@ def export(
     *,
     format_name: str,
     output: str | None,
-    strict: bool,
     at: int | None,
     history: bool,
     sign: bool,
@@ -80,7 +74,8 @@ def export(
     --json, which prints a record of what was written instead of the text itself.
     """
     is_artifact = format_name == "artifact"
-    _check_options(is_artifact=is_artifact, sign=sign, strict=strict)
+    if sign and not is_artifact:
+        raise UsageError("only an artifact can be signed: leave --format away")
     with read_source(source or store_url, version=at) as store:
         artifact = exporting.artifact_of(
             store, version=at, history=history and is_artifact, only=names
@@ -88,10 +83,8 @@ def export(
     if is_artifact:
         _write_artifact(artifact, output, sign=sign, as_json=as_json)
         return
-    rendering = formats.render(artifact.library, format_name, strict=strict)
-    text = rendering.value
-    if not formats.FORMATS[format_name].is_text:
-        text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
+    rendering = formats.render(artifact.library, format_name)
+    text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
     if output is not None:
         Path(output).write_text(text, encoding="utf-8")
     if as_json:
@@ -111,13 +104,6 @@ def _record(
     library = artifact.library
     told = {"format": format_name, "tools": len(library), "library_version": library.version}
     return told | ({"content": content} if output is None else {"file": output})
-
-
-def _check_options(*, is_artifact: bool, sign: bool, strict: bool) -> None:
-    if is_artifact and strict:
-        raise UsageError("an artifact says everything: --strict is for other formats")
-    if sign and not is_artifact:
-        raise UsageError("only an artifact can be signed: leave --format away")
 
 
 def _write_artifact(
@@ -147,5 +133,5 @@ def _say_losses(rendering: Rendering, format_name: str) -> None:
     if not counts:
         say(f"{format_name} says all of it")
         return
-    told = ", ".join(f"{keyword} ({count:,})" for keyword, count in counts.items())
+    told = ", ".join(f"{part} ({count:,})" for part, count in counts.items())
     say(f"{format_name} can not express all of it: {told}; --json tells where")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import click
 
 from agentkit.cli import apis
 from agentkit.cli.output import print_json, say, say_some
 from agentkit.cli.stores import author, commit, new_proposal_id
+from agentkit.errors import UsageError
+from agentkit.evolution.validation.foreign_texts import suspicions_of_all
+from agentkit.evolution.validation.report import shown
 from agentkit.interop import openapi
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
@@ -19,8 +22,10 @@ __all__ = [
     "ConflictPolicy",
     "conflict_option",
     "import_definitions",
+    "overrule_option",
     "reason_option",
     "report_import",
+    "screened",
 ]
 
 _ALL = " (--json names all)"
@@ -33,7 +38,38 @@ conflict_option = click.option(
     help="When a name stands for another definition: report it, keep the old one, take the new "
     "one, or add the new one as NAME__2.",
 )
+overrule_option = click.option(
+    "--overrule",
+    "overruled",
+    multiple=True,
+    metavar="TOOL",
+    help="Import a tool although checks speak against its words, because you read them; may be "
+    "given several times.",
+)
 reason_option = click.option("--reason", default="", help="Why, for the log.")
+
+
+def screened(
+    definitions: Sequence[ToolDefinition], overruled: Collection[str]
+) -> tuple[list[ToolDefinition], dict[str, str]]:
+    """The definitions whose words pass the checks of MCP listings, and what speaks against others.
+
+    Args:
+        definitions: Of a file that others may have written.
+        overruled: Names that the person vouches for.
+
+    Raises:
+        UsageError: There is no definition of a name.
+    """
+    if unknown := sorted(set(overruled) - {one.name for one in definitions}):
+        raise UsageError(f"the file has no tool {unknown[0]!r} to overrule")
+    found = zip(definitions, suspicions_of_all(definitions), strict=True)
+    against = {
+        one.name: "; ".join(map(str, failed))
+        for one, failed in found
+        if failed and one.name not in overruled
+    }
+    return [one for one in definitions if one.name not in against], against
 
 
 def import_definitions(
@@ -67,6 +103,7 @@ def report_import(
     rejected: Sequence[RejectedEntry] = (),
     *,
     api: openapi.OpenApiReport | None = None,
+    against: Mapping[str, str] | None = None,
     as_json: bool,
 ) -> None:
     """Print what became of each definition.
@@ -78,6 +115,7 @@ def report_import(
     if as_json:
         told_of_api = {} if api is None else {"openapi": api.to_json()}
         record = {"library_version": version, **plan.to_json(), "unusable": unusable}
+        record["suspicious"] = dict(against or {})
         print_json({**record, **told_of_api})
     else:
         counts = {
@@ -88,6 +126,7 @@ def report_import(
             "unchanged": plan.unchanged,
             "refused": len(plan.refused),
             "unusable": len(unusable),
+            "suspicious": len(against or ()),
         }
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         click.echo(f"{told or 'nothing to import'}; library version {version}")
@@ -96,9 +135,13 @@ def report_import(
         (f"entry {entry['entry']} is unusable: {entry['reason']}" for entry in unusable), rest=_ALL
     )
     say_some(taken, rest=_ALL)
+    told_against = (f"{shown(name)} is left out: {why}" for name, why in (against or {}).items())
+    say_some(told_against, rest=_ALL)
+    if against:
+        say("take a tool whose words you have read with --overrule TOOL")
     if plan.refused:
         say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
     if api is not None:
         apis.tell(api)
-    if unusable or plan.refused or (api is not None and api.unusable):
+    if unusable or plan.refused or against or (api is not None and api.unusable):
         raise click.exceptions.Exit(1)

@@ -48,11 +48,12 @@ _LEDGER_SECONDS = 5.0
 _MAIN = "from agentkit.cli.main import main; main()"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
-_OF_MCP_ALONE = frozenset({"search", "prefix"})
-_OF_MCP = _OF_MCP_ALONE | {
-    *("mcp", "host", "port", "keys_from", "insecure", "drain", "targets", "store_url"),
-    *("refresh", "max_staleness", "pin", "frozen"),
-}
+_OF_MCP = frozenset(
+    {
+        *("mcp", "host", "port", "keys_from", "insecure", "drain", "targets", "store_url"),
+        *("refresh", "max_staleness", "pin", "frozen"),
+    }
+)
 _OF_DEFINITIONS = frozenset(
     {
         *("definitions", "host", "port", "keys_from", "insecure", "drain", "store_url"),
@@ -198,8 +199,6 @@ Examples:
     is_flag=True,
     help="Serve the store's library to other processes, read-only, without a model.",
 )
-@click.option("--search", is_flag=True, help="With --mcp: offer search_tools in place of all.")
-@click.option("--prefix", default="", metavar="TEXT", help="With --mcp: stands before each name.")
 @agent_options
 @json_option
 @click.pass_context
@@ -230,8 +229,6 @@ def serve(  # noqa: PLR0917 - click passes every option
     log: bool,
     mcp: str | None,
     definitions: bool,
-    search: bool,
-    prefix: str,
     store_url: str,
     as_json: bool,
     **options: Any,
@@ -254,8 +251,6 @@ def serve(  # noqa: PLR0917 - click passes every option
             transport=mcp,
             host=host,
             port=port,
-            search=search,
-            prefix=prefix,
             keys=keys,
             insecure=insecure,
             drain=drain,
@@ -358,11 +353,7 @@ def _check_fitting(context: click.Context, mcp: str | None, *, definitions: bool
         for option in context.command.params
         if option.name and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
     }
-    if mcp is None:
-        unused = [word for name, word in given.items() if name in _OF_MCP_ALONE]
-        if unused:
-            raise UsageError(f"without --mcp nothing comes of {' and '.join(unused)}")
-    elif definitions:
+    if mcp is not None and definitions:
         raise UsageError("--mcp and --definitions are two servers; start one for each")
     if "apis" in given and mcp:
         raise UsageError("--mcp serves the store and --tools; import the API into the store")

@@ -10,7 +10,6 @@ import click
 
 from agentkit.cli.output import Column, print_table
 from agentkit.evaluation.results.texts import visible
-from agentkit.interop.export.rendering import PHRASES, in_words, joined
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
@@ -74,18 +73,36 @@ def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
             type_words(schema),
             needed,
             default,
-            joined(texts.get(name, ""), _bounds(schema)),
+            " ".join(filter(None, (texts.get(name, ""), _bounds(schema)))),
         )
         for path, text in texts.items():
             if path.startswith((f"{name}.", f"{name}[")):
                 yield f"  {path}", "", "", "", text
 
 
+_PHRASES = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "exclusiveMinimum": "more than",
+    "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
+    "minLength": "at least of length",
+    "maxLength": "at most of length",
+    "minItems": "at least of length",
+    "maxItems": "at most of length",
+    "pattern": "like the regular expression",
+    "format": "in the format",
+    "const": "exactly",
+}
+"""What keywords say of a value, behind *must be*."""
+
+
 def _bounds(schema: Any) -> str:
     """What a value must be, beyond its type."""
     if not isinstance(schema, Mapping):
         return ""
-    return in_words({key: schema[key] for key in schema if key in PHRASES and key != "enum"})
+    told = [f"{_PHRASES[key]} {value}" for key, value in schema.items() if key in _PHRASES]
+    return f"Must be {', '.join(told)}." if told else ""
 
 
 def _default(schema: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import click
@@ -13,8 +14,10 @@ from agentkit.cli.importing import (
     ConflictPolicy,
     conflict_option,
     import_definitions,
+    overrule_option,
     reason_option,
     report_import,
+    screened,
 )
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import (
@@ -179,6 +182,7 @@ Examples:
     "--include-deprecated", is_flag=True, help="Import deprecated operations too (OpenAPI)."
 )
 @conflict_option
+@overrule_option
 @reason_option
 @store_option
 @json_option
@@ -189,6 +193,7 @@ def import_(
     prefix: str,
     include_deprecated: bool,
     on_conflict: ConflictPolicy,
+    overruled: Sequence[str],
     reason: str,
     store_url: str,
     as_json: bool,
@@ -198,7 +203,8 @@ def import_(
     Understood are the forms of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own,
     and OpenAPI 3 descriptions as JSON or YAML, whose operations become tools; 'agentkit run
     --openapi FILE' calls them. An entry that can not be imported is reported, the others are
-    imported in one new library version, and the exit status is 1.
+    imported in one new library version, and the exit status is 1. So it is with tools whose words
+    write to the model, ask for secrets or hide signs; --overrule takes one all the same.
     """
     data = read_content(file)
     if _ARTIFACT in data[:200]:
@@ -209,11 +215,13 @@ def import_(
         found = openapi.openapi_tools(
             data, reference=reference, prefix=prefix, include_deprecated=include_deprecated
         )
+        passed, against = screened(found.definitions, overruled)
         with opened(store_url) as store:
-            plan, version = import_definitions(store, found.definitions, on_conflict, why)
-        report_import(plan, version, api=found.report, as_json=as_json)
+            plan, version = import_definitions(store, passed, on_conflict, why)
+        report_import(plan, version, api=found.report, against=against, as_json=as_json)
         return
     batch = definitions_from_json(data, reference=file)
+    passed, against = screened(batch.definitions, overruled)
     with opened(store_url) as store:
-        plan, version = import_definitions(store, batch.definitions, on_conflict, why)
-    report_import(plan, version, batch.rejected, as_json=as_json)
+        plan, version = import_definitions(store, passed, on_conflict, why)
+    report_import(plan, version, batch.rejected, against=against, as_json=as_json)

@@ -76,20 +76,12 @@ def test_python_files_are_examined(as_json, tools_file):
     assert as_json("tools", "doctor", str(tools_file))["tools"] == 2
 
 
-def test_the_library_is_examined(as_json, stored):
-    """Without a file the library of the store is looked at."""
-    told = as_json("tools", "doctor")
-    assert {finding["code"] for finding in told["findings"]} >= {"markup", "refused_root"}
-
-
 def test_json_says_everything_of_a_finding(as_json, catalogue):
-    """Code, severity, tools, place, words and what a fix saves."""
+    """Code, severity, tools, place, and why it matters."""
     told = as_json("tools", "doctor", catalogue(SICK), "--check", "markup")
     (finding,) = told["findings"]
     assert finding["tools"] == ["find_city"]
     assert finding["where"] == ["summary"]
-    assert finding["fixes"] == ["drop_markup"]
-    assert finding["saved_tokens"] > 0
     assert finding["why"]
     assert finding["advice"]
 
@@ -121,17 +113,6 @@ def test_a_limit_cuts_each_kind(as_json, invoke, catalogue):
     assert "shown" not in result.stderr
 
 
-def test_confused_pairs_are_shown_with_their_words(invoke, catalogue):
-    """Who ranks above whom, because of what."""
-    pair = [
-        {"name": "lookup", "description": "Code of a disease symptom."},
-        {"name": "disease_symptom_code", "description": "Disease symptom code, by year."},
-    ]
-    result = invoke("tools", "doctor", catalogue(pair), "--check", "confused")
-    assert "behind disease_symptom_code" in result.stdout
-    assert "because of" in result.stdout
-
-
 def test_strict_fails_on_errors_alone(invoke, catalogue):
     """--exit-code is for CI: warnings and notes do not fail it."""
     assert invoke("tools", "doctor", catalogue(SICK), "--exit-code").exit_code == 1
@@ -146,58 +127,12 @@ def test_providers_are_chosen(as_json, catalogue):
     assert told["counts"]["refused_type"] == 1
 
 
-def test_proposals_are_written_and_can_be_imported(invoke, as_json, catalogue, tmp_path):
-    """Each line holds the tool before and after; what is after can be imported."""
-    path = tmp_path / "fixes.jsonl"
-    invoke("tools", "doctor", catalogue(SICK), "--proposals", str(path))
-    (proposal,) = map(json.loads, path.read_text().splitlines())
-    assert (proposal["tool"], proposal["level"]) == ("find_city", "L2")
-    after = tmp_path / "after.jsonl"
-    after.write_text(json.dumps(proposal["after"]))
-    assert invoke("tools", "import", str(after)).exit_code == 0
-    shown = as_json("tools", "show", "find_city")
-    assert shown["description"]["summary"] == "Find a city by its name."
-
-
-def test_texts_are_mended_in_the_library(invoke, as_json, stored):
-    """--apply --yes makes one new version; a second time there is nothing to do."""
-    result = invoke("tools", "doctor", "--apply", "--yes")
-    assert "library version 2" in result.stderr
-    assert as_json("tools", "show", "find_city")["description"]["summary"] == (
-        "Find a city by its name."
-    )
-    again = invoke("tools", "doctor", "--apply", "--yes")
-    assert "nothing to fix" in again.stderr
-    assert as_json("log", "--tool", "find_city")[-1]["reason"] == "doctor: drop HTML tags"
-
-
-def test_contracts_are_never_applied(invoke, as_json, catalogue):
-    """What --apply leaves to a person stands in the file of proposals."""
-    titled = [
-        {
-            "name": "f",
-            "description": "Find it.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {"city": {"type": "string", "title": "City"}},
-            },
-        }
-    ]
-    invoke("tools", "import", catalogue(titled))
-    before = as_json("tools", "show", "f")
-    result = invoke("tools", "doctor", "--apply", "--yes", "--proposals", "fixes.jsonl")
-    assert "1 proposal in fixes.jsonl" in result.stderr
-    assert as_json("tools", "show", "f") == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--check", "nonsense"], "The codes are"),
         (["--check", "confuse"], "did you mean 'confused'?"),
         (["--tool", "nobody"], "'nobody'"),
-        (["--apply"], "--yes"),
-        (["--apply", "x.json"], "import it first"),
         (["absent.json"], "can not be read"),
         (["--provider", "nobody"], "nobody"),
     ],

@@ -26,9 +26,10 @@ def made(tmp_path_factory):
     entries[0]["description"]["summary"] += " Ask for one city."
     (folder / "tools.json").write_text(json.dumps(entries))
     store = ["--store", str(folder / "library.db")]
+    read = ["--overrule", "cars_reserve", *store]
     for command in (
-        ["tools", "import", str(folder / "first.json"), *store],
-        ["tools", "import", str(folder / "tools.json"), "--on-conflict", "replace", *store],
+        ["tools", "import", str(folder / "first.json"), *read],
+        ["tools", "import", str(folder / "tools.json"), "--on-conflict", "replace", *read],
         ["export", "-o", str(folder / "new.json"), *store],
         ["export", "-o", str(folder / "old.json"), "--at", "1", *store],
     ):
@@ -102,7 +103,7 @@ def test_a_signature_is_asked_for_and_checked(invoke, library):
 
 
 def test_a_reviewer_sees_words_and_breaks(invoke, as_json, library):
-    """Text, JSON and Markdown tell the same; the exit status tells that there is something."""
+    """Text and JSON tell the same; the exit status tells that there is something."""
     shown = invoke("diff", "old.json", "new.json", "--exit-code")
     assert shown.exit_code == 1
     assert "{+ Ask for one city.+}" in shown.stdout
@@ -111,8 +112,6 @@ def test_a_reviewer_sees_words_and_breaks(invoke, as_json, library):
     assert told["breaking"] is False
     numbers = as_json("diff", "1", "2")
     assert numbers["changed"] == as_json("diff", "1")["changed"] != []
-    page = invoke("diff", "old.json", "new.json", "--markdown").stdout
-    assert "**Ask for one city.**" in page
     only = as_json("diff", "old.json", "new.json", "--tool", "bill_split")
     assert (only["changed"], only["unchanged"]) == ([], 1)
 
@@ -126,8 +125,6 @@ def test_a_reviewer_sees_words_and_breaks(invoke, as_json, library):
         ("gemini", "["),
         ("mcp", "{"),
         ("json-schema", "{"),
-        ("python", '"""Tools'),
-        ("markdown", "# 13 tools"),
     ],
 )
 def test_each_format_goes_to_stdout(invoke, library, form, begins):
@@ -139,17 +136,17 @@ def test_each_format_goes_to_stdout(invoke, library, form, begins):
 
 
 def test_what_is_lost_can_be_read_by_programs(as_json, library):
-    """With --json a record names tool, keyword and place, and maps names back."""
-    report = as_json("export", "--format", "openai", "--strict", "-o", "o.json")
+    """With --json a record names tool and part, and maps names back."""
+    report = as_json("export", "--format", "openai", "-o", "o.json")
     assert (report["file"], report["tools"]) == ("o.json", 13)
     assert report["names"]["bill_split"] == "bill_split"
-    assert {"tool", "keyword", "place", "went", "detail"} == report["losses"][0].keys()
-    assert json.loads((library / "o.json").read_text())[0]["function"]["strict"] is True
+    assert {"tool", "part", "detail"} == report["losses"][0].keys()
+    assert len(json.loads((library / "o.json").read_text())) == 13
 
 
 def test_a_record_holds_what_no_file_takes(as_json, library):
     """With --json alone the record has the text; of an artifact in a file it has the digest."""
-    assert as_json("export", "bill_split", "--format", "python")["content"].startswith('"""')
+    assert len(as_json("export", "bill_split", "--format", "openai")["content"]) == 1
     written = as_json("export", "-o", "again.json")
     assert (written["format"], len(written["digest"])) == ("artifact", 64)
     assert "agentkit_artifact" in as_json("export")
@@ -174,9 +171,8 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
 
 def test_an_artifact_is_read_like_a_store(invoke, library):
     """Formats come from an artifact too, and from a part of it."""
-    result = invoke("export", "bill_split", "--format", "python", "--from", "new.json")
-    assert "def bill_split(" in result.stdout
-    assert "def weather_now(" not in result.stdout
+    result = invoke("export", "bill_split", "--format", "mcp", "--from", "new.json")
+    assert [one["name"] for one in json.loads(result.stdout)["tools"]] == ["bill_split"]
 
 
 @pytest.mark.parametrize(
@@ -193,8 +189,6 @@ def test_an_artifact_is_read_like_a_store(invoke, library):
         (("import", "new.json", "--restore", "--dry-run"), 2, "leave the other choices away"),
         (("import", "new.json", "--key-file", "absent"), 2, "absent"),
         (("export", "--format", "yaml"), 2, "'yaml' is not one of"),
-        (("export", "--format", "gemini", "--strict"), 2, "has no strict mode"),
-        (("export", "--strict"), 2, "says everything"),
         (("export", "--format", "mcp", "--sign"), 2, "only an artifact"),
         (("export", "nothing"), 2, "no tool named 'nothing'"),
         (("export", "--at", "9"), 2, "no library version 9"),
@@ -206,7 +200,6 @@ def test_an_artifact_is_read_like_a_store(invoke, library):
         (("diff", "old.json", "nobody://x"), 2, "nobody"),
         (("diff", "old.json@7", "new.json"), 2, "no library version 7"),
         (("diff", "99"), 2, "no library version 99"),
-        (("diff", "old.json", "new.json", "--json", "--markdown"), 2, "choose one"),
         (("diff", "old.json", "new.json", "--tool", "nothing"), 2, "neither library"),
     ],
 )
