@@ -137,9 +137,6 @@ stays readable to those who count its calls or draw it."""
 _SHOWN = 10
 """Problems that the message of an error spells out; ``CompositeError.problems`` has them all."""
 
-HOLE = "?"
-"""The name that stands for an expression that was refused; no rule looks at it again."""
-
 Place = tuple[int, int]
 """Line and column, both from 1."""
 

@@ -14,7 +14,6 @@ from agentkit.composites.checks import parameter_list, recursive_call, too_deep
 from agentkit.composites.codec import is_text
 from agentkit.composites.language import BUILTINS, METHODS, is_plain, written
 from agentkit.composites.problems import (
-    HOLE,
     INSTEAD_OF_EXPRESSION,
     INSTEAD_OF_FUNCTION,
     INSTEAD_OF_METHOD,
@@ -34,6 +33,8 @@ _HINTS = 3
 """For how many unknown names similar tools are looked for, among any number of tools."""
 
 _QUOTED = 60
+
+_REFUSED = ir.Name(name="refused")
 
 BINARY: Mapping[type[ast.operator], ir.BinaryOperator] = {
     ast.Add: "+",
@@ -123,8 +124,6 @@ class ExpressionReader:
         children: The tools called so far, by their name in the library.
         faults: What is wrong so far.
         nodes: The syntax that each node was read from, by the node's ``id``.
-        lost: Names that are set in what was refused.
-        is_partial: Whether a statement was refused, so that the flow of the program is unknown.
     """
 
     def __init__(
@@ -142,8 +141,6 @@ class ExpressionReader:
         self.children: dict[str, Tool] = {}
         self.faults: list[Fault] = []
         self.nodes: dict[int, Located] = {}
-        self.lost: set[str] = set()
-        self.is_partial = False
         self.depth = 0
         self._root = root
         self._hints = 0
@@ -152,9 +149,9 @@ class ExpressionReader:
     # --- what was refused -------------------------------------------------------------------------
 
     def refuse(self, node: Located, code: SourceCode, message: str, advice: str) -> ir.Name:
-        """Note a fault; gives the hole that stands for what was refused."""
+        """Note a fault; gives what stands for the refused part, where nobody looks any more."""
         self.faults.append(Fault(node, code, message, advice))
-        return self.hole(node)
+        return _REFUSED
 
     def refuse_foreign(self, node: Located, what: str, advice: str) -> ir.Name:
         """Note what the language does not have."""
@@ -167,18 +164,12 @@ class ExpressionReader:
         spelling, advice = _FOREIGN_OPERATORS[type(operator)]
         return self.refuse_foreign(node, f"the operator `{spelling}` is", advice)
 
-    def hole(self, node: Located) -> ir.Name:
-        """What stands for an expression of which nothing more is known."""
-        made = ir.Name(name=HOLE)
-        self.nodes[id(made)] = node
-        return made
-
     def refuse_depth(self, node: Located) -> ir.Name:
         """Refuse what is nested beyond the limit, once; what is in it stays unknown."""
         if not self._is_too_deep:
             self.faults.append(too_deep(node, self.limits))
-        self._is_too_deep = self.is_partial = True
-        return self.hole(node)
+        self._is_too_deep = True
+        return _REFUSED
 
     def quote(self, node: ast.expr | ast.stmt) -> str:
         """The text of a node, shortened."""
@@ -214,15 +205,14 @@ class ExpressionReader:
             what = f"`{self.quote(target)}` unpacks fewer than two items"
             advice = "Take the one item by its index, `xs[0]`."
             self.refuse(target, "unknown_construct", what, advice)
-            return (HOLE,)
+            return ("refused",)
         return tuple([self._target(item) for item in target.elts])
 
     def _target(self, item: ast.expr) -> str:
         if isinstance(item, ast.Name):
             return item.id
         self.refuse(item, "unknown_construct", *_FOREIGN_TARGETS[type(item)])
-        self.lost.update(names_set(item))
-        return HOLE
+        return "refused"
 
     def _constant(self, node: ast.Constant) -> ir.Expression:
         value = node.value
@@ -369,7 +359,6 @@ class ExpressionReader:
 
     def _foreign(self, node: ast.expr) -> ir.Expression:
         """Refuse what is not in the language, known to us or not."""
-        self.lost.update(names_set(node))
         unknown = f"`{self.quote(node)}` is", "Use the expressions of the language."
         what, advice = INSTEAD_OF_EXPRESSION.get(type(node).__name__, unknown)
         return self.refuse_foreign(node, what, advice)
@@ -414,7 +403,7 @@ class ExpressionReader:
 
     def _await(self, node: ast.Await) -> ir.Expression:
         made = self._call(node.value) if isinstance(node.value, ast.Call) else None
-        if isinstance(made, ir.Call) or (isinstance(made, ir.Name) and made.name == HOLE):
+        if isinstance(made, ir.Call) or made is _REFUSED:
             return made
         what = "only a call of a tool is awaited"
         return self.refuse(node, "unknown_construct", what, "Drop the `await`.")
@@ -423,7 +412,7 @@ class ExpressionReader:
         arguments = self.expressions(self._positional(node))
         keywords = self._keywords(node, ())
         if _is_starred(node):  # how many arguments there are is not known
-            return self.hole(node)
+            return _REFUSED
         return ir.Builtin(function=name, arguments=arguments, keywords=keywords)
 
     def _method(self, node: ast.Call, function: ast.Attribute) -> ir.Expression:
@@ -431,7 +420,7 @@ class ExpressionReader:
         arguments = self.expressions(self._positional(node))
         if _is_starred(node):
             self._keywords(node, ())
-            return self.hole(node)
+            return _REFUSED
         if node.keywords:
             what = f"the method `.{name}()` takes no keywords"
             advice = "Give its arguments by position."
@@ -451,7 +440,7 @@ class ExpressionReader:
         if name == self.name:
             self._arguments(node)
             self.faults.append(recursive_call(node, name))
-            return self.hole(node)
+            return _REFUSED
         tool = self.tools.get(name)
         if tool is None:
             keys = self._keys.get(name, ())
@@ -484,7 +473,7 @@ class ExpressionReader:
         arguments = self._bound(node, tool, tuple(properties)) if node.args else ()
         arguments += self._keywords(node, properties) if node.keywords else ()
         if _is_starred(node):
-            return self.hole(node)
+            return _REFUSED
         return ir.Call(child=tool.name, arguments=arguments)
 
     def _bound(self, node: ast.Call, tool: Tool, names: tuple[str, ...]) -> tuple[ir.Argument, ...]:

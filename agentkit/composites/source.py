@@ -24,7 +24,7 @@ from agentkit.composites.parser import (
 )
 from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, refusal
 from agentkit.composites.reading import place_of
-from agentkit.composites.type_check import parameter_schemas, type_faults
+from agentkit.composites.type_check import parameter_schemas, type_check
 from agentkit.errors import CompositeError, DefinitionError, SourceProblem
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
@@ -267,7 +267,7 @@ class _Composer:
             name: {**inferred.get(name, {}), **schema} for name, schema in read.properties.items()
         }
         parameters = {**read.parameters, "properties": properties}
-        faults, result = type_faults(program, parameters, children, result=read.result)
+        faults, result = type_check(program, parameters, children, result=read.result)
         self._faults += faults
         return Signature(
             parameters=parameters,

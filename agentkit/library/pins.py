@@ -335,8 +335,11 @@ def _of_program(
             f"{sorted(taken)}",
             advice="compose it anew from its text",
         )
-    report = type_check(program, signature.parameters, library.tools, result=signature.result)
-    yield from _of_source(name, report.problems)
+    faults, _ = type_check(program, signature.parameters, library.tools, result=signature.result)
+    yield from (
+        LibraryFault(tool=name, code=fault.code, message=fault.message, advice=fault.advice)
+        for fault in faults
+    )
 
 
 def _of_conditions(definition: ToolDefinition) -> Iterator[LibraryFault]:

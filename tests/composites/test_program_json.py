@@ -139,13 +139,13 @@ def test_a_newer_form_asks_for_an_upgrade() -> None:
 
 
 def test_the_rules_of_the_language_hold_for_data() -> None:
-    """A program that no text could be is refused, with the line that it would have."""
+    """A program that no text could be is refused."""
     record = record_of("y = 1")
     record["body"][1]["value"]["name"] = "absent"
     with pytest.raises(CompositeError) as caught:
         program_from_json(record, name="f")
     (problem,) = caught.value.problems
-    assert (problem.code, problem.line) == ("unknown_name", 3)
+    assert problem.code == "unknown_name"
     assert caught.value.tool_name == "f"
 
 
