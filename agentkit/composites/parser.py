@@ -23,11 +23,11 @@ from agentkit.composites.checks import (
     too_deep,
 )
 from agentkit.composites.problems import (
-    INSTEAD_OF_STATEMENT,
     CompositeLimits,
     Fault,
     Place,
     SourceCode,
+    instead_of,
     placed,
     refusal,
 )
@@ -248,7 +248,7 @@ class _Reader(ExpressionReader):
     def _update(self, node: ast.AugAssign) -> ir.Statement | None:
         operator = BINARY.get(type(node.op))
         if operator is None:
-            self.refuse_operator(node, node.op)
+            self.refuse_operator(node)
             return None
         (target,) = self.targets(node.target)
         return ir.Update(target=target, operator=operator, value=self.expression(node.value))
@@ -295,8 +295,7 @@ class _Reader(ExpressionReader):
 
     def _foreign_statement(self, node: ast.stmt) -> None:
         """Refuse a statement that the language does not have."""
-        unknown = f"`{self.quote(node)}` is", "Use the statements of the language."
-        self.refuse_foreign(node, *INSTEAD_OF_STATEMENT.get(type(node).__name__, unknown))
+        self.refuse_foreign(node, f"`{self.quote(node)}` is", instead_of(node))
 
 
 _STATEMENTS: Mapping[type[ast.stmt], Callable[[_Reader, Any], ir.Statement | None]] = {
@@ -352,8 +351,8 @@ def only_function(tree: ast.Module) -> tuple[Function, list[Fault]] | SourceProb
 
 def _stray(node: ast.stmt) -> Fault:
     if isinstance(node, ast.Import | ast.ImportFrom):
-        what, advice = INSTEAD_OF_STATEMENT["Import"]
-        return Fault(node, "unknown_construct", f"{what} not in the language", advice)
+        message = "`import` is not in the language"
+        return Fault(node, "unknown_construct", message, instead_of(node))
     what = f"another function, `{node.name}`," if isinstance(node, Function) else "a statement"
     advice = "Keep one function; write helpers out where they are used, and constants inside it."
     return Fault(node, "not_one_function", f"{what} stands beside the function", advice)

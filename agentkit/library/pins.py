@@ -315,8 +315,9 @@ def _faults_of(library: Library, definition: ToolDefinition) -> Iterator[Library
 
 def _of_source(name: str, problems: Iterable[SourceProblem]) -> Iterator[LibraryFault]:
     for problem in problems:
-        message = f"line {problem.line}: {problem.message}"
-        yield LibraryFault(tool=name, code=problem.code, message=message, advice=problem.advice)
+        yield LibraryFault(
+            tool=name, code=problem.code, message=problem.message, advice=problem.advice
+        )
 
 
 def _of_program(
