@@ -2,195 +2,64 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import TextIO
 
 import click
 
-from agentkit.cli.files import read_definitions
-from agentkit.cli.loading import load_tools
-from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import Column, plural, print_json, print_table, print_text, say, say_some
-from agentkit.cli.progress import LineProgress
+from agentkit.cli.loading import load_tools, read_content
+from agentkit.cli.options import command, common_options, flag, number, several, yes_option
+from agentkit.cli.output import (
+    LineProgress,
+    fold,
+    is_interactive,
+    plural,
+    print_json,
+    print_table,
+    print_text,
+    right,
+    say,
+    say_some,
+)
 from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.checkup import Checkup, examine
-from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, Proposal, listed
+from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed
 from agentkit.evaluation.doctor.fixes import change_of
 from agentkit.evaluation.doctor.provider_rules import DEFAULT_PROVIDERS, PROVIDERS
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.sources.json_records import definitions_from_json
 
 _HEAVIEST = 3
-
-
-def print_overview(checkup: Checkup) -> None:
-    """A few numbers, then one row a kind of finding."""
-    if not checkup.weights:
-        click.echo("there are no tools")
-        return
-    _print_head(checkup)
-    groups = list(checkup.grouped())
-    if not groups:
-        click.echo("nothing was found")
-        return
-    columns = [
-        Column(title="check"),
-        Column(title="found", align="right"),
-        Column(title="tokens", align="right"),
-        Column(title="what", fit="fold"),
-    ]
-    click.echo()
-    print_table(columns, _rows(groups))
-    _print_outlook(checkup)
-
-
-def _print_head(checkup: Checkup) -> None:
-    weights, total = checkup.weights, checkup.tokens
-    print_text(
-        f"{plural(len(weights), 'tool')}, {total:,} prompt tokens when all are offered, "
-        f"{total // len(weights):,} each on average"
-    )
-    heaviest = [f"{name} {tokens:,}" for name, tokens in list(weights.items())[:_HEAVIEST]]
-    print_text(f"heaviest: {', '.join(heaviest)}")
-
-
-def _rows(groups: Iterable[tuple[Kind, Sequence[Finding]]]) -> Iterator[tuple[object, ...]]:
-    """A row a kind, below a row for its severity."""
-    severity = ""
-    for kind, found in groups:
-        if kind.severity != severity:
-            severity = kind.severity
-            yield f"{severity}s", "", "", ""
-        tokens = sum(finding.tokens for finding in found)
-        yield f"  {kind.code}", f"{len(found):,}", f"{tokens:,}" if tokens else "", kind.title
-
-
-def _print_outlook(checkup: Checkup) -> None:
-    click.echo()
-    say("each in full, with why and what to do: --check CODE; about one tool: --tool NAME")
-    words, contracts = checkup.proposals("L2"), checkup.proposals("L1")
-    saved = sum(proposal.saved for proposal in (*words, *contracts))
-    parts = [f"the texts of {plural(len(words), 'tool')}"] if words else []
-    parts += [f"the schemas of {plural(len(contracts), 'tool')}"] if contracts else []
-    if parts:
-        say(f"can be fixed mechanically: {' and '.join(parts)}, {saved:,} tokens less")
-        say("these are written by --proposals FILE; texts are fixed by --apply")
-
-
-def print_kinds(checkup: Checkup, *, limit: int | None) -> None:
-    """Every finding, kind by kind, with why it matters and what to do."""
-    groups = list(checkup.grouped())
-    if not groups:
-        click.echo("nothing was found")
-    for at, (kind, found) in enumerate(groups):
-        if at:
-            click.echo()
-        print_text(f"{kind.code} ({kind.severity}): {kind.title}")
-        print_text(f"why: {kind.why}", indent="  ")
-        print_text(f"do: {kind.advice}", indent="  ")
-        click.echo()
-        _print_findings(found[:limit])
-        if limit and len(found) > limit:
-            say(f"{limit:,} of {len(found):,} shown (--limit 0 for all)")
-
-
-def _print_findings(found: Sequence[Finding]) -> None:
-    columns = [Column(title="tool", fit="fold"), Column(title="what", fit="fold")]
-    rows: list[tuple[object, ...]] = [(listed(one.tools, shown=1), one.what) for one in found]
-    if any(one.tokens for one in found):
-        columns.append(Column(title="tokens", align="right"))
-        rows = [(*row, f"{one.tokens:,}") for row, one in zip(rows, found, strict=True)]
-    print_table(columns, rows)
-
-
-def print_tools(checkup: Checkup) -> None:
-    """One tool after the other: what it costs, and what was found."""
-    for at, (name, tokens) in enumerate(sorted(checkup.weights.items())):
-        if at:
-            click.echo()
-        _print_tool(checkup, name, tokens)
-
-
-def _print_tool(checkup: Checkup, name: str, tokens: int) -> None:
-    print_text(f"{name}: {tokens:,} tokens")
-    found = [one for one in checkup.findings if name in one.tools]
-    if not found:
-        click.echo("nothing was found")
-        return
-    columns = [
-        Column(title="severity"),
-        Column(title="check"),
-        Column(title="what", fit="fold"),
-    ]
-    click.echo()
-    print_table(columns, ((one.kind.severity, one.kind.code, one.what) for one in found))
-
-
 _SHOWN = 20
 _MANY = 1000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Request:
-    """What to examine, and what to look for."""
-
-    files: tuple[str, ...]
-    codes: tuple[str, ...]
-    tools: tuple[str, ...]
-    providers: tuple[str, ...]
-    store_url: str
-
-
-@click.command(
-    epilog="""\b
-Examples:
-  agentkit tools doctor
-  agentkit tools doctor catalogue.jsonl.gz
-  agentkit tools doctor --check confused --limit 50
-  agentkit tools doctor --proposals fixes.jsonl
-  agentkit tools doctor --apply"""
-)
+@command()
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option(
-    "--check", "codes", multiple=True, metavar="CODE", help="Only this finding, each in full."
-)
-@click.option("--tool", "names", multiple=True, metavar="NAME", help="Only this tool, in full.")
-@click.option(
+@several("--check", "codes", metavar="CODE", help="Only this finding, each in full")
+@several("--tool", "names", metavar="NAME", help="Only what was found in this tool, in full")
+@several(
     "--provider",
     "providers",
-    multiple=True,
     type=click.Choice(PROVIDERS),
-    help=f"Whose rules to check.  [default: {', '.join(DEFAULT_PROVIDERS)}]",
+    help=f"Whose rules to check [default: {', '.join(DEFAULT_PROVIDERS)}]",
 )
-@click.option(
+@number(
     "--limit",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help=f"Most findings of a kind, 0 for all.  [default: {_SHOWN}, all with --json]",
+    low=0,
+    help=f"Most findings of a kind, 0 for all. [default: {_SHOWN}, all with --json]",
 )
-@click.option(
-    "--proposals",
-    "proposals_file",
-    type=click.File("w", encoding="utf-8", lazy=True),
-    help="Write what can be fixed mechanically to this file, one JSON object a tool.",
-)
-@click.option(
+@flag(
     "--apply",
     "is_applied",
-    is_flag=True,
     help="Fix texts in the library (L2) after asking; contracts (L1) are left to you.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "--exit-code", "with_exit_code", is_flag=True, help="Exit status 1 when there are errors."
-)
-@store_option
-@json_option
+@yes_option
+@flag("--exit-code", "with_exit_code", help="Exit status 1 when there are errors.")
+@common_options
 def doctor(
     files: tuple[str, ...],
     codes: tuple[str, ...],
@@ -198,7 +67,6 @@ def doctor(
     providers: tuple[str, ...],
     *,
     limit: int | None,
-    proposals_file: TextIO | None,
     is_applied: bool,
     yes: bool,
     with_exit_code: bool,
@@ -213,85 +81,119 @@ def doctor(
 
     Each FILE is examined instead of the library, and several as one catalogue: JSON or JSON lines,
     plain or .gz, as 'tools import' reads it, '-' for stdin; or FILE.py[:NAME].
+
+    Examples:
+      agentkit tools doctor
+      agentkit tools doctor catalogue.jsonl.gz
+      agentkit tools doctor --check confused --limit 50
+      agentkit tools doctor --apply
     """
-    _require_sense(files, is_applied=is_applied, yes=yes)
-    request = _Request(
-        files=files, codes=codes, tools=names, providers=providers, store_url=store_url
-    )
-    checkup = _examined(request)
+    if is_applied and files:
+        raise UsageError("--apply changes the library, and FILE is examined alone; import it first")
+    if is_applied and not yes and not is_interactive():
+        raise UsageError("--apply asks before it writes, and nobody is at the terminal; add --yes")
+    if unknown := sorted(set(codes) - KINDS.keys()):
+        close = get_close_matches(unknown[0], KINDS, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else "."
+        raise UsageError(
+            f"there is no finding {', '.join(map(repr, unknown))}{meant} "
+            f"The codes are {', '.join(KINDS)}"
+        )
+    catalogue = _catalogue(files, providers, store_url)
+    checkup = examine(catalogue, codes=codes, tools=names)
     if as_json:
         print_json(checkup.to_json(limit=limit or None))
-    elif codes:
-        print_kinds(checkup, limit=_SHOWN if limit is None else limit or None)
-    elif names:
-        print_tools(checkup)
+    elif codes or names:
+        _print_kinds(checkup, _SHOWN if limit is None else limit or None)
     else:
-        print_overview(checkup)
-    if proposals_file is not None:
-        _write(proposals_file, checkup)
+        _print_overview(checkup)
     if is_applied:
         _apply(checkup, store_url, yes=yes)
     if with_exit_code and any(finding.kind.severity == "error" for finding in checkup.findings):
         raise click.exceptions.Exit(1)
 
 
-def _require_sense(files: Sequence[str], *, is_applied: bool, yes: bool) -> None:
-    if is_applied and files:
-        raise UsageError(
-            "--apply changes the library, and FILE is examined alone; import it first, or write "
-            "the fixes to a file with --proposals"
-        )
-    if is_applied and not yes and not _is_person_there():
-        raise UsageError("--apply asks before it writes, and nobody is at the terminal; add --yes")
-
-
-def _is_person_there() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _examined(request: _Request) -> Checkup:
-    unknown = sorted(set(request.codes) - KINDS.keys())
-    if unknown:
-        close = get_close_matches(unknown[0], KINDS, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
-        raise UsageError(
-            f"there is no finding {', '.join(map(repr, unknown))}{meant} "
-            f"The codes are {', '.join(KINDS)}"
-        )
-    if request.files:
-        definitions = [one for name in request.files for one in _read(name)]
-        catalogue = Catalogue.of(definitions, providers=request.providers)
+def _catalogue(files: Sequence[str], providers: Sequence[str], store_url: str) -> Catalogue:
+    """The tools of the files, or of the library with its episodes."""
+    if files:
+        definitions = [one for name in files for one in _read(name)]
+        catalogue = Catalogue.of(definitions, providers=providers)
     else:
-        with opened_to_read(request.store_url) as store:
+        with opened_to_read(store_url) as store:
             catalogue = Catalogue.of(
-                store.load().definitions, episodes=store.select(), providers=request.providers
+                store.load().definitions, episodes=store.select(), providers=providers
             )
-    number = len(catalogue.library)
-    if number > _MANY:
-        told = LineProgress(f"Examining {plural(number, 'tool')}")
-        catalogue = replace(catalogue, progress=told)
-    return examine(catalogue, codes=request.codes, tools=request.tools)
+    count = len(catalogue.library)
+    if count <= _MANY:
+        return catalogue
+    return replace(catalogue, progress=LineProgress(f"Examining {plural(count, 'tool')}"))
 
 
 def _read(name: str) -> Iterable[ToolDefinition]:
     """The definitions of a file; what is unusable in it is said and left out."""
     if name.partition(":")[0].endswith(".py"):
         return [tool.definition for tool in load_tools([name])]
-    batch = read_definitions(name)
+    batch = definitions_from_json(read_content(name), reference=name)
     say_some(f"{name}: entry {one.index + 1} is unusable: {one.reason}" for one in batch.rejected)
     return batch.definitions
 
 
-def _proposals(checkup: Checkup) -> list[Proposal]:
-    return [*checkup.proposals("L2"), *checkup.proposals("L1")]
+def _print_overview(checkup: Checkup) -> None:
+    """A few numbers, then one row a kind of finding."""
+    weights, total = checkup.weights, checkup.tokens
+    if not weights:
+        click.echo("there are no tools")
+        return
+    print_text(
+        f"{plural(len(weights), 'tool')}, {total:,} prompt tokens when all are offered, "
+        f"{total // len(weights):,} each on average"
+    )
+    heaviest = [f"{name} {tokens:,}" for name, tokens in list(weights.items())[:_HEAVIEST]]
+    print_text(f"heaviest: {', '.join(heaviest)}")
+    groups = list(checkup.grouped())
+    if not groups:
+        click.echo("nothing was found")
+        return
+    click.echo()
+    print_table(["check", right("found"), right("tokens"), fold("what")], _rows(groups))
+    click.echo()
+    say("each in full, with why and what to do: --check CODE; about one tool: --tool NAME")
+    words, contracts = checkup.proposals("L2"), checkup.proposals("L1")
+    saved = sum(proposal.saved for proposal in (*words, *contracts))
+    parts = [f"the texts of {plural(len(words), 'tool')}"] if words else []
+    parts += [f"the schemas of {plural(len(contracts), 'tool')}"] if contracts else []
+    if parts:
+        say(f"can be fixed mechanically: {' and '.join(parts)}, {saved:,} tokens less")
+        say("--json has these; texts are fixed by --apply")
 
 
-def _write(file: TextIO, checkup: Checkup) -> None:
-    proposals = _proposals(checkup)
-    lines = (json.dumps(proposal.to_json(), ensure_ascii=False) for proposal in proposals)
-    file.writelines(f"{line}\n" for line in lines)
-    saved = sum(proposal.saved for proposal in proposals)
-    say(f"{plural(len(proposals), 'proposal')} in {file.name}, {saved:,} tokens less in all")
+def _rows(groups: Iterable[tuple[Kind, Sequence[Finding]]]) -> Iterator[tuple[object, ...]]:
+    """A row a kind, below a row for its severity."""
+    severity = ""
+    for kind, found in groups:
+        if kind.severity != severity:
+            severity = kind.severity
+            yield f"{severity}s", "", "", ""
+        tokens = sum(finding.tokens for finding in found)
+        yield f"  {kind.code}", f"{len(found):,}", f"{tokens:,}" if tokens else "", kind.title
+
+
+def _print_kinds(checkup: Checkup, limit: int | None) -> None:
+    """Every finding, kind by kind, with why it matters and what to do."""
+    groups = list(checkup.grouped())
+    if not groups:
+        click.echo("nothing was found")
+    for at, (kind, found) in enumerate(groups):
+        if at:
+            click.echo()
+        print_text(f"{kind.code} ({kind.severity}): {kind.title}")
+        print_text(f"why: {kind.why}", indent="  ")
+        print_text(f"do: {kind.advice}", indent="  ")
+        click.echo()
+        rows = [(listed(one.tools, shown=1), one.what, one.tokens or "") for one in found[:limit]]
+        print_table([fold("tool"), fold("what"), right("tokens")], rows)
+        if limit and len(found) > limit:
+            say(f"{limit:,} of {len(found):,} shown (--limit 0 for all)")
 
 
 def _apply(checkup: Checkup, store_url: str, *, yes: bool) -> None:

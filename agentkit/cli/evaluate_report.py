@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
@@ -10,7 +11,6 @@ import click
 
 from agentkit.cli.options import typed
 from agentkit.cli.output import Column, plural, print_table, print_text, say, say_some
-from agentkit.cli.progress import Progress
 from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.loading import is_benchmark_name
 from agentkit.evaluation.results.comparison import Comparison
@@ -45,53 +45,37 @@ _WORST = 8
 _WIDE = frozenset({"mean score", "meaning", "gained", "lost"})
 """Columns that a terminal has no room for."""
 
+_TABLES = (
+    *(category_table, pass_table, metric_table, label_table, finding_table),
+    *(recovery_table, refine_table),
+)
+
 
 def print_evaluation(report: EvaluationReport) -> None:
-    """Print a report as tables; what spoils it goes to stderr.
-
-    Args:
-        report: The report.
-    """
+    """Print a report as tables; what spoils it goes to stderr."""
     for note in notes(report):
         say(note)
-    models = ", ".join(report.models)
-    print_text(shown(", ".join(filter(None, (report.benchmark, models)))))
+    print_text(shown(", ".join(filter(None, (report.benchmark, ", ".join(report.models))))))
     click.echo()
     for name, value, more in headline(report):
         click.echo(f"{name:<22}{value:>8}  {more}")
-    tables = (
-        category_table(report),
-        pass_table(report),
-        metric_table(report),
-        label_table(report),
-        finding_table(report),
-        recovery_table(report),
-        refine_table(report),
+    for table in _TABLES:
+        _print(table(report))
+    # Of tools that came up once none is worse than another.
+    again = replace(
+        report,
+        tools=tuple(one for one in report.tools if one.episodes > 1),
+        parameters=tuple(one for one in report.parameters if one.calls > 1),
     )
-    for table in tables:
-        _print(table)
-    _print_worst(report)
+    _print(tool_table(again), most=_WORST, of=len(again.tools))
+    if report.tools and not again.tools:
+        click.echo(f"\nWorst tools\n{seen_once(report)}")
+    _print(parameter_table(again), most=_WORST, of=len(again.parameters))
     _print(incident_table(report), most=_WORST)
 
 
-def _print_worst(report: EvaluationReport) -> None:
-    """Tools and parameters that came up more than once: of the others none is worse."""
-    tools = [tool for tool in report.tools if tool.episodes > 1]
-    parameters = [one for one in report.parameters if one.calls > 1]
-    again = replace(report, tools=tuple(tools), parameters=tuple(parameters))
-    _print(tool_table(again), most=_WORST, of=len(tools))
-    if once := len(report.tools) - len(tools):
-        told = f"{many(once, 'more tool')}: seen in one episode each, so none is worse than another"
-        click.echo(told if tools else f"\nWorst tools\n{seen_once(report)}")
-    _print(parameter_table(again), most=_WORST, of=len(parameters))
-
-
 def print_comparison(comparison: Comparison) -> None:
-    """Print a comparison as tables; its warnings go to stderr.
-
-    Args:
-        comparison: The comparison.
-    """
+    """Print a comparison as tables; its warnings go to stderr."""
     for warning in comparison.warnings:
         say(warning)
     print_text(verdict_line(comparison))
@@ -133,28 +117,20 @@ def tell_left_out(benchmark: Benchmark, place: str) -> None:
         )
 
 
-def listener(told: Progress) -> Listener:
+def listener(told: Callable[[float, float, str], None]) -> Listener:
     """What tells a person how far an evaluation is."""
 
     def listen(news: EvaluationProgress) -> None:
-        told(news.done, news.total, _progress_note(news))
+        judged = news.passed + news.failed
+        parts = {
+            f"{news.passed:,} of {judged:,} passed": judged,
+            f"{news.resumed:,} were done before": news.resumed,
+            f"{news.unfinished:,} not finished, since the model failed": news.unfinished,
+            f"the last one with: {shown(news.error, 80)}": news.error,
+        }
+        told(news.done, news.total, ", ".join(part for part, counts in parts.items() if counts))
 
     return listen
-
-
-def _progress_note(news: EvaluationProgress) -> str:
-    """``12 of 20 passed, 30 were done before, 2 not finished, since the model failed``."""
-    judged = news.passed + news.failed
-    parts = []
-    if judged:
-        parts.append(f"{news.passed:,} of {judged:,} passed")
-    if news.resumed:
-        parts.append(f"{news.resumed:,} were done before")
-    if news.unfinished:
-        parts.append(f"{news.unfinished:,} not finished, since the model failed")
-    if news.error:
-        parts.append(f"the last one with: {shown(news.error, 80)}")
-    return ", ".join(parts)
 
 
 _MOST_LOOKED_AT = 5_000
@@ -165,13 +141,7 @@ _CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evo
 
 
 def tell_next(report: EvaluationReport, answers: str, earlier: str) -> None:
-    """Say what may be typed after an evaluation.
-
-    Args:
-        report: What came out.
-        answers: URL of the store that keeps the answers.
-        earlier: The run to compare it with; empty for none.
-    """
+    """Say what may be typed after an evaluation; ``earlier`` is the run to compare it with."""
     run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
     learn = "agentkit evolve" if failed else ""

@@ -1,6 +1,5 @@
 """``agentkit tools doctor``: a check-up from the shell."""
 
-import gzip
 import json
 
 import pytest
@@ -62,36 +61,9 @@ def test_a_file_is_examined_without_a_library(invoke, catalogue, tmp_path):
     assert not list(tmp_path.glob("*.db"))
 
 
-def test_packed_files_and_several_at_once(as_json, catalogue, tmp_path):
-    """JSON lines in gzip are read, and files are examined together."""
-    packed = tmp_path / "more.jsonl.gz"
-    packed.write_bytes(gzip.compress("\n".join(map(json.dumps, HEALTHY)).encode()))
-    told = as_json("tools", "doctor", catalogue(SICK), str(packed))
-    assert told["tools"] == 3
-    assert told["tokens"] == sum(one["tokens"] for one in told["weights"])
-
-
 def test_python_files_are_examined(as_json, tools_file):
     """The tools of a module, as 'tools add' would add them."""
     assert as_json("tools", "doctor", str(tools_file))["tools"] == 2
-
-
-def test_the_library_is_examined(as_json, stored):
-    """Without a file the library of the store is looked at."""
-    told = as_json("tools", "doctor")
-    assert {finding["code"] for finding in told["findings"]} >= {"markup", "refused_root"}
-
-
-def test_json_says_everything_of_a_finding(as_json, catalogue):
-    """Code, severity, tools, place, words and what a fix saves."""
-    told = as_json("tools", "doctor", catalogue(SICK), "--check", "markup")
-    (finding,) = told["findings"]
-    assert finding["tools"] == ["find_city"]
-    assert finding["where"] == ["summary"]
-    assert finding["fixes"] == ["drop_markup"]
-    assert finding["saved_tokens"] > 0
-    assert finding["why"]
-    assert finding["advice"]
 
 
 def test_one_check_is_shown_in_full(invoke, catalogue):
@@ -103,14 +75,6 @@ def test_one_check_is_shown_in_full(invoke, catalogue):
     assert "get_weather" not in result.stdout
 
 
-def test_one_tool_is_shown_in_full(invoke, catalogue):
-    """--tool shows what it costs, and what was found."""
-    result = invoke("tools", "doctor", catalogue(SICK), "--tool", "get_weather")
-    assert result.stdout.startswith("get_weather: ")
-    assert "refused_type" in result.stdout
-    assert "find_city" not in result.stdout
-
-
 def test_a_limit_cuts_each_kind(as_json, invoke, catalogue):
     """--limit holds for the table and for JSON."""
     path = catalogue(SICK)
@@ -119,17 +83,6 @@ def test_a_limit_cuts_each_kind(as_json, invoke, catalogue):
     assert len(some["findings"]) == len(every["counts"]) < len(every["findings"])
     result = invoke("tools", "doctor", path, "--check", "no_parameter_text", "--limit", "0")
     assert "shown" not in result.stderr
-
-
-def test_confused_pairs_are_shown_with_their_words(invoke, catalogue):
-    """Who ranks above whom, because of what."""
-    pair = [
-        {"name": "lookup", "description": "Code of a disease symptom."},
-        {"name": "disease_symptom_code", "description": "Disease symptom code, by year."},
-    ]
-    result = invoke("tools", "doctor", catalogue(pair), "--check", "confused")
-    assert "behind disease_symptom_code" in result.stdout
-    assert "because of" in result.stdout
 
 
 def test_strict_fails_on_errors_alone(invoke, catalogue):
@@ -146,19 +99,6 @@ def test_providers_are_chosen(as_json, catalogue):
     assert told["counts"]["refused_type"] == 1
 
 
-def test_proposals_are_written_and_can_be_imported(invoke, as_json, catalogue, tmp_path):
-    """Each line holds the tool before and after; what is after can be imported."""
-    path = tmp_path / "fixes.jsonl"
-    invoke("tools", "doctor", catalogue(SICK), "--proposals", str(path))
-    (proposal,) = map(json.loads, path.read_text().splitlines())
-    assert (proposal["tool"], proposal["level"]) == ("find_city", "L2")
-    after = tmp_path / "after.jsonl"
-    after.write_text(json.dumps(proposal["after"]))
-    assert invoke("tools", "import", str(after)).exit_code == 0
-    shown = as_json("tools", "show", "find_city")
-    assert shown["description"]["summary"] == "Find a city by its name."
-
-
 def test_texts_are_mended_in_the_library(invoke, as_json, stored):
     """--apply --yes makes one new version; a second time there is nothing to do."""
     result = invoke("tools", "doctor", "--apply", "--yes")
@@ -169,25 +109,6 @@ def test_texts_are_mended_in_the_library(invoke, as_json, stored):
     again = invoke("tools", "doctor", "--apply", "--yes")
     assert "nothing to fix" in again.stderr
     assert as_json("log", "--tool", "find_city")[-1]["reason"] == "doctor: drop HTML tags"
-
-
-def test_contracts_are_never_applied(invoke, as_json, catalogue):
-    """What --apply leaves to a person stands in the file of proposals."""
-    titled = [
-        {
-            "name": "f",
-            "description": "Find it.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {"city": {"type": "string", "title": "City"}},
-            },
-        }
-    ]
-    invoke("tools", "import", catalogue(titled))
-    before = as_json("tools", "show", "f")
-    result = invoke("tools", "doctor", "--apply", "--yes", "--proposals", "fixes.jsonl")
-    assert "1 proposal in fixes.jsonl" in result.stderr
-    assert as_json("tools", "show", "f") == before
 
 
 @pytest.mark.parametrize(
@@ -209,16 +130,6 @@ def test_misuse_is_explained(invoke, stored, arguments, told):
     assert told in result.stderr
 
 
-@pytest.mark.parametrize("content", [b"", b"\x1f\x8bbroken", b"{not json", b'{"paths": {}}'])
-def test_broken_files_are_told(invoke, tmp_path, content):
-    """Nothing in a file ends in a traceback."""
-    path = tmp_path / "broken.json"
-    path.write_bytes(content)
-    result = invoke("tools", "doctor", str(path))
-    assert result.exit_code in {0, 2}
-    assert "broken.json" in result.stderr or "there are no tools" in result.stdout
-
-
 @pytest.mark.parametrize("width", ["60", "80", "120"])
 def test_tables_fit_the_terminal(invoke, catalogue, monkeypatch, width):
     """No line is longer than the terminal is wide."""
@@ -227,21 +138,3 @@ def test_tables_fit_the_terminal(invoke, catalogue, monkeypatch, width):
     for arguments in ([], ["--check", "refused_root"], ["--tool", "find_city"]):
         result = invoke("tools", "doctor", path, *arguments)
         assert max(map(len, result.stdout.splitlines())) <= int(width)
-
-
-def test_kinds_stand_below_their_severity(invoke, catalogue):
-    """The worst kinds come first, below a heading, and no line ends in blanks."""
-    result = invoke("tools", "doctor", catalogue(SICK))
-    lines = result.stdout.splitlines()
-    errors, warnings = lines.index("errors"), lines.index("warnings")
-    at = next(at for at, line in enumerate(lines) if line.startswith("  refused_root "))
-    assert errors < at < warnings
-    assert lines == [line.rstrip() for line in lines]
-
-
-def test_a_long_check_up_tells_its_progress(invoke, catalogue):
-    """Of a catalogue that takes a while, stderr says how far the search for confusions is."""
-    many = [{"name": f"tool_{at}", "description": f"Do the thing {at}."} for at in range(1001)]
-    result = invoke("tools", "doctor", catalogue(many), "--check", "confused")
-    assert "Examining 1,001 tools ..." in result.stderr
-    assert "100%" in result.stderr

@@ -72,27 +72,6 @@ def test_tools_seen_once_are_not_listed_as_worst(capsys):
     assert "r-a" not in printed
 
 
-def test_tools_seen_again_are_listed_without_the_others(capsys):
-    """A tool that came up twice is ranked; how many others there are is said in a line."""
-    told = [
-        replace(
-            one,
-            diagnosis=Diagnosis(
-                label="argument_mismatch",
-                turns=(TurnDiagnosis(turn=0, label="argument_mismatch", tool=tool),),
-            ),
-        )
-        for one, tool in zip(
-            episodes("r", dict.fromkeys("abc", False)), ("twice", "twice", "once"), strict=True
-        )
-    ]
-    print_evaluation(summarise(told))
-    printed = capsys.readouterr().out
-    assert "twice" in printed
-    assert "once " not in printed
-    assert "1 more tool: seen in one episode each" in printed
-
-
 def test_a_comparison_fits_the_terminal(capsys):
     """Both runs, their difference and what they differ in."""
     a = summarise(episodes("none", {"a": True, "b": False, "z": True}))
@@ -103,9 +82,3 @@ def test_a_comparison_fits_the_terminal(capsys):
     assert "+50.0" in printed.out
     assert '"adaptive"' in printed.out
     assert "finished it: 2 tasks" in printed.err
-
-
-def test_an_empty_report_is_short(capsys):
-    """Nothing was run: no table, no exception."""
-    print_evaluation(summarise([]))
-    assert "no attempt counts" in capsys.readouterr().out

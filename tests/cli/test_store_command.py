@@ -7,10 +7,6 @@ from contextlib import closing
 import pytest
 
 from agentkit import open_store
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
-from agentkit.library.signing import KEY_VARIABLE, read_signer
-from agentkit.library.store import LibraryChange
 from agentkit.testing.histories import HistoryStep, all_told, write_history
 
 STEPS = [
@@ -69,26 +65,6 @@ def test_a_second_copy_brings_the_rest(invoke, filled, target):
     assert told(target) == told(filled)
 
 
-def test_episodes_can_be_left_out(invoke, as_json, filled, target):
-    """With --no-episodes nothing of them is copied, compared or counted."""
-    ran = invoke("store", "copy", filled, target, "--no-episodes")
-    assert "episode" not in ran.stdout
-    assert told(target).episodes == []
-    assert as_json("store", "copy", "--dry-run", filled, target, "--no-episodes")["is_equal"]
-    assert invoke("store", "copy", "--dry-run", filled, target).exit_code == 1
-
-
-def test_a_target_with_another_history_is_left_alone(invoke, filled, target):
-    """The first difference is named, the status is 1, and the target stays as it was."""
-    more(target, "own")
-    before = told(target)
-    ran = invoke("store", "copy", filled, target)
-    assert ran.exit_code == 1
-    assert "version 1" in ran.stderr
-    assert "Nothing was written" in ran.stderr
-    assert told(target) == before
-
-
 @pytest.mark.parametrize("name", ["memory:", "library.db"])
 def test_a_copy_of_no_use_is_refused(invoke, filled, tmp_path, name):
     """A copy in memory, or into the source itself by another name, is misuse."""
@@ -113,14 +89,6 @@ def test_an_absent_store_is_not_made(invoke, tmp_path, command):
     assert ran.exit_code == 2
     assert "there is no store at absent.db" in ran.stderr
     assert not (tmp_path / "absent.db").exists()
-
-
-def test_equal_stores_compare_as_equal(invoke, filled, target):
-    """What is the same is counted, and the status is 0."""
-    invoke("store", "copy", filled, target)
-    ran = invoke("store", "copy", "--dry-run", filled, target)
-    assert ran.exit_code == 0
-    assert ran.stdout == "the same  2 versions (2 tools in the newest), 3 events and 3 episodes\n"
 
 
 def test_the_first_differences_are_named(invoke, filled, target):
@@ -161,30 +129,6 @@ def test_damage_is_told_in_a_table(invoke, filled, tmp_path):
     assert "agentkit store copy BACKUP NEW" in ran.stderr
 
 
-def test_a_file_that_is_no_store_is_one_line(invoke, tmp_path):
-    """A file that can not be opened at all is an error with its reason."""
-    (tmp_path / "broken.db").write_bytes(b"not a database, and long enough to be looked at" * 9)
-    ran = invoke("check", "--store", "broken.db")
-    assert ran.exit_code == 1
-    assert "not a SQLite database" in ran.stderr
-
-
-def test_signatures_are_checked_with_the_key_of_the_environment(invoke, store_url, monkeypatch):
-    """With the key signatures hold, with another one they do not, without one that is a note."""
-    signer = read_signer("0" * 32)
-    draft = EventDraft(kind="unpinned", author=Author(kind="person", name="Ada"))
-    events = chained(None, [draft], at="2026-11-21T10:00:00+00:00", signer=signer)
-    with closing(open_store(store_url)) as store:
-        store.commit(LibraryChange(proposal_id="1", events=events), expected_version=0)
-    assert "note: 1 event carries a signature" in invoke("check").stdout
-    monkeypatch.setenv(KEY_VARIABLE, "0" * 32)
-    assert "note" not in invoke("check").stdout
-    monkeypatch.setenv(KEY_VARIABLE, "1" * 32)
-    ran = invoke("check")
-    assert ran.exit_code == 1
-    assert "another key" in ran.stdout
-
-
 def test_compacting_says_the_bytes(invoke, as_json, filled):
     """What the store took before and takes now is said, and nothing is lost."""
     before = told(filled)
@@ -195,15 +139,6 @@ def test_compacting_says_the_bytes(invoke, as_json, filled):
     assert told(filled) == before
 
 
-def test_a_damaged_store_is_not_compacted(invoke, filled, tmp_path):
-    """What is damaged stays as it is, for whoever repairs it."""
-    with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
-        raw.execute("UPDATE episodes SET body = '{' WHERE sequence = 2")
-    ran = invoke("check", "--compact")
-    assert ran.exit_code == 1
-    assert ran.stdout.endswith("not compacted, because the store is damaged\n")
-
-
 def test_a_store_that_can_not_compact_has_nothing_to_do(invoke, as_json, filled, tmp_path):
     """An artifact gives back no room, and the command says so and succeeds."""
     artifact = str(tmp_path / "tools.json")
@@ -212,19 +147,3 @@ def test_a_store_that_can_not_compact_has_nothing_to_do(invoke, as_json, filled,
     assert ran.exit_code == 0
     assert "nothing to compact" in ran.stdout
     assert as_json("check", "--compact", "--store", f"artifact:{artifact}")["compacted"] is None
-
-
-def test_an_artifact_can_be_copied_and_compared(invoke, filled, target, tmp_path):
-    """An artifact with its history becomes a store that is the same but for episodes."""
-    url = f"artifact:{tmp_path / 'tools.json'}"
-    invoke(
-        "export",
-        "--format",
-        "artifact",
-        "--output",
-        str(tmp_path / "tools.json"),
-        "--store",
-        filled,
-    )
-    assert invoke("store", "copy", url, target).exit_code == 0
-    assert invoke("store", "copy", "--dry-run", filled, target, "--no-episodes").exit_code == 0

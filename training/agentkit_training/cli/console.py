@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentkit.cli.output import Column, print_table, say
+from agentkit.cli.output import Column, LineProgress, print_table, say
 from agentkit_training.coevolution.records import NOTHING_LEARNED
 from agentkit_training.plan.layout import KEPT_FREE, fitting, usable
 from agentkit_training.plan.memory import GIB, Setup, Workload, plan_memory
@@ -116,28 +116,25 @@ def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], 
         steps: How many training steps are expected, where records do not say; None when that is
             not known.
     """
-    from agentkit.cli.progress import progress
+    told: dict[str, LineProgress] = {}
+    said: set[tuple[str, str]] = set()
 
-    with progress() as begin:
-        bars: dict[str, Callable[..., None]] = {}
-        said: set[tuple[str, str]] = set()
+    def tell(record: StepRecord) -> None:
+        for note in record.notes:
+            if (record.phase, note) not in said:  # the log has it with each of its steps
+                say(f"{record.phase}, step {record.step}: {note}")
+            said.add((record.phase, note))
+        if "accuracy" in record.figures:
+            say(_line(record))
+            return
+        if not record.figures:
+            return
+        if record.phase not in told:
+            told[record.phase] = LineProgress(record.phase)
+        total = max(record.steps or steps or 0, record.step + 1)
+        told[record.phase](record.step + 1, total, _figures(record))
 
-        def tell(record: StepRecord) -> None:
-            for note in record.notes:
-                if (record.phase, note) not in said:  # the log has it with each of its steps
-                    say(f"{record.phase}, step {record.step}: {note}")
-                said.add((record.phase, note))
-            if "accuracy" in record.figures:
-                say(_line(record))
-                return
-            if not record.figures:
-                return
-            if record.phase not in bars:
-                bars[record.phase] = begin(record.phase)
-            total = max(record.steps or steps or 0, record.step + 1)
-            bars[record.phase](record.step + 1, total, _figures(record))
-
-        yield tell
+    yield tell
 
 
 def show_result(run: RunDirectory) -> None:
