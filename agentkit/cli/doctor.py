@@ -190,8 +190,8 @@ def _print_kinds(checkup: Checkup, limit: int | None) -> None:
         print_text(f"why: {kind.why}", indent="  ")
         print_text(f"do: {kind.advice}", indent="  ")
         click.echo()
-        rows = [(listed(one.tools, shown=1), one.what, one.tokens or "") for one in found[:limit]]
-        print_table([fold("tool"), fold("what"), right("tokens")], rows)
+        rows = [(listed(one.tools, shown=1), one.what) for one in found[:limit]]
+        print_table([fold("tool"), fold("what")], rows)
         if limit and len(found) > limit:
             say(f"{limit:,} of {len(found):,} shown (--limit 0 for all)")
 

@@ -35,13 +35,13 @@ _LONGEST_REASON = 600
 
 
 def _row(event: LibraryEvent) -> tuple[object, ...]:
-    made = f", library version {event.library_version}" if event.digest_after else ""
     return (
         event.sequence,
         event.at[:19].replace("T", " ") or "at an unknown time",
         label_name(event.kind),
         shown(event.tool_name),
-        f"{who(event.author)}{made}",
+        event.library_version if event.digest_after else "",
+        who(event.author),
         one_line(shown(event.reason, _LONGEST_REASON)),
     )
 
@@ -228,6 +228,7 @@ def _list(
         "when (UTC)",
         "what",
         fold("tool"),
+        right("version"),
         fold("who"),
         fold("why"),
     ]

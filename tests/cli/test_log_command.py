@@ -77,7 +77,7 @@ def tamper(tmp_path):
 def test_events_are_listed(invoke):
     """The list says when, what, which tool, who and why, without colours in a pipe."""
     told = invoke("log").stdout
-    first = "1 2026-11-20 09:58:01 written periods Ada, library version 1"
+    first = "1 2026-11-20 09:58:01 written periods 1 Ada"
     assert " ".join(told.splitlines()[2].split()).startswith(first)
     assert "judge-1 (model)" in told
     assert "天気" in told
