@@ -11,7 +11,10 @@ from agentkit.errors import ContractViolation
 from agentkit.library.dag import depth, flat_size, saved_calls
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel, primitive_library
-from agentkit.testing.primitives.arithmetic import add, div, mul, pow_int, round_to, sub
+
+add, div, mul, pow_int, round_to, sub = (
+    primitive_library()[name] for name in ("add", "div", "mul", "pow_int", "round_to", "sub")
+)
 
 
 @composite(

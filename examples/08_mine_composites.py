@@ -1,7 +1,7 @@
 """Composites, mined: what an agent did again and again becomes one tool, without any model.
 
 Five conversations make the same three calls. Mining finds that two of them pass data on to the
-third, writes the program, and the Tool Manager tries it on recorded answers before adding it.
+third, writes the program, the Tool Manager tries it on recorded answers, and a person agrees to it.
 Run it: python examples/08_mine_composites.py
 """
 
@@ -11,7 +11,14 @@ import asyncio
 from typing import TypedDict
 
 from agentkit import Agent, open_store, tool
-from agentkit.evolution import ToolManager, apply, insert_mined, mine, replay, trajectories_of
+from agentkit.evolution import (
+    MiningConfig,
+    ToolManager,
+    mine,
+    submit_mined,
+    trajectories_of,
+)
+from agentkit.library import Author
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 
@@ -78,11 +85,11 @@ result = mine(flow.trajectories, tools)
 for composite in result.composites:
     print(f"{composite.support} episodes, {composite.saves} calls saved:\n{composite.source}")
 
-for name, outcome in insert_mined(store, result.composites).items():
-    print(f"{name}: {outcome.to_json()['outcome']} in version {store.load().version}")
+manager = ToolManager(store)
+for record in asyncio.run(submit_mined(manager, store.select(), MiningConfig())):
+    print(f"{record.tool_name}: {manager.standing(record.proposal_id).why}")
+    manager.approve(record.proposal_id, person=Author(kind="person", name="ada"))
+    (moved,) = manager.advance(record.proposal_id)
+    print(f"{record.tool_name}: {moved.after} in version {manager.library.version}, {moved.why}")
 
-known = tools | {one.name: one.definition for one in result.composites}
-before = flow.trajectories[0]
-after = apply(before, result.composites, tools)
-done = asyncio.run(replay(before, after, known))
-print(f"{len(before.steps)} calls before, {done.calls} after; all else equal: {done.is_equal}")
+print(f"{result.calls} calls before, {result.calls_after} after")

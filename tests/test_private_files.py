@@ -14,8 +14,9 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.cli.main import main
 from agentkit.episodes.files import export_episodes
 from agentkit.episodes.jsonl import write_episodes
-from agentkit.library import LibraryChange, Replica
+from agentkit.library import LibraryChange
 from agentkit.library.episode_writer import EpisodeWriter
+from agentkit.library.sealing import write_sealed
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
 
@@ -78,15 +79,13 @@ def test_files_of_episodes(tmp_path: Path) -> None:
 
 
 def test_spilled_episodes_and_kept_copies(tmp_path: Path) -> None:
-    """What a writer puts aside, and the copy of a replica, are the owner's."""
+    """What a writer puts aside, and the copy of a library, are the owner's."""
     store = open_store("memory:")
     store.commit(CHANGE, expected_version=0)
     writer = EpisodeWriter(store, spill=tmp_path / "spill")
     writer.append(EPISODE)
     writer.close()
-    other = open_store("memory:")
-    other.commit(CHANGE, expected_version=0)
-    Replica(other, kept_copy=tmp_path / "copy.json").stop()
+    write_sealed(tmp_path / "copy.json", b"tools", "copy")
     assert mode(tmp_path / "copy.json") == 0o600
     assert not (tmp_path / "spill").exists() or mode(tmp_path / "spill") == 0o700
 

@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from agentkit.episodes import Turn
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall
-from agentkit.tools.bounded import BoundedValidator, UncheckableError
+from agentkit.tools.error_messages import problems_of
+from agentkit.tools.schema_validator import UncheckableError, schema_errors
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
@@ -68,21 +68,13 @@ class OutputFormat:
             return OutputProblem(text=f"The answer does not fit: {found}.")
 
     def _against_schema(self, data: object) -> Any | OutputProblem:
-        from jsonschema.exceptions import best_match
-
         try:
-            error = best_match(self._validator.errors(data))
+            errors = schema_errors(data, self.schema)
         except UncheckableError as unknown:
             return OutputProblem(text=f"The answer can not be checked: {unknown}.")
-        if error is None:
-            return data
-        return OutputProblem(
-            text=f"The answer does not fit at {error.json_path}: {error.message[:2000]}."
-        )
-
-    @cached_property
-    def _validator(self) -> BoundedValidator:
-        return BoundedValidator(self.schema)
+        for problem in problems_of(errors, owner="a field", noun="field", whole="answer"):
+            return OutputProblem(text=f"The answer does not fit: {problem.rule}.")
+        return data
 
     def to_data(self, value: Any) -> Any:
         """The value as JSON data, for the episode."""

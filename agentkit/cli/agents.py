@@ -82,12 +82,6 @@ _OPTIONS = (
         metavar="SCHEME=VARIABLE",
         help="The environment variable that holds the secret of a security scheme of the file",
     ),
-    several(
-        "--api-auth-host",
-        metavar="HOST",
-        help="A host besides that of the server which may get these secrets, where the file names "
-        "it for some operations",
-    ),
     model_option,
     tools_option,
     flag(
@@ -140,7 +134,6 @@ class AgentOptions:
     apis: Sequence[str] = ()
     api_server: str | None = None
     api_auth: Sequence[str] = ()
-    api_auth_host: Sequence[str] = ()
     on_store_failure: OnStoreFailure = "refuse_runs"
     library_place: str | None = None
     pin: int | None = None
@@ -254,7 +247,6 @@ def _api_tools(options: AgentOptions) -> tuple[Tool, ...]:
             reference=opened.reference,
             server=options.api_server,
             auth={name: variables[name] for name in variables if name in schemes},
-            policy=openapi.CallPolicy(credential_hosts=tuple(options.api_auth_host)),
         )
         say_some(
             (f"{one.label} is not mapped: {one.reason}" for one in found.report.unusable),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 
@@ -10,7 +10,9 @@ import click
 from click.core import ParameterSource
 
 from agentkit.cli.add import edit_words, fault_words
+from agentkit.cli.check_composites import TriedCalls, try_worked_calls
 from agentkit.cli.check_security import Finding, security_findings
+from agentkit.cli.loading import load_tools
 from agentkit.cli.options import command, common_options, flag, tools_option
 from agentkit.cli.output import one_line, plural, print_json, print_text, say, slow_step
 from agentkit.cli.project import current_project
@@ -18,14 +20,13 @@ from agentkit.cli.stores import (
     author,
     commit,
     is_there,
-    managed,
     new_proposal_id,
     opened_to_read,
 )
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
-from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.capabilities import Compactable, Compacted
 from agentkit.library.checking import StoreCheck, check_store
@@ -77,9 +78,8 @@ def check(
     composites are looked at. Notes leave the exit status at 0. Where a project has no store yet,
     its files are looked at.
 
-    Nothing is written without --repin, --compact or --tools. With --tools, or in a project that
-    names tools, composites that wait to be validated again are tried, and the log keeps what was
-    found.
+    Nothing is written without --repin or --compact. With --tools, or in a project that names tools,
+    the worked calls of composites are tried.
 
     SQLite files are written anew by --compact: that takes as much free disk for a while, once more
     for temporary files, and programs that write to it wait. A key for the signatures of events
@@ -99,22 +99,16 @@ def check(
             checked = _checked(store)
             found += _of_store(store, checked)
         is_damaged = any(one.code == "damage" for one in found)
-        library, marked = _library(store, is_damaged=is_damaged)
+        library = _library(store, is_damaged=is_damaged)
+        tried = TriedCalls()
+        if targets:
+            tried = try_worked_calls(library, names, load_tools(targets), InsertPolicy())
         found += [
             Finding(place=one.tool, code=one.code, message=one.message, advice=one.advice)
-            for one in library_faults(library, names or None)
+            for one in (*library_faults(library, names or None), *tried.faults)
         ]
         if not names and not is_damaged:
             found += security_findings(current_project(), store_url, library, store.events())
-    validated: Sequence[str] = ()
-    waiting = {name: why for name, why in marked.items() if not names or name in names}
-    if waiting and targets:
-        with managed(store_url, targets) as manager:
-            again = manager.revalidate()
-        validated = again.holds
-        found += _broken(again.broken, known={one.place for one in found})
-        waiting = {name: why for name, why in again.unknown.items() if name in waiting}
-    found += map(_unvalidated, waiting, waiting.values())
     compacted = _compacted(store_url) if with_compact and not is_damaged else None
     composites = sum(library[name].definition.is_composite for name in names or library.tools)
     faults = [one for one in found if one.severity != "note"]
@@ -128,17 +122,15 @@ def check(
             "notes": [asdict(one) for one in notes],
             "store": {name: amounts.get(name) for name in _AMOUNTS} if amounts else None,
             "composites": composites,
+            "worked_calls": {"held": tried.held, "not_tried": tried.untried},
             "repinned": list(moved),
-            "validated": list(validated),
             "compacted": None if compacted is None else asdict(compacted),
         }
         print_json(record)
     else:
         if moved:
             say(f"pinned anew: {', '.join(moved)}; library version {library.version}")
-        if validated:
-            say(f"validated again: {', '.join(map(shown, validated))}")
-        _print(faults, notes, _amounts(checked, composites))
+        _print(faults, notes, _amounts(checked, composites, tried))
         if is_damaged:
             say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an")
             say("artifact 'agentkit import FILE --restore --store NEW'")
@@ -221,31 +213,15 @@ def _note(place: str, message: str, advice: str = "", code: str = "note") -> Fin
     return Finding(place=place, code=code, message=message, advice=advice, severity="note")
 
 
-def _library(store: Store, *, is_damaged: bool) -> tuple[Library, dict[str, str]]:
-    """The library, as far as it can be read, and the composites that wait to be validated."""
+def _library(store: Store, *, is_damaged: bool) -> Library:
+    """The library, as far as it can be read."""
     try:
-        return store.load(), dict(Ledger().after(store.events()).marked)
+        return store.load()
     except AgentKitError as error:
         if not is_damaged:
             raise
         say(f"composites are not looked at: {one_line(shown(str(error), 300))}")
-        return Library(), {}
-
-
-def _broken(broken: Mapping[str, str], known: set[str]) -> Iterator[Finding]:
-    advice = "fix it, or take back the change that broke it ('agentkit rollback')"
-    for name, why in broken.items():
-        if name not in known:
-            yield Finding(place=name, code="broken", message=why, advice=advice)
-
-
-def _unvalidated(name: str, why: str) -> Finding:
-    return Finding(
-        place=name,
-        code="unvalidated",
-        message=f"waits to be validated again: {why}",
-        advice="give the code of its tools: 'agentkit check --tools FILE.py'",
-    )
+        return Library()
 
 
 def _compacted(store_url: str) -> Compacted | None:
@@ -264,7 +240,7 @@ def _compacted_words(done: Compacted | None, *, is_damaged: bool) -> str:
     return f"{done.bytes_before:,} bytes before, {done.bytes_after:,} now: {told}"
 
 
-def _amounts(checked: StoreCheck | None, composites: int) -> str:
+def _amounts(checked: StoreCheck | None, composites: int, tried: TriedCalls) -> str:
     parts = []
     if checked is not None:
         newest = f" ({plural(checked.tools, 'tool')} in the newest)"
@@ -273,7 +249,12 @@ def _amounts(checked: StoreCheck | None, composites: int) -> str:
             plural(checked.events, "event"),
             plural(checked.episodes, "episode"),
         ]
-    return ", ".join([*parts, plural(composites, "composite")])
+    parts.append(plural(composites, "composite"))
+    if tried != TriedCalls():
+        parts.append(f"{plural(tried.held, 'worked call')} held")
+    if tried.untried:
+        parts.append(f"{tried.untried:,} not tried (an answer of a tool is missing)")
+    return ", ".join(parts)
 
 
 def _print(faults: Sequence[Finding], notes: Sequence[Finding], amounts: str) -> None:

@@ -55,7 +55,7 @@ from agentkit.evaluation.recorded import episodes_of_run
 from agentkit.evaluation.results.comparison import Comparison, compare
 from agentkit.evaluation.results.markdown import comparison_markdown, report_markdown
 from agentkit.evaluation.results.page import comparison_html, report_html
-from agentkit.evaluation.results.records import EvaluationReport
+from agentkit.evaluation.results.report import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.runner import RunOutcome, evaluate
 from agentkit.evaluation.settings import EvaluationSettings, ToolSource, settings_text

@@ -14,25 +14,14 @@ from agentkit.cli.output import Column, plural, print_table, print_text, say, sa
 from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.loading import is_benchmark_name
 from agentkit.evaluation.results.comparison import Comparison
-from agentkit.evaluation.results.records import EvaluationReport
+from agentkit.evaluation.results.report import EvaluationReport
 from agentkit.evaluation.results.tables import (
     Align,
     Table,
-    category_table,
-    comparison_table,
-    finding_table,
+    comparison_tables,
     headline,
-    incident_table,
-    label_table,
-    metric_table,
     notes,
-    parameter_table,
-    pass_table,
-    recovery_table,
-    refine_table,
-    seen_once,
-    setting_table,
-    tool_table,
+    report_tables,
     verdict_line,
 )
 from agentkit.evaluation.results.texts import many, shown
@@ -45,10 +34,8 @@ _WORST = 8
 _WIDE = frozenset({"mean score", "meaning", "gained", "lost"})
 """Columns that a terminal has no room for."""
 
-_TABLES = (
-    *(category_table, pass_table, metric_table, label_table, finding_table),
-    *(recovery_table, refine_table),
-)
+_ELSEWHERE = frozenset({"Settings", "Left out"})
+"""Tables of what was said before the run, or beside it."""
 
 
 def print_evaluation(report: EvaluationReport) -> None:
@@ -59,19 +46,10 @@ def print_evaluation(report: EvaluationReport) -> None:
     click.echo()
     for name, value, more in headline(report):
         click.echo(f"{name:<22}{value:>8}  {more}")
-    for table in _TABLES:
-        _print(table(report))
-    # Of tools that came up once none is worse than another.
-    again = replace(
-        report,
-        tools=tuple(one for one in report.tools if one.episodes > 1),
-        parameters=tuple(one for one in report.parameters if one.calls > 1),
-    )
-    _print(tool_table(again), most=_WORST, of=len(again.tools))
-    if report.tools and not again.tools:
-        click.echo(f"\nWorst tools\n{seen_once(report)}")
-    _print(parameter_table(again), most=_WORST, of=len(again.parameters))
-    _print(incident_table(report), most=_WORST)
+    for tables in report_tables(report).values():
+        for table in tables:
+            if table.title not in _ELSEWHERE:
+                _print(table, most=None if table.title == "Accuracy by category" else _WORST)
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -83,17 +61,17 @@ def print_comparison(comparison: Comparison) -> None:
     click.echo(f"{many(len(total.gained), 'task')} gained, {len(total.lost):,} lost")
     runs = [shown(run, 60) for run in (comparison.a, comparison.b)]
     click.echo(f"a is {runs[0]}, b is {runs[1]}")
-    table = comparison_table(comparison)
+    table, *others = comparison_tables(comparison)
     first, tasks, _, _, _, *rest = table.columns
     short: tuple[tuple[str, Align], ...] = (("a", "right"), ("b", "right"), ("b - a", "right"))
     _print(replace(table, columns=(first, tasks, *short, *rest)))
-    _print(setting_table(comparison))
+    for other in others:
+        if other.title == "What differs":
+            _print(other)
 
 
-def _print(table: Table, most: int | None = None, of: int = 0) -> None:
-    """A table under its title; nothing when it has no rows."""
-    if not table.rows:
-        return
+def _print(table: Table, most: int | None = None) -> None:
+    """A table under its title."""
     kept = [at for at, (title, _) in enumerate(table.columns) if title not in _WIDE]
     columns = [
         Column(title=title, align=align, fit="fold" if align == "left" else "keep")
@@ -102,8 +80,8 @@ def _print(table: Table, most: int | None = None, of: int = 0) -> None:
     click.echo(f"\n{table.title}")
     print_table(columns, ([row[at] for at in kept] for row in table.rows[:most]))
     if most is not None and len(table.rows) > most:
-        count = max(of, len(table.rows))
-        say(f"{most:,} of {count:,} shown; the report in HTML or Markdown has more")
+        shown_rows = f"{most:,} of {len(table.rows):,} shown"
+        say(f"{shown_rows}; the report in HTML or Markdown has more")
 
 
 def tell_left_out(benchmark: Benchmark, place: str) -> None:

@@ -39,6 +39,9 @@ _TOP: _Kinds = {
 }
 _STAGES: _Kinds = {"shadow": bool, "canary": bool, "canary_share": _NUMBER}
 _GATES: _Kinds = {**_STAGES, **{one.name: _NUMBER for one in fields(GateConfig)}}
+_GONE: _Kinds = dict.fromkeys(("max_uses", "latency_growth"), _NUMBER)
+"""Numbers of earlier releases; they are ignored."""
+
 _RETRIEVAL: _Kinds = dict.fromkeys(("shortlist", "offer", "token_budget"), int)
 
 
@@ -179,7 +182,7 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
     read = {key: value for key, value in written.items() if key not in tables}
     _check(read, _TOP)
     gates = {_present_name(key): value for key, value in read.get("gates", {}).items()}
-    _check(gates, _GATES, "[gates] ")
+    _check(gates, {**_GATES, **_GONE}, "[gates] ")
     retrieval = read.get("retrieval")
     _check(retrieval or {}, _RETRIEVAL, "[retrieval] ")
     tools = [_placed(one, root) for one in read.get("tools", ())]
@@ -203,7 +206,7 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
         defaults={name: value for name, value in values.items() if value},
         tables=tables,
         policy=LifecyclePolicy(**{key: gates[key] for key in _STAGES if key in gates}),
-        rules=GateConfig(**{key: gates[key] for key in gates if key not in _STAGES}),
+        rules=GateConfig(**{key: gates[key] for key in gates if key in _GATES.keys() - _STAGES}),
         retriever=None if retrieval is None else CascadeRetriever(**retrieval),
         keys={"tools": tools, **{key: [value] for key, value in named.items()}},
     )

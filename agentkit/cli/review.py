@@ -292,5 +292,3 @@ def _say_rest(ledger: Ledger, reviews: Sequence[Review], *, shows_all: bool) -> 
             say(f"nothing is accepted from {name} (agentkit review approve --proposer {name})")
     for name, version in ledger.pins.items():
         say(f"{shown(pin_words(name, version))} (agentkit rollback --unpin)")
-    for name, why in ledger.marked.items():
-        say(f"{shown(name)} waits to be validated again (agentkit check): {shown(why)}")

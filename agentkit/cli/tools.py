@@ -349,9 +349,8 @@ def _say_mapped(report: openapi.OpenApiReport) -> None:
     say(report.summary)
     say(f"calls go to {report.server or 'no server that is known: give --api-server'}")
     notes = [*report.notes, *(note for entry in report.operations for note in entry.notes)]
-    say_some(note.message for note in report.notes if note.code == "other_server")
     say_some((f"{one.label} is not mapped: {one.reason}" for one in report.unusable), rest=_ALL)
-    told_already = {"unusable", "other_server", "no_server"}
+    told_already = {"unusable", "no_server"}
     counts = Counter(note.code for note in notes if note.code not in told_already)
     if counts:
         told = ", ".join(f"{count:,} {code}" for code, count in sorted(counts.items()))

@@ -14,10 +14,9 @@ from agentkit.composites.contracts import Expression
 from agentkit.composites.rule_checker import RuleChecker
 from agentkit.errors import CompositeError
 from agentkit.messages import JsonObject
-from agentkit.tools.canonical import same_json
+from agentkit.tools.canonical import is_finite, same_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import close_to, value_text
-from agentkit.tools.fit import fits
 from agentkit.tools.patterns import why_unsafe
 from agentkit.tools.rules.checking import holds
 from agentkit.tools.rules.contradictions import contradiction, possible_types
@@ -31,11 +30,11 @@ from agentkit.tools.rules.records import (
     OneOf,
     Requires,
     Rule,
-    is_finite,
     why_malformed,
 )
 from agentkit.tools.rules.rendering import scalar_text
 from agentkit.tools.schema import places
+from agentkit.tools.schema_validator import fits
 
 _OnValue: TypeAlias = OneOf | Between | Form
 """The rules that speak of the value of one parameter."""

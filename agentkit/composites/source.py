@@ -36,7 +36,7 @@ from agentkit.tools.definition import (
     Signature,
     ToolDefinition,
 )
-from agentkit.tools.fit import fits
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.sources.annotations import CallableShape, Parameter
 from agentkit.tools.sources.docstrings import read_worked_call, worked_calls
 from agentkit.tools.sources.function import DefinitionOptions, read_shape

@@ -15,8 +15,8 @@ from agentkit.composites import language as ir
 from agentkit.composites.problems import Fault, Place, placed
 from agentkit.errors import SourceProblem
 from agentkit.messages import JsonObject
-from agentkit.tools.fit import fits
 from agentkit.tools.schema import resolve_local
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 from agentkit.tools.types.declared import declared_type
 from agentkit.tools.types.lattice import ANY, NEVER, Alternative, Base, TypeSet, join, json_text

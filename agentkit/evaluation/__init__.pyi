@@ -7,7 +7,7 @@ from .environments import (
 from .expectations import (
     AllowedCalls as AllowedCalls,
     AnyCall as AnyCall,
-    DataFlow as DataFlow,
+    CustomExpectation as CustomExpectation,
     ExactCalls as ExactCalls,
     Expectation as Expectation,
     FinalState as FinalState,
@@ -28,15 +28,11 @@ from .results.comparison import (
     Comparison as Comparison,
     compare as compare,
 )
-from .results.records import EvaluationReport as EvaluationReport
+from .results.report import EvaluationReport as EvaluationReport
 from .results.summary import summarise as summarise
 from .runner import (
     RunOutcome as RunOutcome,
     evaluate as evaluate,
-)
-from .scoring import (
-    Score as Score,
-    score_calls as score_calls,
 )
 from .settings import (
     EvaluationProgress as EvaluationProgress,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.agent.agent import Agent
@@ -21,20 +21,15 @@ from agentkit.errors import (
     ToolNotFoundError,
 )
 from agentkit.evaluation.environments import BrokenTaskError, make_world
-from agentkit.evaluation.expectations import AllowedCalls
 from agentkit.evaluation.recorded import RecordedAnswers, RecordedModel, as_recorded
-from agentkit.evaluation.scoring import score_allowed_calls
 from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, attempt_seed
 from agentkit.evaluation.staging import Stage, Staging
 from agentkit.evaluation.task import Benchmark, Environment, Task, UserTurn
 from agentkit.evaluation.verifiers.answers import AllOf
-from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.evaluation.verifiers.making import Scene, verifier_for
-from agentkit.library import Library
 from agentkit.messages import JsonObject, Message, ToolMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.retrieval.retriever import Retriever
-from agentkit.tools.definition import ToolDefinition
 
 
 class RaisingModel:
@@ -101,37 +96,6 @@ class WatchedModel:
     def states(self) -> tuple[JsonObject, ...]:
         """The state before each turn, and the one now."""
         return (*self._seen.values(), self._world.state())
-
-
-def by_name_metrics(
-    episode: Episode,
-    expected: AllowedCalls,
-    definitions: Iterable[ToolDefinition],
-    library: Library,
-) -> Mapping[str, float]:
-    """``exact_by_name`` and ``right_tools_by_name`` of an episode, as ``Score`` has them.
-
-    A catalogue made of thousands of questions holds different tools of one name. Retrieval may find
-    another one than the gold tool; no model could tell.
-
-    Args:
-        episode: What was called.
-        expected: The gold calls, which can be matched.
-        definitions: The gold tools.
-        library: The tools that were called.
-
-    Raises:
-        UsageError: A gold tool is not among the definitions, or a gold call can not be read.
-    """
-    calls = MadeCalls.of(episode).calls
-    found = (library.get(call.name) for call in calls)
-    known = {one.name: one for one in definitions}
-    known |= {tool.name: tool.definition for tool in found if tool is not None}
-    score = score_allowed_calls(calls, expected, known.values())
-    return {
-        "exact_by_name": float(score.exact_by_name),
-        "right_tools_by_name": float(score.right_tools_by_name),
-    }
 
 
 STEPS_IN_AN_ENVIRONMENT = 21
@@ -363,16 +327,7 @@ class _Conversation:
         )
         parts = [verifier_for(expectation, scene) for expectation in stage.expects]
         verifier = parts[0] if len(parts) == 1 else AllOf(parts)
-        verdict = await verifier.verify(episode)
-        return self._by_name(verdict, episode, stage)
-
-    def _by_name(self, verdict: Verdict, episode: Episode, stage: Stage) -> Verdict:
-        """The verdict with its metrics by name, where tools are retrieved and calls are gold."""
-        allowed = [one for one in stage.expects if isinstance(one, AllowedCalls) and one.calls]
-        if not self._with.staging.retrieves or len(allowed) != 1 or verdict.fault is not None:
-            return verdict
-        more = by_name_metrics(episode, allowed[0], stage.definitions, stage.library)
-        return replace(verdict, metrics={**verdict.metrics, **more})
+        return await verifier.verify(episode)
 
     async def _broken(self, error: RunError, stage: Stage, number: int) -> AttemptResult:
         """The attempt that the model failed: for good, or to be tried again."""

@@ -8,16 +8,16 @@ object, has every part.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from agentkit.evaluation.expectations import (
+    STRICT,
     AllowedCalls,
     AnyCall,
-    DataFlow,
+    CustomExpectation,
     ExactCalls,
     Expectation,
     FinalState,
@@ -34,10 +34,6 @@ from agentkit.metrics import AllowedCall
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from pydantic import TypeAdapter
-
-
-STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
-"""Configuration of a dataclass that stands for a JSON object: no other field, no conversion."""
 
 Record = TypeVar("Record", bound="DataclassInstance")
 
@@ -83,18 +79,6 @@ def _adapter(kind: type[Record]) -> TypeAdapter[Record]:
     return TypeAdapter(kind)
 
 
-_REFERENCE = re.compile(r"\$var\d+[^$]*\$")
-
-
-def refers(value: Any) -> bool:
-    """Whether a value holds a reference to an earlier result, such as ``$var1.id$``, anywhere."""
-    if isinstance(value, str):
-        return _REFERENCE.search(value) is not None
-    if isinstance(value, Mapping):
-        return any(map(refers, value.values()))
-    return isinstance(value, list | tuple) and any(map(refers, value))
-
-
 def expectations_from_json(value: object, where: str = "expects") -> tuple[Expectation, ...]:
     """Expectations out of their JSON form.
 
@@ -128,13 +112,6 @@ def expectations_to_json(expectations: Iterable[Expectation]) -> dict[str, Any] 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Call:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    name: str
-    arguments: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
 class _AllowedCall:
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
     name: str
@@ -142,58 +119,14 @@ class _AllowedCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Flow:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    calls: list[_Call]
-    answer: Any = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Allowed:
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
     calls: list[_AllowedCall]
-    language: Literal["python", "java", "javascript"] = "python"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Actions:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    calls: list[_Call]
-    responses: bool = False
-    state: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Number:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    value: str | int | float
-    tolerance: float = 1e-6
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Tests:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    tests: str
-    entry_point: str
-    prompt: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Texts:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
     texts: list[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _State:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    state: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Rubric:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    criteria: dict[str, str]
 
 
 def _read(value: object, where: str) -> Iterator[Expectation]:
@@ -217,61 +150,59 @@ def _long(value: object, key: str) -> object:
     return value if isinstance(value, dict) else {key: value}
 
 
-def _some(items: list[Any], where: str, advice: str) -> list[Any]:
-    if not items:
+def _above(where: str) -> str:
+    return where.rpartition(".")[0]
+
+
+def _require(holds: object, where: str, advice: str) -> None:
+    if not holds:
         raise RecordError(f"{where} is empty; {advice}")
-    return items
 
 
 _ADVICE = 'where no call is right, write {"no_call": true}'
 
 
 def _calls(value: Any, where: str) -> Iterator[Expectation]:
-    found = checked(_Flow, {"calls": value}, where.rpartition(".")[0]).calls
-    calls = _gold(_some(found, where, _ADVICE))
-    if any(refers(call.arguments) for call in calls):
-        raise RecordError(f"{where}: refers to the result of another call; write it as flow")
-    yield ExactCalls(calls=calls)
-
-
-def _flow(value: Any, where: str) -> Iterator[Expectation]:
-    record = checked(_Flow, _long(value, "calls"), where)
-    calls = _gold(_some(record.calls, where, _ADVICE))
-    yield DataFlow(calls=calls, answer=record.answer)
+    made = checked(ExactCalls, {"calls": value}, _above(where))
+    _require(made.calls, where, _ADVICE)
+    yield made
 
 
 def _allowed(value: Any, where: str) -> Iterator[Expectation]:
-    record = checked(_Allowed, _long(value, "calls"), where)
-    calls = _some(record.calls, where, _ADVICE)
+    calls = checked(_Allowed, _long(value, "calls"), where).calls
+    _require(calls, where, _ADVICE)
     for at, call in enumerate(calls):
         for name, values in call.arguments.items():
-            _some(values, f"{where}.calls.{at}.arguments.{name}", "list the values that are right")
-    made = tuple(AllowedCall(name=call.name, allowed=call.arguments) for call in calls)
-    yield AllowedCalls(calls=made, language=record.language)
+            place = f"{where}.calls.{at}.arguments.{name}"
+            _require(values, place, "list the values that are right")
+    yield AllowedCalls(
+        calls=tuple(AllowedCall(name=call.name, allowed=call.arguments) for call in calls)
+    )
 
 
 def _actions(value: Any, where: str) -> Iterator[Expectation]:
-    record = checked(_Actions, _long(value, "calls"), where)
-    if any(refers(call.arguments) for call in record.calls):
-        raise RecordError(f"{where}: gold actions run as they are written, so write the value out")
-    yield FinalState(state=record.state, calls=_gold(record.calls), responses=record.responses)
+    long = _long(value, "calls")
+    if isinstance(long, dict) and "calls" not in long:
+        raise RecordError(f"{where}.calls: is missing")
+    yield checked(FinalState, long, where)
 
 
 def _state(value: Any, where: str) -> Iterator[Expectation]:
-    state = checked(_State, {"state": value}, where.rpartition(".")[0]).state
-    if not state:
-        raise RecordError(f'{where} is empty; write {{"actions": []}} where nothing may change')
-    yield FinalState(state=state)
+    made = checked(FinalState, {"state": value}, _above(where))
+    _require(made.state, where, 'write {"actions": []} where nothing may change')
+    yield made
 
 
 def _number(value: Any, where: str) -> Iterator[Expectation]:
-    record = checked(_Number, _long(value, "value"), where)
-    text = str(record.value).strip()
-    if read_number(text) is None or not 0 <= record.tolerance < 1:
+    long = _long(value, "value")
+    if isinstance(long, dict) and type(long.get("value")) in (int, float):
+        long = {**long, "value": str(long["value"])}
+    made = checked(NumberAnswer, long, where)
+    if read_number(made.value) is None or not 0 <= made.tolerance < 1:
         raise RecordError(
             f"{where}: expected a number, and a tolerance from 0 to below 1; got {value!r:.60}"
         )
-    yield NumberAnswer(value=text, tolerance=record.tolerance)
+    yield NumberAnswer(value=made.value.strip(), tolerance=made.tolerance)
 
 
 def _text(value: Any, where: str) -> Iterator[Expectation]:
@@ -291,17 +222,18 @@ def _texts(value: list[Any], where: str) -> list[str]:
 
 
 def _tests(value: Any, where: str) -> Iterator[Expectation]:
-    record = checked(_Tests, value, where)
-    if not record.entry_point.isidentifier():
-        raise RecordError(f"{where}.entry_point: {record.entry_point!r:.60} names no function")
-    yield PythonTests(prompt=record.prompt, tests=record.tests, entry_point=record.entry_point)
+    made = checked(PythonTests, value, where)
+    if not made.entry_point.isidentifier():
+        raise RecordError(f"{where}.entry_point: {made.entry_point!r:.60} names no function")
+    yield made
 
 
 def _rubric(value: Any, where: str) -> Iterator[Expectation]:
-    criteria = checked(_Rubric, {"criteria": value}, where.rpartition(".")[0]).criteria
-    if not criteria or not all(text.strip() for pair in criteria.items() for text in pair):
+    made = checked(Rubric, {"criteria": value}, _above(where))
+    texts = [text.strip() for pair in made.criteria.items() for text in pair]
+    if not texts or not all(texts):
         raise RecordError(f'{where}: expected criteria, such as {{"polite": "The answer ..."}}')
-    yield Rubric(criteria=criteria)
+    yield made
 
 
 def _flag(made: Expectation) -> _Reader:
@@ -318,7 +250,6 @@ _Reader: TypeAlias = Callable[[Any, str], Iterator[Expectation]]
 _READERS: Mapping[str, _Reader] = {
     "calls": _calls,
     "allowed": _allowed,
-    "flow": _flow,
     "any_call": _flag(AnyCall()),
     "no_call": _flag(NoCall()),
     "number": _number,
@@ -331,68 +262,39 @@ _READERS: Mapping[str, _Reader] = {
 }
 
 
-def _gold(calls: Iterable[_Call]) -> tuple[GoldCall, ...]:
-    return tuple(GoldCall(name=call.name, arguments=call.arguments) for call in calls)
-
-
 # --- writing --------------------------------------------------------------------------------------
 
 
 def _written(one: Expectation) -> tuple[str, Any]:
     """Key and value of one expectation, the short form where it says all."""
-    match one:
-        case ExactCalls() | DataFlow() | AllowedCalls() | AnyCall() | NoCall():
-            return _calls_written(one)
-        case FinalState():
-            return _final_state_written(one)
-        case NumberAnswer() | TextAnswer() | PythonTests() | Rubric():
-            return _answer_written(one)
-        case _:
-            assert_never(one)
+    if isinstance(one, CustomExpectation):
+        return one.to_json()
+    return _WRITERS[type(one)](one)
 
 
-def _calls_written(
-    one: ExactCalls | DataFlow | AllowedCalls | AnyCall | NoCall,
-) -> tuple[str, Any]:
-    match one:
-        case ExactCalls():
-            return "calls", _calls_to_json(one.calls)
-        case DataFlow():
-            calls = _calls_to_json(one.calls)
-            return "flow", calls if one.answer is None else {"calls": calls, "answer": one.answer}
-        case AllowedCalls():
-            return "allowed", _allowed_to_json(one)
-        case AnyCall():
-            return "any_call", True
-        case NoCall():
-            return "no_call", True
-
-
-def _answer_written(one: NumberAnswer | TextAnswer | PythonTests | Rubric) -> tuple[str, Any]:
-    match one:
-        case NumberAnswer():
-            is_usual = one.tolerance == NumberAnswer(value="").tolerance
-            long = {"value": one.value, "tolerance": one.tolerance}
-            return "number", one.value if is_usual else long
-        case TextAnswer():
-            return ("contains" if one.match == "contains" else "text"), one.text
-        case PythonTests():
-            record = {"tests": one.tests, "entry_point": one.entry_point}
-            return "tests", record | ({"prompt": one.prompt} if one.prompt else {})
-        case Rubric():
-            return "rubric", dict(one.criteria)
-
-
-def _calls_to_json(calls: Iterable[GoldCall]) -> list[dict[str, Any]]:
-    return [{"name": call.name, "arguments": dict(call.arguments)} for call in calls]
-
-
-def _allowed_to_json(one: AllowedCalls) -> Any:
+def _allowed_written(one: AllowedCalls) -> tuple[str, Any]:
     calls = [
         {"name": call.name, "arguments": {name: list(v) for name, v in call.allowed.items()}}
         for call in one.calls
     ]
-    return calls if one.language == "python" else {"calls": calls, "language": one.language}
+    if one.language is None:
+        return "allowed", calls
+    return "allowed", {"calls": calls, "language": one.language.name}
+
+
+def _number_written(one: NumberAnswer) -> tuple[str, Any]:
+    is_usual = one.tolerance == NumberAnswer(value="").tolerance
+    return "number", one.value if is_usual else _plain(one)
+
+
+def _plain(one: NumberAnswer | PythonTests) -> dict[str, Any]:
+    """Every part that holds something."""
+    parts = {part.name: getattr(one, part.name) for part in fields(one)}
+    return {name: value for name, value in parts.items() if value != ""}
+
+
+def _calls_to_json(calls: Iterable[GoldCall]) -> list[dict[str, Any]]:
+    return [{"name": call.name, "arguments": dict(call.arguments)} for call in calls]
 
 
 def _final_state_written(one: FinalState) -> tuple[str, Any]:
@@ -405,3 +307,16 @@ def _final_state_written(one: FinalState) -> tuple[str, Any]:
     if one.state is not None:
         long["state"] = dict(one.state)
     return "actions", long if len(long) > 1 else calls
+
+
+_WRITERS: Mapping[type, Callable[[Any], tuple[str, Any]]] = {
+    ExactCalls: lambda one: ("calls", _calls_to_json(one.calls)),
+    AllowedCalls: _allowed_written,
+    AnyCall: lambda _: ("any_call", True),
+    NoCall: lambda _: ("no_call", True),
+    FinalState: _final_state_written,
+    NumberAnswer: _number_written,
+    TextAnswer: lambda one: ("contains" if one.match == "contains" else "text", one.text),
+    PythonTests: lambda one: ("tests", _plain(one)),
+    Rubric: lambda one: ("rubric", dict(one.criteria)),
+}

@@ -6,12 +6,17 @@ verifier that judges an episode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
+from agentkit.episodes import Verifier
 from agentkit.messages import JsonObject
-from agentkit.metrics import AllowedCall
+from agentkit.metrics import AllowedCall, Language
+from agentkit.tools.definition import ToolDefinition
+
+STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
+"""How pydantic reads a record out of JSON: no other field, no conversion."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,9 +25,10 @@ class GoldCall:
 
     Attributes:
         name: The tool.
-        arguments: Its arguments. A reference to the result of an earlier gold call of the same
-            answer is the text ``$var2.rows[0].id$``: the second call's result, and where in it.
+        arguments: Its arguments.
     """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     name: str
     arguments: JsonObject = field(default_factory=dict)
@@ -34,11 +40,12 @@ class AllowedCalls:
 
     Attributes:
         calls: The gold calls.
-        language: How the gold values of BFCL's Java and JavaScript categories are written.
+        language: What gold values are written in, where they are source text of a language; None
+            for plain JSON.
     """
 
     calls: tuple[AllowedCall, ...]
-    language: Literal["python", "java", "javascript"] = "python"
+    language: Language | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,23 +53,11 @@ class ExactCalls:
     """Exactly these calls, in any order, equal under the tools' schemas.
 
     Attributes:
-        calls: The gold calls, without references.
+        calls: The gold calls.
     """
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
     calls: tuple[GoldCall, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DataFlow:
-    """Calls through which data flows as through the gold ones, whatever its values (NESTFUL).
-
-    Attributes:
-        calls: The gold calls in order, with references.
-        answer: The final answer, when the calls were run and the answer counts too.
-    """
-
-    calls: tuple[GoldCall, ...]
-    answer: Any = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +79,7 @@ class NumberAnswer:
         tolerance: How far off it may be, relative to ``value`` (absolute where ``value`` is 0).
     """
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
     value: str
     tolerance: float = 1e-6
 
@@ -113,6 +109,7 @@ class FinalState:
             returned (BFCL).
     """
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
     state: JsonObject | None = None
     calls: tuple[GoldCall, ...] = ()
     responses: bool = False
@@ -128,7 +125,8 @@ class PythonTests:
         entry_point: Name of the function that is tested.
     """
 
-    prompt: str
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+    prompt: str = ""
     tests: str
     entry_point: str
 
@@ -141,13 +139,31 @@ class Rubric:
         criteria: The criteria by name, each a sentence that is true of a right answer.
     """
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
     criteria: Mapping[str, str]
+
+
+@runtime_checkable
+class CustomExpectation(Protocol):
+    """A plugin's own way of judging: a record that brings its verifier along."""
+
+    @property
+    def gold_tools(self) -> tuple[str, ...]:
+        """The tools that a right answer calls, in the catalogue's names."""
+
+    def verifier(self, definitions: Sequence[ToolDefinition]) -> Verifier:
+        """What judges an episode, whose calls go by the names of these tools."""
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """The same with other names of tools; a name that is not there stays."""
+
+    def to_json(self) -> tuple[str, Any]:
+        """How it is written: one short key, and JSON data."""
 
 
 Expectation: TypeAlias = (
     AllowedCalls
     | ExactCalls
-    | DataFlow
     | AnyCall
     | NoCall
     | NumberAnswer
@@ -155,4 +171,5 @@ Expectation: TypeAlias = (
     | FinalState
     | PythonTests
     | Rubric
+    | CustomExpectation
 )

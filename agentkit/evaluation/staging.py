@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.evaluation.expectations import (
     AllowedCalls,
-    DataFlow,
+    CustomExpectation,
     ExactCalls,
     Expectation,
-    GoldCall,
 )
 from agentkit.evaluation.task import Benchmark, Environment
 from agentkit.library import Library
@@ -148,20 +147,18 @@ def _renamed(expectation: Expectation, names: Mapping[str, str]) -> Expectation:
         case AllowedCalls():
             allowed = (replace(c, name=names.get(c.name, c.name)) for c in expectation.calls)
             return replace(expectation, calls=tuple(allowed))
-        case ExactCalls() | DataFlow():
-            return replace(expectation, calls=_renamed_gold(expectation.calls, names))
+        case ExactCalls():
+            calls = (replace(c, name=names.get(c.name, c.name)) for c in expectation.calls)
+            return replace(expectation, calls=tuple(calls))
+        case CustomExpectation():
+            return expectation.renamed(names)
         case _:
             return expectation
 
 
-def _renamed_gold(calls: Iterable[GoldCall], names: Mapping[str, str]) -> tuple[GoldCall, ...]:
-    return tuple(replace(call, name=names.get(call.name, call.name)) for call in calls)
-
-
-def _gold_names(expects: Iterable[Expectation]) -> list[str]:
-    return [
-        call.name
-        for expectation in expects
-        if isinstance(expectation, AllowedCalls | ExactCalls | DataFlow)
-        for call in expectation.calls
-    ]
+def _gold_names(expects: Iterable[Expectation]) -> Iterator[str]:
+    for expectation in expects:
+        if isinstance(expectation, AllowedCalls | ExactCalls):
+            yield from (call.name for call in expectation.calls)
+        elif isinstance(expectation, CustomExpectation):
+            yield from expectation.gold_tools

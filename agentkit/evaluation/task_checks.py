@@ -12,10 +12,9 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from agentkit.evaluation.expectation_forms import refers
 from agentkit.evaluation.expectations import (
     AllowedCalls,
-    DataFlow,
+    CustomExpectation,
     ExactCalls,
     Expectation,
     FinalState,
@@ -24,7 +23,6 @@ from agentkit.evaluation.expectations import (
 from agentkit.evaluation.task import Task
 from agentkit.messages import JsonObject
 from agentkit.metrics import AllowedCall
-from agentkit.metrics.data_flow import compare_data_flow
 from agentkit.metrics.remembering import remembered
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
@@ -77,8 +75,11 @@ def _sign_name(sign: str) -> str:
 def _gold_problems(
     expectation: Expectation, definitions: Mapping[str, ToolDefinition], offered: Collection[str]
 ) -> Iterator[str]:
-    if isinstance(expectation, DataFlow):
-        yield from broken_flow(expectation)
+    if isinstance(expectation, CustomExpectation):
+        for name in expectation.gold_tools:
+            if name not in definitions:
+                yield f"the gold call {name}: {unknown_tool(name, definitions)}"
+        return
     callable_here = set(definitions) if isinstance(expectation, FinalState) else set(offered)
     for call in _gold_calls(expectation):
         definition = definitions.get(call.name)
@@ -86,7 +87,7 @@ def _gold_problems(
             yield f"the gold call {call.name}: {unknown_tool(call.name, definitions)}"
         elif call.name not in callable_here:
             yield f"the gold call {call.name}: the task does not offer this tool"
-        elif isinstance(expectation, AllowedCalls) and expectation.language != "python":
+        elif isinstance(expectation, AllowedCalls) and expectation.language is not None:
             continue  # the values are source text of that language
         elif isinstance(call, GoldCall):
             yield from (
@@ -97,30 +98,25 @@ def _gold_problems(
 
 
 def _gold_calls(expectation: Expectation) -> tuple[GoldCall | AllowedCall, ...]:
-    if isinstance(expectation, AllowedCalls | ExactCalls | DataFlow | FinalState):
+    if isinstance(expectation, AllowedCalls | ExactCalls | FinalState):
         return expectation.calls
     return ()
 
 
-def broken_flow(expectation: DataFlow) -> Iterator[str]:
-    """References of the gold calls that lead nowhere, so that no answer can be equal to them."""
-    gold = expectation.calls
-    for problem in compare_data_flow(gold, gold, ()).gold_problems:
-        yield f"the gold {problem}"
-
-
-def gold_call_problems(call: GoldCall, definition: ToolDefinition) -> Iterator[str]:
-    """What the tool's schema has against a gold call; references stand for any value.
+def gold_call_problems(
+    call: GoldCall, definition: ToolDefinition, *, unknown: Collection[str] = ()
+) -> Iterator[str]:
+    """What the tool's schema has against a gold call.
 
     Args:
         call: The gold call.
         definition: Its tool.
+        unknown: Arguments whose values are not known, so that any will do.
     """
     yield from _undeclared(call.arguments, definition)
-    flowing = {name for name, value in call.arguments.items() if refers(value)}
     arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
     for problem in validator_of(definition).check(arguments):
-        if not (problem.path and problem.path[0] in flowing):
+        if not (problem.path and problem.path[0] in unknown):
             yield problem.rule
 
 

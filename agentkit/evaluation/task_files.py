@@ -19,12 +19,12 @@ from agentkit.evaluation.environments import (
     with_tools,
 )
 from agentkit.evaluation.expectation_forms import (
-    STRICT,
     RecordError,
     checked,
     expectations_from_json,
     expectations_to_json,
 )
+from agentkit.evaluation.expectations import STRICT
 from agentkit.evaluation.json_lines import JsonLine, as_json_value, read_json_lines
 from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
 from agentkit.evaluation.task_checks import task_problems
@@ -233,7 +233,7 @@ def load_tasks(
     environment: EnvironmentFactory | None = None,
     name: str = "",
 ) -> Benchmark:
-    """Read tasks; ``docs/tasks.md`` shows the form of a line.
+    """Read tasks; ``docs/evaluation.md`` shows the form of a line.
 
     Args:
         path: One JSON object a line, in UTF-8; ``.gz`` is unpacked. A line ``{"defaults": {...}}``

@@ -3,11 +3,7 @@ from .decide import LifecyclePolicy as LifecyclePolicy
 from .differences import word_diff as word_diff
 from .duplicates import ModelJudge as ModelJudge
 from .feedback import feedback_on as feedback_on
-from .gate_statistics import (
-    Elond as Elond,
-    chance_to_pass as chance_to_pass,
-    wins_needed as wins_needed,
-)
+from .gate_statistics import Elond as Elond
 from .gates import (
     ArmScore as ArmScore,
     GateConfig as GateConfig,
@@ -30,13 +26,11 @@ from .learning import LearningConfig as LearningConfig, LearnReport as LearnRepo
 from .ledger import Ledger as Ledger
 from .lifting import MinedComposite as MinedComposite
 from .manager import ToolManager as ToolManager
-from .mined import insert_mined as insert_mined
+from .mined import submit_mined as submit_mined
 from .mining import (
     MiningConfig as MiningConfig,
     MiningResult as MiningResult,
-    apply as apply,
     mine as mine,
-    replay as replay,
 )
 from .observers import CanaryJudge as CanaryJudge, judged as judged
 from .proposal import (

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
 from agentkit.evolution.feedback import feedback_on, user_texts
-from agentkit.evolution.insert_outcomes import InsertPolicy, MergePlan, Refused, Rejected
+from agentkit.evolution.insert_outcomes import InsertPolicy, Merged, Refused, Rejected
 from agentkit.evolution.insertion import Procedure, Tried, check_data, plan_insert, try_composite
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
@@ -516,18 +516,21 @@ class CandidateChecker:
         Of these only the lexical ones apply, because the others compare with words that were there
         before; and its words may name the tools that it calls.
         """
-        plan = await plan_insert(candidate, state.library, state.index, self.inserting)
-        if isinstance(plan, Rejected):
+        outcome = (await plan_insert(candidate, state.library, self.inserting)).outcome
+        if isinstance(outcome, Rejected):
             failed = FailedCheck(
-                code=plan.code, layer="structural", message=plan.explanation, advice=plan.advice
+                code=outcome.code,
+                layer="structural",
+                message=outcome.explanation,
+                advice=outcome.advice,
             )
             return CheckResult(candidate=candidate, failed=(failed,))
-        if isinstance(plan, MergePlan):
+        if isinstance(outcome, Merged):
             failed = FailedCheck(
                 code="duplicate",
                 layer="semantic",
-                message=f"the library has a tool that does the same, {plan.into.name!r}: "
-                f"{plan.reason}",
+                message=f"the library has a tool that does the same, {outcome.into!r}: "
+                f"{outcome.reason}",
                 advice="ToolManager.insert moves its worked calls to that tool",
             )
             return CheckResult(candidate=candidate, failed=(failed,), by="library")
@@ -538,7 +541,7 @@ class CandidateChecker:
             for one in _standing(report.failed, overruled)
             if one.layer == "lexical" and one.code != "other_tool"
         )
-        return CheckResult(candidate=plan.tool.definition, failed=words, needs=report.needs)
+        return CheckResult(candidate=outcome.definition, failed=words, needs=report.needs)
 
     async def _arrived(
         self, candidate: ToolDefinition, state: LibraryState, overruled: tuple[FailedCheck, ...]

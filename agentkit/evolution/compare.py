@@ -34,7 +34,6 @@ from agentkit.evolution.gates import (
     offline_gate,
     regression_gate,
     shadow_gate,
-    with_uses,
 )
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import ProposalRecord
@@ -195,7 +194,7 @@ class EpisodeGates:
         gain = shadow_gate(shadow_pairs(both, name), rules=self.rules, level=level)
         selections = shadow_selections(both, name)
         vetoes = (
-            cost_gate(shadow_tokens(both, name), measure="tokens", rules=self.rules),
+            cost_gate(shadow_tokens(both, name), rules=self.rules),
             regression_gate(selections, tool=record.tool_name, rules=self.rules),
         )
         return (gain, *(veto for veto in vetoes if veto.decision != "wait"))
@@ -257,14 +256,7 @@ async def compare_held_out(
     pairs = await compare(record.tool_name, control, changed)
     place = ledger.place_of(record.proposal_id)
     elond = Elond(opened=place.number - 1, promoted=place.discoveries)
-    report = offline_gate(pairs, rules=replace(rules, alpha=elond.level(rules.alpha)))
-    if not pairs:
-        return report
-    records = ledger.proposals.values()
-    others = (_asked(one) for one in records if one.proposal_id != record.proposal_id)
-    earlier = [marks for marks in others if marks]
-    tasks = [pair.task for pair in pairs]
-    return with_uses(report, tasks=tasks, earlier=earlier, rules=rules)
+    return offline_gate(pairs, rules=replace(rules, alpha=elond.level(rules.alpha)))
 
 
 def _refused_gold(
@@ -286,10 +278,3 @@ def _refused_gold(
     refused = [call.episode_id for _, call in refused_by_rules(rules, base, gold)]
     named = ", ".join(dict.fromkeys(refused[:_MAX_NAMED]))
     return f"its rules refuse {len(refused):,} gold calls, of {named}" if refused else ""
-
-
-def _asked(record: ProposalRecord) -> str:
-    """What stands for the held-out tasks that decided about a proposal; empty for none."""
-    facts = [one.facts for one in record.assessments if one.facts.get("gate") == OFFLINE]
-    decided = [one for one in facts if one.get("decision") != "wait"]
-    return str(decided[-1].get("tasks", "")) if decided else ""

@@ -21,9 +21,9 @@ from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.tools.canonical import json_key, same_json
 from agentkit.tools.definition import Example, Signature, ToolDefinition
-from agentkit.tools.fit import fits
 from agentkit.tools.formats import FORMATS
 from agentkit.tools.invocation import encode_result
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import validate_arguments
 
@@ -306,22 +306,10 @@ def _of_type(kind: str, schema: JsonObject, depth: int) -> Sequence[Any]:
     if kind == "array":
         items = list(_edges(schema.get("items"), depth + 1))
         return ([], items[:1], items[1:4], [*items[:1], *items[:1]]) if items else ([],)
-    if kind == "object":
-        return _objects(schema, depth)
     if kind == "string" and schema.get("format", "") not in {"", *FORMATS}:
         return ()  # made of a language that we can not guess
     bounds = [schema[word] for word in ("minimum", "maximum") if word in schema]
     return (*_SCALARS.get(kind, ()), *bounds)
-
-
-def _objects(schema: JsonObject, depth: int) -> Sequence[Any]:
-    parts = {name: _edges(part, depth + 1) for name, part in schema.get("properties", {}).items()}
-    filled = {name: values for name, values in parts.items() if values}
-    most = max(map(len, filled.values()), default=0)
-    return [
-        {name: values[turn % len(values)] for name, values in filled.items()}
-        for turn in range(min(most, 3))
-    ] or [{}]
 
 
 # --- Running tools without touching the world, every contract checked, within a budget -----------
@@ -572,7 +560,7 @@ async def check_examples(candidate: Tool, trial: DryRun, policy: InsertPolicy) -
         Refused: One does not, or there are none.
     """
     definition = candidate.definition
-    if not definition.worked_calls and not policy.allow_without_examples:
+    if not definition.worked_calls:
         raise refuse(
             "no_examples",
             definition.name,
@@ -607,7 +595,7 @@ async def check_probes(candidate: Tool, trial: DryRun, policy: InsertPolicy) -> 
         Refused: One does.
     """
     definition = candidate.definition
-    if not policy.probe_contracts or not trial.is_pure(definition):
+    if not trial.is_pure(definition):
         return
     worked = [example.arguments for example in definition.worked_calls]
     for arguments in probes(definition.signature, worked, count=policy.probes):

@@ -11,9 +11,10 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import nlargest
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from agentkit.composites.contracts import check_post, check_pre
 from agentkit.errors import CompositeError
@@ -29,6 +30,9 @@ from agentkit.retrieval.words import terms
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.tool import Tool
 
+_COMPARED = 8  # tools of the same signature that a candidate is compared with
+_MAPPINGS = 24  # ways to read the parameters of one tool as those of another
+
 # --- How alike the words of two tools are --------------------------------------------------------
 
 
@@ -42,18 +46,8 @@ def similarity(one: ToolDefinition, other: ToolDefinition) -> float:
         >>> similarity(total, sum_)
         0.8
     """
-    return similarity_to(one)(other)
-
-
-def similarity_to(one: ToolDefinition) -> Callable[[ToolDefinition], float]:
-    """``similarity`` with one tool, for comparing it with many."""
-    ours = description_terms(one)
-
-    def likeness(other: ToolDefinition) -> float:
-        theirs = description_terms(other)
-        return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
-
-    return likeness
+    ours, theirs = description_terms(one), description_terms(other)
+    return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
 
 
 def description_terms(definition: ToolDefinition) -> frozenset[str]:
@@ -131,25 +125,6 @@ def renamed(arguments: JsonObject, mapping: Mapping[str, str]) -> dict[str, Any]
     return {mapping.get(name, name): value for name, value in arguments.items()}
 
 
-def forced_mapping(
-    candidate: Signature, known: Signature, pairs: Mapping[str, str]
-) -> dict[str, str] | None:
-    """The one way to read parameters as those of another tool that holds ``pairs``.
-
-    Parameters outside of ``pairs`` are those that no program speaks of: any of their type will do.
-
-    Returns:
-        The way; None when the types of a pair differ, or no way is left.
-    """
-    wanted, offered = parameter_keys(candidate), parameter_keys(known)
-    if any(wanted.get(ours) != offered.get(theirs, "") for ours, theirs in pairs.items()):
-        return None
-    left = [name for name in wanted if name not in pairs]
-    free = {name: key for name, key in offered.items() if name not in set(pairs.values())}
-    rest = next(_bijections(left, wanted, free), None)
-    return None if rest is None or len(left) != len(free) else {**pairs, **rest}
-
-
 def _bare(schema: Any) -> Any:
     if isinstance(schema, Mapping):
         return {
@@ -177,103 +152,49 @@ def _definitions(parameters: JsonObject) -> str:
 
 
 # --- Programs in a form that does not depend on names, nor on the order of parameters ------------
-# Works on the JSON form of a program, because an index holds one for every composite of a library.
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NormalForm:
-    """A program without its author's names.
+def normal_form(body: JsonObject) -> tuple[str, tuple[str, ...]]:
+    """A program without its author's names, and its parameters in the order in which it uses them.
 
-    Attributes:
-        text: The same for two programs exactly when they differ in the names of parameters and
-            variables only.
-        parameters: The author's names of the parameters, in the order in which the program first
-            speaks of them; one that it never speaks of is left out.
-    """
+    Two programs with the same text differ only in the names of parameters and variables.
 
-    text: str
-    parameters: tuple[str, ...]
-
-
-def normal_form(body: JsonObject) -> NormalForm:
-    """The normal form of a program in its JSON form (``agentkit.composites.codec``).
+    Args:
+        body: The JSON form of a program (``agentkit.composites.codec``).
 
     Example:
-        >>> name = {"kind": "Name", "name": "x"}
         >>> def returning(parameter):
         ...     value = {"kind": "Name", "name": parameter}
         ...     return {"parameters": [{"kind": "Parameter", "name": parameter, "default": None}],
         ...             "body": [{"kind": "Return", "value": value}]}
-        >>> normal_form(returning("x")).text == normal_form(returning("y")).text
+        >>> normal_form(returning("x"))[0] == normal_form(returning("y"))[0]
         True
     """
-    parameters = [parameter["name"] for parameter in body.get("parameters", ())]
-    names = _Names(frozenset(parameters))
-    text = json.dumps(_renamed(body.get("body", ()), names), separators=(",", ":"))
-    spoken = tuple(name for name in names.numbered if name in names.parameters)
-    return NormalForm(text=text, parameters=spoken)
+    parameters = {parameter["name"] for parameter in body.get("parameters", ())}
+    numbers: dict[str, str] = {}
 
+    def numbered(name: str) -> str:
+        kind = "parameter" if name in parameters else "variable"
+        return numbers.setdefault(name, f"{kind} {len(numbers)}")
 
-class _Names:
-    """Numbers names in the order in which they are first met."""
+    def bare(part: Any) -> Any:
+        if isinstance(part, list | tuple):
+            return [bare(item) for item in part]
+        if not isinstance(part, Mapping):
+            return part
+        if part.get("kind") == "Name":
+            return numbered(part["name"])
+        return {
+            field: [numbered(one) for one in value]
+            if field == "targets"
+            else numbered(value)
+            if field == "target"
+            else bare(value)
+            for field, value in part.items()
+        }
 
-    def __init__(self, parameters: frozenset[str]) -> None:
-        self.parameters = parameters
-        self.numbered: dict[str, str] = {}
-        self._count = 0
-
-    def of(self, name: str) -> str:
-        if name not in self.numbered:
-            self.numbered[name] = self._fresh(name)
-        return self.numbered[name]
-
-    def enter(self, targets: Sequence[str]) -> dict[str, str]:
-        """Begin a comprehension, whose targets are its own; gives what to ``leave`` with."""
-        outside = self.numbered
-        self.numbered = outside | {target: self._fresh(target) for target in targets}
-        return outside
-
-    def leave(self, outside: dict[str, str], targets: Sequence[str]) -> None:
-        """End a comprehension; what was first met inside stays known."""
-        met = {name: at for name, at in self.numbered.items() if name not in targets}
-        self.numbered = met | {name: outside[name] for name in targets if name in outside}
-
-    def _fresh(self, name: str) -> str:
-        self._count += 1
-        return f"{'parameter' if name in self.parameters else 'variable'} {self._count}"
-
-
-def _renamed(part: Any, names: _Names) -> Any:
-    if isinstance(part, list | tuple):
-        return [_renamed(item, names) for item in part]
-    if not isinstance(part, Mapping):
-        return part
-    if part.get("kind") == "Name":
-        return names.of(part["name"])
-    if part.get("kind") == "Comprehension":
-        return _comprehension(part, names)
-    changed: dict[str, Any] = {}
-    for field, value in part.items():
-        if field == "targets":
-            changed[field] = [names.of(target) for target in value]
-        elif field == "target":
-            changed[field] = names.of(value)
-        else:
-            changed[field] = _renamed(value, names)
-    return changed
-
-
-def _comprehension(part: JsonObject, names: _Names) -> dict[str, Any]:
-    source = _renamed(part["source"], names)
-    outside = names.enter(part["targets"])
-    inside = {
-        field: _renamed(value, names)
-        for field, value in part.items()
-        if field not in {"source", "targets"}
-    }
-    targets = [names.of(target) for target in part["targets"]]
-    names.leave(outside, part["targets"])
-    return {**inside, "source": source, "targets": targets}
+    text = json.dumps(bare(body.get("body", ())), separators=(",", ":"))
+    return text, tuple(name for name in numbers if name in parameters)
 
 
 def passed_on(definition: ToolDefinition) -> tuple[str, Mapping[str, str]] | None:
@@ -299,95 +220,13 @@ def passed_on(definition: ToolDefinition) -> tuple[str, Mapping[str, str]] | Non
     return call["child"], given
 
 
-# --- The tools of a library by what makes them alike: found by a key, never by a scan ------------
-
-
-_Groups: TypeAlias = dict[str, tuple[str, ...]]
-
-
-class Alike(NamedTuple):
-    """Names of tools that are like one definition.
-
-    Attributes:
-        signature: Those whose parameters have the same types, whatever their names and order, and
-            whose results have the same type.
-        program: The composites among them whose program differs in names only.
-    """
-
-    signature: tuple[str, ...]
-    program: tuple[str, ...]
-
-
-class ToolIndex:
-    """Names of tools by signature, and of composites by program as well.
-
-    Immutable; ``with_definitions`` gives a new one at the cost of copying two dicts. It is made
-    when it is first asked, so that who never compares tools pays nothing.
-
-    Args:
-        definitions: What to index.
-    """
-
-    __slots__ = ("_alike", "_keys", "_same", "_waiting")
-
-    def __init__(self, definitions: Iterable[ToolDefinition] = ()) -> None:
-        self._waiting: tuple[ToolDefinition, ...] | None = tuple(definitions)
-        self._alike: _Groups = {}
-        self._same: _Groups = {}
-        self._keys: dict[str, tuple[str, str]] = {}
-
-    def like(self, definition: ToolDefinition) -> Alike:
-        """The tools that a candidate has to be compared with."""
-        self._make()
-        signature, program = _keys_of(definition)
-        return Alike(signature=self._alike.get(signature, ()), program=self._same.get(program, ()))
-
-    def with_definitions(self, definitions: Iterable[ToolDefinition]) -> ToolIndex:
-        """An index that also holds ``definitions``; one of the same name is replaced."""
-        self._make()
-        changed = ToolIndex()
-        changed._alike, changed._same = dict(self._alike), dict(self._same)
-        changed._keys = dict(self._keys)
-        changed._waiting = None
-        for definition in definitions:
-            changed._put(definition.name, _keys_of(definition))
-        return changed
-
-    def _make(self) -> None:
-        """Two threads that ask at once make the same, one after the other."""
-        waiting = self._waiting
-        if waiting is None:
-            return
-        keys = {definition.name: _keys_of(definition) for definition in waiting}
-        alike: dict[str, list[str]] = {}
-        same: dict[str, list[str]] = {}
-        for name, (signature, program) in keys.items():
-            alike.setdefault(signature, []).append(name)
-            if program:
-                same.setdefault(program, []).append(name)
-        self._keys = keys
-        self._alike = {key: tuple(names) for key, names in alike.items()}
-        self._same = {key: tuple(names) for key, names in same.items()}
-        self._waiting = None
-
-    def _put(self, name: str, keys: tuple[str, str]) -> None:
-        earlier = self._keys.get(name, ("", ""))
-        self._keys[name] = keys
-        for groups, before, after in zip((self._alike, self._same), earlier, keys, strict=True):
-            if before == after:
-                continue
-            if before:
-                groups[before] = tuple(other for other in groups[before] if other != name)
-            if after:
-                groups[after] = (*groups.get(after, ()), name)
-
-
-def _keys_of(definition: ToolDefinition) -> tuple[str, str]:
+@lru_cache(maxsize=200_000)
+def _keys(definition: ToolDefinition) -> tuple[str, str]:
     """Signature, and signature with program; the second is empty for a primitive."""
     signature = signature_key(definition.signature)
     if definition.body is None:
         return signature, ""
-    return signature, f"{signature} {normal_form(definition.body).text}"
+    return signature, f"{signature} {normal_form(definition.body)[0]}"
 
 
 # --- A model as judge of duplicates (the purpose of CoCoDA's prompt D.8, in our words) -----------
@@ -487,7 +326,6 @@ class Duplicate:
 async def find_duplicate(
     candidate: Tool,
     library: Library,
-    index: ToolIndex,
     trial: DryRun,
     *,
     policy: InsertPolicy,
@@ -498,17 +336,18 @@ async def find_duplicate(
     Args:
         candidate: A prepared tool that passed validation.
         library: Where to look.
-        index: Of that library.
         trial: Runs both.
         policy: How much is tried, and how alike the words must be.
         judge: Asked when two tools behave alike and their words differ.
     """
     definition = candidate.definition
-    alike = index.like(definition)
-    found = _passed_on(definition, library) or _same_program(definition, alike.program, library)
+    signature, program = _keys(definition)
+    alike = [tool for tool in library if _keys(tool.definition)[0] == signature]
+    same = [tool.definition for tool in alike if _keys(tool.definition)[1] == program]
+    found = _passed_on(definition, library) or _same_program(definition, same, library)
     if found is not None or not trial.is_pure(definition):
         return found  # one recorded answer says nothing about the next one
-    for known in _comparable(definition, alike.signature, library, trial, policy):
+    for known in _comparable(definition, alike, trial, policy):
         found = await _same_behaviour(candidate, known, trial, policy)
         if found is not None and await _same_meaning(definition, known.definition, policy, judge):
             return found
@@ -529,49 +368,41 @@ def _passed_on(candidate: ToolDefinition, library: Library) -> Duplicate | None:
 
 
 def _same_program(
-    candidate: ToolDefinition, names: Sequence[str], library: Library
+    candidate: ToolDefinition, others: Iterable[ToolDefinition], library: Library
 ) -> Duplicate | None:
-    if candidate.body is None or not names:
+    if candidate.body is None:
         return None
-    ours = normal_form(candidate.body).parameters
-    for name in names:
-        known = library[name].definition
-        if pin_faults(library, [name]):
+    ours, types = normal_form(candidate.body)[1], parameter_keys(candidate.signature)
+    for known in others:
+        if pin_faults(library, [known.name]):
             continue  # made for children that have changed: it may not run, the candidate does
-        theirs = normal_form(known.body or {}).parameters
-        pairs = dict(zip(ours, theirs, strict=True))
-        parameters = forced_mapping(candidate.signature, known.signature, pairs)
-        if parameters is not None and _fits_contract(candidate, known, parameters):
-            return Duplicate(name=name, parameters=parameters, reason="it is the same program")
+        pairs = dict(zip(ours, normal_form(known.body or {})[1], strict=True))
+        offered = parameter_keys(known.signature)
+        is_whole = pairs.keys() == types.keys() and set(pairs.values()) == set(offered)
+        if not is_whole or any(types[one] != offered[other] for one, other in pairs.items()):
+            continue
+        if _fits_contract(candidate, known, pairs):
+            return Duplicate(name=known.name, parameters=pairs, reason="it is the same program")
     return None
 
 
 def _comparable(
-    candidate: ToolDefinition,
-    names: Sequence[str],
-    library: Library,
-    trial: DryRun,
-    policy: InsertPolicy,
+    candidate: ToolDefinition, alike: Iterable[Tool], trial: DryRun, policy: InsertPolicy
 ) -> Iterator[Tool]:
     """Tools that may be run beside the candidate, those with the most alike words first."""
     least = policy.min_agreements - policy.probes - len(candidate.worked_calls)
     group = [
         tool
-        for tool in map(library.__getitem__, names)
+        for tool in alike
         if len(tool.definition.worked_calls) >= least  # else there is too little to compare
-        and _has_code(tool)
+        and (tool.is_bound or tool.definition.is_composite)
         and trial.is_pure(tool.definition)
     ]
-    likeness = similarity_to(candidate)
-    for tool in nlargest(policy.compared, group, key=lambda tool: likeness(tool.definition)):
+    for tool in nlargest(_COMPARED, group, key=lambda one: similarity(candidate, one.definition)):
         try:
             yield trial.safe(tool.name)
         except CompositeError:
             continue  # a tool that is broken elsewhere is no reason against the candidate
-
-
-def _has_code(tool: Tool) -> bool:
-    return tool.is_bound or tool.definition.is_composite
 
 
 def _fits_contract(
@@ -589,7 +420,7 @@ async def _same_behaviour(
     candidate: Tool, known: Tool, trial: DryRun, policy: InsertPolicy
 ) -> Duplicate | None:
     signatures = candidate.definition.signature, known.definition.signature
-    for mapping in mappings(*signatures, most=policy.mappings):
+    for mapping in mappings(*signatures, most=_MAPPINGS):
         agreements = await _agreements(candidate, known, mapping, trial, policy)
         if agreements is not None and agreements >= policy.min_agreements:
             reason = f"both gave the same results on {agreements} calls"

@@ -7,7 +7,6 @@ behind them, ``compare`` takes the scores out of stored episodes.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,13 +17,16 @@ from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.gate_statistics import (
     Evidence,
     evidence,
-    exact_interval,
     log_e_path,
     log_money_path,
-    student_spread,
 )
 from agentkit.messages import JsonObject
-from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval
+from agentkit.metrics.intervals import (
+    Interval,
+    Observation,
+    bootstrap_interval,
+    wilson_interval,
+)
 
 # --- What goes into a gate and what comes out of it ----------------------------------------------
 # A gate is a pure function: scores in, a ``GateReport`` out. The same scores give the same report,
@@ -54,8 +56,6 @@ class GateReport:
         decision: Whether to go on, to wait or to stop.
         reason: Why, in a sentence with the numbers.
         statistics: The numbers, by name. All are finite; e-values stand as their logarithm.
-        tasks: What stands for the set of held-out tasks that were asked, see ``task_marks``; empty
-            where there is no such set.
         gained: Names of the first ``MOST_NAMED`` tasks that the candidate did better, by name.
         lost: Of those that it did worse.
     """
@@ -64,7 +64,6 @@ class GateReport:
     decision: Decision
     reason: str
     statistics: Mapping[str, float] = field(default_factory=dict)
-    tasks: str = ""
     gained: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
@@ -79,7 +78,7 @@ class GateReport:
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object, as the ``facts`` of an event keep it."""
-        optional = {"tasks": self.tasks, "gained": list(self.gained), "lost": list(self.lost)}
+        optional = {"gained": list(self.gained), "lost": list(self.lost)}
         return {
             "gate": self.gate,
             "decision": self.decision,
@@ -99,7 +98,8 @@ class GateReport:
             given: dict[str, Any] = dict(record)
             for name in ("gained", "lost"):
                 given[name] = tuple(map(_text, given.get(name, ())))
-            for name in ("gate", "reason", *({"tasks"} & given.keys())):
+            given.pop("tasks", None)  # earlier releases marked the tasks that decided
+            for name in ("gate", "reason"):
                 given[name] = _text(given[name])
             numbers = given.get("statistics", {})
             given["statistics"] = {name: float(value) for name, value in numbers.items()}
@@ -159,21 +159,18 @@ class ArmScore:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedSelection:
-    """Which tools were chosen for one request, with both definitions.
+    """Tools chosen for one request with both definitions.
 
     Attributes:
-        task: The request.
-        control: Names of the tools chosen with the definition as it is.
-        candidate: Names chosen with the one that is proposed.
-        expected: Names that are right; empty when nobody knows, and ``control`` is then the
-            standard.
-        accepted: Whether the candidate's choice was found right, although it may be another one.
+        task: Id of the request.
+        control: Names chosen with the definition as it is.
+        candidate: Names chosen with the changed one.
+        accepted: Whether the candidate's answer was found right; its choice is then no loss.
     """
 
     task: str
     control: tuple[str, ...]
     candidate: tuple[str, ...]
-    expected: tuple[str, ...] = ()
     accepted: bool = False
 
 
@@ -183,61 +180,44 @@ class GateConfig:
 
     Attributes:
         alpha: How often a gate may let a candidate pass that is not better (offline, shadow), or
-            that is worse by ``margin`` (canary). In the shadow gate the level that e-LOND gives a
-            proposal takes its place. Smaller needs more pairs.
-        alarm_alpha: How often the alarm may ring for a candidate that is not worse, over the whole
-            of an experiment.
+            that is worse by ``margin`` (canary), and how often an alarm may ring for one that is
+            not worse. In the shadow gate the level that e-LOND gives a proposal takes its place.
+            Smaller needs more pairs.
         margin: By how much of the score a candidate may be worse in the canary and still pass. The
             sessions needed grow with its inverse square.
-        alarm_margin: By how much it may be worse before the alarm begins to count. Larger rings
-            later, and not at all for smaller harm.
         min_pairs: Pairs that differ before the offline or the shadow gate lets anything pass.
         max_pairs: Pairs, equal ones included, after which the shadow gate gives up.
-        min_tasks: Tasks before the cost gate says anything.
         min_sessions: Sessions of each arm before the canary lets anything pass.
         max_sessions: Sessions of the candidate after which the canary gives up.
         min_gain: Mean gain on held-out tasks that the offline gate asks for, beside evidence.
-        max_uses: Comparisons that the same held-out tasks decide before fresh ones are advised.
-        lost_share: Largest share of other tools' requests, or of paraphrases, that may be lost.
+        lost_share: Largest share of other tools' requests that may be lost.
         token_growth: By how much of the control's tokens the candidate may cost more.
-        latency_growth: By how much of the control's time it may take longer.
-        resamples: How often the bootstrap of the costs draws.
+        resamples: How often the bootstrap of the gain draws.
         seed: Of its random numbers.
     """
 
     alpha: float = 0.05
-    alarm_alpha: float = 0.05
     margin: float = 0.05
-    alarm_margin: float = 0.0
     min_pairs: int = 8
     max_pairs: int = 2_000
-    min_tasks: int = 30
     min_sessions: int = 30
     max_sessions: int = 5_000
     min_gain: float = 0.0
-    max_uses: int = 20
     lost_share: float = 0.02
     token_growth: float = 0.1
-    latency_growth: float = 0.25
     resamples: int = 10_000
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "alarm_alpha"):
-            _check(name, getattr(self, name), 0 < getattr(self, name) < 0.5, "between 0 and .5")
-        for name in ("margin", "alarm_margin", "lost_share"):
+        _check("alpha", self.alpha, 0 < self.alpha < 0.5, "between 0 and .5")
+        for name in ("margin", "lost_share", "token_growth"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) <= 0.9, "from 0 to .9")
-        for name in ("min_gain", "token_growth", "latency_growth"):
-            value = getattr(self, name)
-            _check(name, value, math.isfinite(value) and value >= 0, "0 or more, and finite")
-        for name in (*_COUNTS, "max_uses", "resamples"):
+        _check("min_gain", self.min_gain, 0 <= self.min_gain < math.inf, "0 or more, and finite")
+        for name in ("min_pairs", "max_pairs", "min_sessions", "max_sessions", "resamples"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
         for least, most in (("min_pairs", "max_pairs"), ("min_sessions", "max_sessions")):
             bound = getattr(self, most)
             _check(least, getattr(self, least), getattr(self, least) <= bound, f"at most {bound}")
-
-
-_COUNTS = ("min_pairs", "max_pairs", "min_tasks", "min_sessions", "max_sessions")
 
 
 def _check(name: str, value: float, holds: bool, allowed: str) -> None:  # noqa: FBT001 - a claim
@@ -248,149 +228,64 @@ def _check(name: str, value: float, holds: bool, allowed: str) -> None:  # noqa:
 # --- Scores that a gate can count, and words for those that it can not ---------------------------
 
 
+_LARGEST = 1e15  # beyond it sums lose whole numbers
 _One = TypeVar("_One", PairedScore, ArmScore)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scores(Generic[_One]):
-    """What came in, divided.
+    """Scores of which a gate can count some.
 
     Attributes:
-        counted: Those that can be counted, in the order in which they came.
-        unusable: How many can not.
-        problem: What is wrong with the first of those, in words; empty when there are none.
+        counted: Those that it counts.
+        unusable: How many it can not.
+        problem: What is wrong with the first of them; empty for nothing.
     """
 
     counted: tuple[_One, ...]
     unusable: int = 0
     problem: str = ""
 
+    def held_up(self, report: GateReport) -> GateReport:
+        """The report, which passes nothing while some scores can not be counted."""
+        if report.decision != "pass" or not self.problem:
+            return report
+        return replace(report, decision="wait", reason=f"{self.problem}; else: {report.reason}")
+
+
+def _scores(given: Sequence[_One], bad: Sequence[_One], words: str) -> Scores[_One]:
+    good = tuple(one for one in given if one not in bad)
+    problem = f"{len(bad)} of {len(given)} scores can not be counted ({words}): mend the verifier"
+    return Scores(
+        counted=good, unusable=len(bad), problem=f"{problem} and ask again" if bad else ""
+    )
+
 
 def counted_pairs(pairs: Iterable[PairedScore]) -> Scores[PairedScore]:
-    """Pairs whose scores are both finite, and of a size that sums can hold."""
+    """The pairs whose scores are numbers."""
     given = tuple(pairs)
-    bad = [pair for pair in given if not _countable(pair.control, pair.candidate)]
-    good = tuple(pair for pair in given if _countable(pair.control, pair.candidate))
-    if not bad:
-        return Scores(counted=good)
-    first = f"task {bad[0].task!r} scored {bad[0].control} and {bad[0].candidate}"
-    return Scores(counted=good, unusable=len(bad), problem=_words(len(bad), len(given), first))
+    bad = [one for one in given if not (abs(one.control) <= _LARGEST >= abs(one.candidate))]
+    words = [f"task {one.task!r} scored {one.control} and {one.candidate}" for one in bad[:1]]
+    return _scores(given, bad, "".join(words))
 
 
 def counted_arms(scores: Iterable[ArmScore]) -> Scores[ArmScore]:
-    """The first score of each session, if it lies between 0 and 1."""
+    """The first score of each session that is from 0 to 1."""
     first: dict[str, ArmScore] = {}
     for score in scores:
         first.setdefault(score.session, score)
-    bad = [one for one in first.values() if not 0 <= one.score <= 1]
-    good = tuple(one for one in first.values() if 0 <= one.score <= 1)
-    if not bad:
-        return Scores(counted=good)
-    words = f"session {bad[0].session!r} scored {bad[0].score}, not from 0 to 1"
-    return Scores(counted=good, unusable=len(bad), problem=_words(len(bad), len(first), words))
+    given = tuple(first.values())
+    bad = [one for one in given if not 0 <= one.score <= 1]
+    words = [f"session {one.session!r} scored {one.score}, not from 0 to 1" for one in bad[:1]]
+    return _scores(given, bad, "".join(words))
 
 
 def first_of_group(pairs: Sequence[PairedScore]) -> tuple[PairedScore, ...]:
-    """The first pair of each group, or of each task where no group is named."""
+    """The first pair of each group; a pair without a group stands alone, once for each task."""
     first: dict[tuple[bool, str], PairedScore] = {}
     for pair in pairs:
         first.setdefault((bool(pair.group), pair.group or pair.task), pair)
     return tuple(first.values())
-
-
-def held_up(report: GateReport, problem: str) -> GateReport:
-    """The same report, but no pass while there are scores that can not be counted."""
-    if report.decision != "pass" or not problem:
-        return report
-    return replace(report, decision="wait", reason=f"{problem}; else: {report.reason}")
-
-
-LARGEST = 1e15
-"""Of a score, a token count or a time: beyond it sums lose what a pair differs by."""
-
-
-def _countable(*numbers: float) -> bool:
-    return all(abs(number) <= LARGEST for number in numbers)  # false for what is not a number
-
-
-def _words(bad: int, of: int, first: str) -> str:
-    return f"{bad} of {of} scores can not be counted ({first}): mend the verifier and ask again"
-
-
-# --- How much of what worked is lost: shared by the gates that ask for nothing to be broken ------
-
-
-_NONE = 1e-6
-"""A limit below one in a million is taken for none at all."""
-
-
-def losses_report(
-    gate: str,
-    lost: Sequence[bool],
-    *,
-    what: str,
-    rules: GateConfig,
-    once: bool,
-    statistics: Mapping[str, float],
-) -> GateReport:
-    """Compare a share of losses with ``rules.lost_share``.
-
-    Asked at any time, two e-processes decide (see ``betting``), whichever is first: that at most so
-    many are lost, or that more are. Asked once about cases whose number was fixed beforehand, the
-    exact interval decides (``exact_interval``), which needs half as many: all of it at or below the
-    limit, or all above. Either way each error has a probability of at most ``rules.alpha``, and few
-    cases show nothing: none lost of five is no pass.
-
-    Args:
-        gate: Name of the gate.
-        lost: For each case that worked, in the order of time, whether it no longer does.
-        what: What a case is, in the plural.
-        rules: The knobs.
-        once: Whether this is the only look.
-        statistics: Further numbers for the report.
-    """
-    share = exact_interval(sum(lost), len(lost), alpha=rules.alpha)
-    decision = _once(share, rules) if once else _at_any_time(lost, rules)
-    seen = f"{sum(lost)} of {len(lost)} {what} are lost, and {rules.lost_share:.1%} may be"
-    reasons = {
-        "pass": "no more are lost than may be",
-        "fail": "more are lost than may be",
-        "wait": "whether too many are lost is open: bring more of them",
-    }
-    return GateReport(
-        gate=gate,
-        decision=decision,
-        reason=f"{reasons[decision]}; {seen} (so {share.low:.1%} to {share.high:.1%})",
-        statistics={
-            "lost": sum(lost),
-            "of": len(lost),
-            "lost_share": sum(lost) / len(lost) if lost else 0.0,
-            "low": share.low,
-            "high": share.high,
-            "limit": rules.lost_share,
-            **statistics,
-        },
-    )
-
-
-def _once(share: Interval, rules: GateConfig) -> Decision:
-    if share.high <= rules.lost_share:
-        return "pass"
-    return "fail" if share.low > rules.lost_share else "wait"
-
-
-def _at_any_time(lost: Sequence[bool], rules: GateConfig) -> Decision:
-    limit = rules.lost_share
-    if (
-        limit < _NONE
-    ):  # one loss is then one too many, and no number of cases shows that there is none
-        return "fail" if any(lost) else "wait"
-    more = evidence(log_money_path(map(float, lost), bound=limit, low=0), level=rules.alpha)
-    kept = (-float(one) for one in lost)
-    fewer = evidence(log_money_path(kept, bound=-limit, high=0), level=rules.alpha)
-    if fewer.reached is not None and (more.reached is None or fewer.reached < more.reached):
-        return "pass"
-    return "wait" if more.reached is None else "fail"
 
 
 # --- The offline gate: recorded tasks that nobody learned from, each done with both definitio ----
@@ -524,88 +419,6 @@ def _decide_offline(
     return "pass", f"a gain of {gain:+.3f} (p = {p_value:.3g})"
 
 
-# --- How often the same held-out tasks have decided: they wear out -------------------------------
-# Tasks that decide night after night are learned from after all, through their decisions. A
-# proposer
-# that varies what nearly passed keeps the luck that it had on these very tasks, until it passes
-# (Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015, *Science* 349(6248), 636-638). e-LOND
-# does
-# not cover that: its levels hold for candidates that were made without looking at the tasks.
-# ``docs/gates.md`` has what was measured. Nothing here corrects for it; it counts, so that
-# somebody
-# may bring fresh tasks in time.
-
-
-MARKS = 16
-"""How many tasks stand for a set of them."""
-
-ALIKE = 0.5
-"""Share of tasks in common from which two sets count as the same."""
-
-
-def task_marks(tasks: Iterable[str]) -> str:
-    """A short text that stands for a set of tasks, whatever their order and number.
-
-    The smallest ``MARKS`` of the tasks' hashes, a random sample that is the same each time (Broder
-    1997, "On the resemblance and containment of documents"). So the events of a library can tell
-    how much of a set was asked before without keeping all its names.
-
-    Args:
-        tasks: Their ids.
-
-    Example:
-        >>> task_marks(["t2", "t1"]) == task_marks(["t1", "t2", "t1"])
-        True
-    """
-    hashes = {hashlib.sha256(task.encode("utf-8", "surrogatepass")).hexdigest() for task in tasks}
-    return " ".join(sorted(one[:12] for one in hashes)[:MARKS])
-
-
-def resemblance(marks: str, others: str) -> float:
-    """About which share of the tasks of two sets, taken together, is in both.
-
-    Args:
-        marks: Of the one set, from ``task_marks``.
-        others: Of the other.
-
-    Example:
-        >>> resemblance(task_marks(["a", "b", "c"]), task_marks(["b", "c", "d"]))
-        0.5
-    """
-    one, other = set(marks.split()), set(others.split())
-    smallest = sorted(one | other)[:MARKS]
-    return sum(mark in one and mark in other for mark in smallest) / max(1, len(smallest))
-
-
-def with_uses(
-    report: GateReport, *, tasks: Iterable[str], earlier: Iterable[str], rules: GateConfig
-) -> GateReport:
-    """The report of a comparison, with how often its tasks have decided before.
-
-    The decision stays. From ``rules.max_uses`` on the reason advises fresh tasks.
-
-    Args:
-        report: What the comparison says.
-        tasks: The ids of its tasks.
-        earlier: The marks of the tasks of earlier comparisons, one entry for each.
-        rules: The knobs.
-
-    Example:
-        >>> report = GateReport(gate="offline", decision="pass", reason="a gain")
-        >>> marks = task_marks(["a", "b"])
-        >>> worn = with_uses(report, tasks=["a", "b"], earlier=[marks] * 20, rules=GateConfig())
-        >>> worn.reason
-        'a gain; these tasks have decided 20 times before: bring fresh ones'
-    """
-    marks = task_marks(tasks)
-    uses = sum(resemblance(marks, other) >= ALIKE for other in earlier)
-    reason = report.reason
-    if uses >= rules.max_uses:
-        reason += f"; these tasks have decided {uses} times before: bring fresh ones"
-    statistics = {**report.statistics, "earlier_uses": uses}
-    return replace(report, reason=reason, statistics=statistics, tasks=marks)
-
-
 # --- The shadow gate: is the candidate better on the requests of real users, looked at at any ----
 # The shadow gate: is the candidate better on the requests of real users, looked at at any time.
 
@@ -620,7 +433,7 @@ def shadow_gate(
 
     Passes when the e-process reaches ``1 / level`` with at least ``rules.min_pairs`` pairs that
     differ; fails when the mirrored one, wins and losses exchanged, reaches ``1 /
-    rules.alarm_alpha`` first, or when ``rules.max_pairs`` pairs brought neither. Later pairs do
+    rules.alpha`` first, or when ``rules.max_pairs`` pairs brought neither. Later pairs do
     not change what was decided, and the gate may be asked after each: a candidate that is not
     better passes with probability at most ``level``.
 
@@ -647,7 +460,7 @@ def shadow_gate(
     within = single[: rules.max_pairs]
     wins = [pair.candidate > pair.control for pair in within if pair.candidate != pair.control]
     better = evidence(log_e_path(wins), level=level, least=rules.min_pairs)
-    worse = evidence(log_e_path(not won for won in wins), level=rules.alarm_alpha)
+    worse = evidence(log_e_path(not won for won in wins), level=rules.alpha)
     spent = len(single) >= rules.max_pairs
     decision, reason = _decide_shadow(better, worse, level, rules, spent=spent)
     counts = f"; {sum(wins)} of {len(wins)} pairs that differ were won, of {len(within)} in all"
@@ -669,7 +482,7 @@ def shadow_gate(
             "alarm_highest_log_e": worse.highest,
         },
     )
-    return held_up(report, scores.problem)
+    return scores.held_up(report)
 
 
 def _decide_shadow(
@@ -683,7 +496,7 @@ def _decide_shadow(
         )
     if worse.reached is not None:
         return "fail", (
-            f"the candidate is worse: the alarm reached 1/{rules.alarm_alpha:g} after "
+            f"the candidate is worse: the alarm reached 1/{rules.alpha:g} after "
             f"{worse.reached} pairs that differ"
         )
     if spent:
@@ -705,7 +518,7 @@ def _decide_shadow(
 # betting on it (see ``betting``) gives two e-processes:
 #
 # * *no worse*, against the null hypothesis that the candidate is worse by ``margin`` or more;
-# * *alarm*, against the null hypothesis that it is not worse by more than ``alarm_margin``.
+# * *alarm*, against the null hypothesis that it is not worse.
 #
 # Traffic that grows harder for both arms does not harm, since a block compares neighbours in time.
 # Turner, Ly and Grünwald (2024, "Generic E-variables for exact sequential k-sample tests that
@@ -758,9 +571,9 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
     """Ask whether the candidate, serving a share of the sessions, is no worse than the control.
 
     Passes when *no worse* reaches ``1 / rules.alpha`` and each arm served ``rules.min_sessions``;
-    fails when the alarm reaches ``1 / rules.alarm_alpha`` first, or when ``rules.max_sessions`` of
+    fails when the alarm reaches ``1 / rules.alpha`` first, or when ``rules.max_sessions`` of
     the candidate brought neither. May be asked after every session: a candidate that is not worse
-    rings the alarm with probability at most ``alarm_alpha``.
+    rings the alarm with probability at most ``alpha``.
 
     Args:
         scores: In the order of time, of the first of each session; a score outside 0 to 1 is not
@@ -785,8 +598,8 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
         least=_enough(found, rules.min_sessions),
     )
     alarm = evidence(
-        log_money_path([-block.gain for block in found], bound=rules.alarm_margin),
-        level=rules.alarm_alpha,
+        log_money_path([-block.gain for block in found], bound=0.0),
+        level=rules.alpha,
     )
     decision, reason = _decide_canary(no_worse, alarm, sessions, rules)
     means = {arm: fmean(served[arm]) if served[arm] else 0.0 for arm in _ARMS}
@@ -807,10 +620,9 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
             "alarm_log_e": alarm.log_e,
             "alarm_p_value": alarm.p_value,
             "margin": rules.margin,
-            "alarm_margin": rules.alarm_margin,
         },
     )
-    return held_up(report, given.problem)
+    return given.held_up(report)
 
 
 _ARMS: tuple[Arm, Arm] = ("control", "candidate")
@@ -845,8 +657,7 @@ def _decide_canary(
     )
     if alarm.reached is not None and not first:
         return "fail", (
-            f"alarm: the candidate is worse by more than {rules.alarm_margin:g} (reached 1/"
-            f"{rules.alarm_alpha:g} at block {alarm.reached})"
+            f"alarm: the candidate is worse (reached 1/{rules.alpha:g} at block {alarm.reached})"
         )
     if first:
         return "pass", (
@@ -863,173 +674,79 @@ def _decide_canary(
     )
 
 
-# --- The cost gate: tokens and time may grow by a stated part and no more ------------------------
-
-
-Measure = Literal["tokens", "seconds"]
-
-
-def cost_gate(
-    pairs: Iterable[PairedScore],
-    *,
-    measure: Measure,
-    rules: GateConfig | None = None,
-    once: bool = False,
-) -> GateReport:
-    """Ask whether the candidate costs at most so much more than the control.
-
-    The question is put to the *excess*, candidate - (1 + growth) control, whose mean is above 0
-    just when the mean cost grew by more than ``growth``; so no ratio has to be resampled. Its
-    interval is a paired bootstrap over tasks (``bootstrap_interval``), widened at either end to
-    Student's where that reaches further: with few tasks the bootstrap takes the spread that it sees
-    for the true one and is too sure. Passes when all of it is at or below 0, fails when all is
-    above, waits otherwise.
-
-    Both are made for one look. So that the gate may be asked at any time, it looks only when the
-    number of tasks is ``rules.min_tasks`` or twice, four times, eight times that, and what it
-    once decided stands. The k-th look has the level 1 - alpha / (k (k + 1)); the errors of all
-    looks add up to alpha, half of it for either end. No interval knows of what has not happened
-    yet: where few tasks carry the costs, the real errors are larger (see ``docs/gates.md``), and
-    ``rules.min_tasks`` should be.
-
-    Seconds of a shadow run, made when the machine was free, do not compare with those of the answer
-    that it repeats; use those of a replay under equal load.
-
-    Args:
-        pairs: Costs, the lower the better, in the order of time; those of one task are averaged.
-        measure: What the costs are: ``rules.token_growth`` or ``rules.latency_growth`` is allowed.
-        rules: The knobs.
-        once: Whether the tasks are a fixed set that is looked at once: all are then used.
-
-    Example:
-        >>> pairs = [PairedScore(task=str(n), control=900 + n, candidate=910) for n in range(40)]
-        >>> report = cost_gate(pairs, measure="tokens")
-        >>> report.decision, round(report.statistics["growth"], 4)
-        ('pass', -0.0049)
-    """
-    rules = rules or GateConfig()
-    allowed = rules.token_growth if measure == "tokens" else rules.latency_growth
-    scores = counted_pairs(pairs)
-    tasks = _by_task(scores.counted)
-    look = _first_deciding_look([new - (1 + allowed) * old for old, new in tasks], rules, once=once)
-    used = tasks[: look.tasks]
-    control = fmean(old for old, _ in used) if used else 0.0
-    candidate = fmean(new for _, new in used) if used else 0.0
-    grow = f"{measure} grow by"
-    reasons = {
-        "pass": f"{grow} {allowed:.0%} at most",
-        "fail": f"{grow} more than {allowed:.0%}",
-        "wait": f"whether {grow} more than {allowed:.0%} is open: bring more tasks",
-    }
-    report = GateReport(
-        gate=f"cost in {measure}",
-        decision=look.decision,
-        reason=f"{reasons[look.decision]}; from {control:.4g} to {candidate:.4g} in {len(used)}"
-        f" tasks, of {len(tasks)}",
-        statistics={
-            "tasks": len(tasks),
-            "used": len(used),
-            "control": control,
-            "candidate": candidate,
-            "growth": candidate / control - 1 if control else 0.0,
-            "allowed_growth": allowed,
-            "excess_low": look.low,
-            "excess_high": look.high,
-            "unusable": scores.unusable,
-        },
-    )
-    return held_up(report, scores.problem)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Look:
-    """What one look at the first so many tasks said; the ends of the interval of the excess."""
-
-    decision: Decision = "wait"
-    tasks: int = 0
-    low: float = 0.0
-    high: float = 0.0
-
-
-def _first_deciding_look(excess: Sequence[float], rules: GateConfig, *, once: bool) -> _Look:
-    """The first look that decides, else the last one."""
-    look = _Look()
-    for number, tasks in enumerate(_looks(len(excess), rules.min_tasks, once=once), start=1):
-        level = 1 - rules.alpha / (1 if once else number * (number + 1))
-        low, high = _interval(excess[:tasks], level, rules)
-        decision: Decision = "pass" if high <= 0 else "fail" if low > 0 else "wait"
-        look = _Look(decision=decision, tasks=tasks, low=low, high=high)
-        if decision != "wait":
-            break
-    return look
-
-
-def _interval(excess: Sequence[float], level: float, rules: GateConfig) -> tuple[float, float]:
-    """The ends of the bootstrap's interval or of Student's, whichever is further out."""
-    found = bootstrap_interval(
-        [Observation(value=one, task=str(place)) for place, one in enumerate(excess)],
-        level=level,
-        resamples=rules.resamples,
-        seed=rules.seed,
-        method="percentile",  # BCa, asked for such tails, errs twice as often on skewed costs
-    )
-    spread = min(student_spread(excess, level=level), LARGEST)  # of one task it is infinite
-    return min(found.low, found.value - spread), max(found.high, found.value + spread)
-
-
-def _looks(tasks: int, least: int, *, once: bool) -> Iterator[int]:
-    """How many tasks each look takes."""
-    if once and tasks >= least:
-        yield tasks
-    while not once and least <= tasks:
-        yield least
-        least *= 2
-
-
-def _by_task(pairs: Sequence[PairedScore]) -> list[tuple[float, float]]:
-    """The mean costs of each task."""
-    costs: dict[str, list[PairedScore]] = {}
-    for pair in pairs:
-        costs.setdefault(pair.task, []).append(pair)
-    return [
-        (fmean(one.control for one in several), fmean(one.candidate for one in several))
-        for several in costs.values()
-    ]
-
-
-# --- The bystander gate: requests that belong to other tools still go to them --------------------
-# A description that promises more draws calls away from its neighbours; their own scores may not
-# show
-# it for long. Counted are requests for whose answer the changed tool is not needed, with the tools
-# chosen before and after.
+# --- The vetoes: the candidate must not cost much more, nor take requests from other tools -------
+# Both ask two questions at once, each with an e-process of its own (``log_money_path``): is the
+# mean above the limit, or below it? Whichever is answered first decides, at any time.
 
 
 REGRESSION = "bystanders"
+_MOST_GROWTH = 1.0
+"""A task whose cost more than doubles counts as one whose cost doubles: the e-process needs a
+bound, and a tighter one decides sooner."""
+
+
+def cost_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = None) -> GateReport:
+    """Ask whether tokens grow by ``rules.token_growth`` at most, on the average over the tasks.
+
+    Args:
+        pairs: Tokens of both sides, in the order of time; the first pair of each task counts.
+        rules: The knobs.
+
+    Example:
+        >>> pairs = [PairedScore(task=str(n), control=900 + n, candidate=910) for n in range(60)]
+        >>> report = cost_gate(pairs)
+        >>> report.decision, round(report.statistics["growth"], 4)
+        ('pass', -0.0199)
+    """
+    rules = rules or GateConfig()
+    scores = counted_pairs(pairs)
+    tasks = list({pair.task: pair for pair in reversed(scores.counted)}.values())[::-1]
+    growths = [_growth(pair) for pair in tasks]
+    decision = _veto(growths, rules.token_growth, rules, low=-1.0, high=_MOST_GROWTH)
+    allowed, mean = f"{rules.token_growth:.0%}", fmean(growths) if growths else 0.0
+    reasons = {
+        "pass": f"tokens grow by {allowed} at most",
+        "fail": f"tokens grow by more than {allowed}",
+        "wait": f"whether tokens grow by more than {allowed} is open: bring more tasks",
+    }
+    report = GateReport(
+        gate="cost in tokens",
+        decision=decision,
+        reason=f"{reasons[decision]}; they grow by {mean:.1%} in {len(tasks)} tasks",
+        statistics={
+            "tasks": len(tasks),
+            "growth": mean,
+            "allowed_growth": rules.token_growth,
+            "unusable": scores.unusable,
+        },
+    )
+    return scores.held_up(report)
+
+
+def _growth(pair: PairedScore) -> float:
+    if pair.candidate <= pair.control:
+        return pair.candidate / pair.control - 1 if pair.control else 0.0
+    return min(pair.candidate / pair.control - 1 if pair.control else _MOST_GROWTH, _MOST_GROWTH)
 
 
 def regression_gate(
-    selections: Iterable[PairedSelection],
-    *,
-    tool: str,
-    rules: GateConfig | None = None,
-    once: bool = False,
+    selections: Iterable[PairedSelection], *, tool: str, rules: GateConfig | None = None
 ) -> GateReport:
     """Ask whether other tools keep the requests that belong to them.
 
-    With an ``expected`` selection, a request is lost when the control chose all of it and the
-    candidate does not. Without one the control is the standard, and any other choice is a loss:
-    nobody knows whether it is a better one, unless the candidate's answer was found right. How
-    often a tool was chosen, and in what order, does not matter.
+    A description that promises more draws calls away from its neighbours; their own scores may not
+    show it for long. The control's choice is the standard, and any other one is a loss, unless the
+    candidate's answer was found right. How often a tool was chosen, and in what order, does not
+    matter.
 
     A model that draws its answers at random chooses otherwise now and then with no change at all;
     where nobody judges, let ``rules.lost_share`` be above that share, or draw greedily.
 
     Args:
         selections: What was chosen, in the order of time; those that belong to ``tool`` are left
-            out.
+            out, and of each request the first counts.
         tool: Name of the tool whose definition is changed.
         rules: The knobs; ``lost_share`` is the largest share that may be lost.
-        once: Whether the requests are a fixed set that is looked at once; it needs fewer.
 
     Example:
         >>> kept = [PairedSelection(task=str(n), control=("find",), candidate=("find",))
@@ -1043,48 +760,47 @@ def regression_gate(
         ('fail', 40)
     """
     rules = rules or GateConfig()
-    others = _of_other_tools(selections, tool)
-    right = [one for one in others if set(one.expected) <= set(one.control)]
-    lost = [is_lost(one) for one in right]
-    changed = [one for one in others if set(one.control) != set(one.candidate)]
-    gained = [
-        one
-        for one in others
-        if not set(one.expected) <= set(one.control) and set(one.expected) <= set(one.candidate)
-    ]
-    return losses_report(
-        REGRESSION,
-        lost,
-        what="requests of other tools",
-        rules=rules,
-        once=once,
+    others: dict[str, PairedSelection] = {}
+    for one in selections:
+        if tool not in one.control:
+            others.setdefault(one.task, one)
+    changed = [one for one in others.values() if set(one.control) != set(one.candidate)]
+    gone = [one for one in changed if not one.accepted]
+    lost = [float(one in gone) for one in others.values()]
+    decision = _veto(lost, rules.lost_share, rules, low=0.0, high=1.0)
+    share = wilson_interval(len(gone), len(lost), level=1 - 2 * rules.alpha)
+    reasons = {
+        "pass": "no more are lost than may be",
+        "fail": "more are lost than may be",
+        "wait": "whether too many are lost is open: bring more of them",
+    }
+    return GateReport(
+        gate=REGRESSION,
+        decision=decision,
+        reason=f"{reasons[decision]}; {len(gone)} of {len(lost)} requests of other tools are lost,"
+        f" and {rules.lost_share:.1%} may be (so {share.low:.1%} to {share.high:.1%})",
         statistics={
-            "requests": len(others),
+            "lost": len(gone),
+            "of": len(lost),
+            "limit": rules.lost_share,
             "changed": len(changed),
-            "gained": len(gained),
-            "robbed": sum(
-                tool in one.candidate and tool not in one.control
-                for one, is_gone in zip(right, lost, strict=True)
-                if is_gone
-            ),
+            "robbed": sum(tool in one.candidate for one in gone),
         },
     )
 
 
-def is_lost(selection: PairedSelection) -> bool:
-    """Whether what the control chose rightly is not chosen any more."""
-    if selection.accepted:
-        return False
-    if selection.expected:
-        expected = set(selection.expected)
-        return expected <= set(selection.control) and not expected <= set(selection.candidate)
-    return set(selection.control) != set(selection.candidate)
+def _veto(
+    values: Sequence[float], limit: float, rules: GateConfig, *, low: float, high: float
+) -> Decision:
+    """Whether the mean is shown to be below a limit, or above it; whichever is first decides."""
+    if limit - low < _NONE:  # one value above is then one too many, and nothing shows that none is
+        return "fail" if any(value > limit for value in values) else "wait"
+    more = evidence(log_money_path(values, bound=limit, low=low, high=high), level=rules.alpha)
+    turned = (-value for value in values)
+    fewer = evidence(log_money_path(turned, bound=-limit, low=-high, high=-low), level=rules.alpha)
+    if fewer.reached is not None and (more.reached is None or fewer.reached < more.reached):
+        return "pass"
+    return "wait" if more.reached is None else "fail"
 
 
-def _of_other_tools(selections: Iterable[PairedSelection], tool: str) -> Sequence[PairedSelection]:
-    """Those that do not belong to the tool; the first of each request."""
-    first: dict[str, PairedSelection] = {}
-    for one in selections:
-        if tool not in (one.expected or one.control):
-            first.setdefault(one.task, one)
-    return list(first.values())
+_NONE = 1e-6

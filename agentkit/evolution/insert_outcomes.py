@@ -3,60 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from agentkit.errors import SourceProblem, UsageError
-from agentkit.library.dag import depth, flat_size
-from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool
-
-# --- What the Tool Manager asks of a candidate ---------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InsertPolicy:
-    """The knobs of InsertTool (CoCoDA, Algorithm 3). The defaults are the strict ones.
+    """What a candidate has to show, and what it may cost to try it.
 
     Attributes:
-        allow_primitives: Take a bound ``Tool`` that calls no other tool, as code given by a
-            person. Text and definitions without a program are refused whatever this says.
-        allow_revisions: Take a candidate whose name stands for another tool as its next revision.
-        allow_without_examples: Take a candidate that has no worked call.
-        run_undeclared: Run tools live that declare no effects, on the caller's word that they are
-            pure. By default they are answered from their worked calls, as effectful ones are.
-        probe_contracts: Try a pure candidate on generated arguments too, and reject it when one
-            that its own preconditions allow breaks a child's precondition or its own promise.
-        probes: Generated arguments to try, in the check of contracts and for each possible
-            duplicate.
-        min_agreements: Calls with equal results that make two tools duplicates.
-        description_similarity: How alike the words of two tools that behave alike must be to make
-            them duplicates, from 0 to 1; see ``similarity``. A judge is asked below it.
-        compared: Tools of the same signature that a candidate is compared with, the most alike
-            in words first.
-        mappings: Ways to map parameters of one tool to those of another that are tried.
-        max_examples: Worked calls that one tool keeps; further ones are not moved in a merge.
-        max_bytes: Largest definition that is taken as data, in bytes of its canonical JSON; a text
-            is bounded by ``CompositeLimits.source_bytes``.
-        tolerance: How far numbers in results may differ, as in ``is_close`` of the language.
-        seconds: Longest time that trying one candidate may take.
-        runs: Most runs of the candidate, its children and possible duplicates, all together.
-        child_calls: Most calls of tools in all these runs.
-        attempts: How often the candidate is checked again when another writer was faster.
+        allow_revisions: Take a composite whose name the library knows as a new revision of that
+            tool. Composites made of it are tried on it first.
+        run_undeclared: Run tools that do not declare their effects when trying a candidate.
+            Without it they are answered from their worked calls.
+        probes: Calls made up to check contracts with, and to compare behaviour with beside worked
+            calls.
+        min_agreements: Calls with results on which two tools must agree to be one.
+        description_similarity: Share of words that names and descriptions of two tools must have
+            in common; from 0 to 1.
+        max_examples: Worked calls that a tool keeps when others are merged into it, and lessons,
+            which are no calls, counted apart.
+        max_bytes: Bytes that a candidate's canonical JSON may have; 256 KiB by default.
+        tolerance: Relative difference at which two numbers count as equal.
+        seconds: Bound on trying one candidate.
+        runs: Bound on calls of composites while trying.
+        child_calls: Bound on calls inside of them.
+        attempts: Tries to write, when other writers are faster.
+
+    Raises:
+        UsageError: A bound is not positive, or a share is not between 0 and 1.
     """
 
-    allow_primitives: bool = False
     allow_revisions: bool = False
-    allow_without_examples: bool = False
     run_undeclared: bool = False
-    probe_contracts: bool = True
     probes: int = 12
     min_agreements: int = 3
     description_similarity: float = 0.25
-    compared: int = 8
-    mappings: int = 24
     max_examples: int = 64
     max_bytes: int = 262_144
     tolerance: float = 1e-9
@@ -66,10 +52,11 @@ class InsertPolicy:
     attempts: int = 10
 
     def __post_init__(self) -> None:
-        counts = ("min_agreements", "compared", "mappings", "max_examples", "max_bytes", "runs")
-        for name in (*counts, "seconds", "child_calls", "attempts"):
+        for name in ("min_agreements", "max_examples", "max_bytes", "runs", "child_calls"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"InsertPolicy.{name} must be positive, got {getattr(self, name)}")
+        if not (self.seconds > 0 and self.attempts > 0):
+            raise UsageError("InsertPolicy.seconds and .attempts must be positive")
         if not 0 <= self.description_similarity <= 1:
             raise UsageError(
                 "InsertPolicy.description_similarity is between 0 and 1, got "
@@ -79,43 +66,53 @@ class InsertPolicy:
             raise UsageError("InsertPolicy.probes and .tolerance are 0 or more")
 
 
-# --- What came of a candidate: added, merged or rejected. Always a value, never an exception -----
-
-
 RejectionCode = Literal[
-    # the text or the data
-    "outside_language",  # not one function of the composite language
-    "type_mismatch",  # an argument, a result or an annotation has the wrong type
-    "bad_example",  # a worked call that can not be read, or does not fit the parameters
-    "bad_contract",  # a condition that is no expression over parameters and result
-    "malformed",  # no JSON data, too large, or with a name or a schema that nobody can use
-    # its place in the DAG
-    "unknown_child",  # calls a tool that the library does not hold
-    "changed_child",  # pinned to a revision that the library no longer holds
-    "unbound_child",  # a child has no code in this process, nor a recorded answer
-    "broken_child",  # a child is part of a cycle, or is made of a tool that is missing
-    "children_mismatch",  # the declared children are not those that the program calls
-    "effects_mismatch",  # declares other effects than its children have together
-    "childless",  # calls no tool
-    "cycle",  # calls itself, directly or through its children
-    "name_taken",  # the name stands for another tool
-    # what its children promise, and what it promises
-    "no_examples",  # has no worked call to try
-    "child_examples_failed",  # a child does not do what its own worked calls say
-    "no_stub",  # a child that touches the world has no recorded answer for a call
-    "child_precondition",  # calls a child outside of the child's contract
-    "child_postcondition",  # a child broke its own contract
-    "precondition",  # a worked call breaks the candidate's own precondition
-    "postcondition",  # the candidate does not keep its own promise
-    "example_failed",  # a worked call gave another result than it says
-    "run_failed",  # a worked call ended in an error
-    "breaks_parent",  # a tool that calls this one would stop doing what its worked calls say
-    # the procedure
-    "budget",  # trying it out took more time or calls than the policy allows
-    "contention",  # other writers were faster every time
-    "proposal_reused",  # the proposal id stands for another change
+    "outside_language",
+    "type_mismatch",
+    "bad_example",
+    "bad_contract",
+    "malformed",
+    "unknown_child",
+    "changed_child",
+    "unbound_child",
+    "broken_child",
+    "children_mismatch",
+    "effects_mismatch",
+    "childless",
+    "cycle",
+    "name_taken",
+    "no_examples",
+    "child_examples_failed",
+    "no_stub",
+    "child_precondition",
+    "child_postcondition",
+    "precondition",
+    "postcondition",
+    "example_failed",
+    "run_failed",
+    "breaks_parent",
+    "budget",
 ]
-"""Why a candidate was not taken. ``docs/insert-tool.md`` explains each."""
+"""Why a candidate was rejected; ``docs/tool-manager.md`` says of each what to do."""
+
+REJECTION_OF_FAULT: Mapping[str, RejectionCode] = {
+    "unknown_tool": "unknown_child",
+    "missing_child": "unknown_child",
+    "changed_child": "changed_child",
+    "unbound_child": "unbound_child",
+    "recursive_call": "cycle",
+    "argument_type": "type_mismatch",
+    "result_type": "type_mismatch",
+    "annotation": "type_mismatch",
+    "example": "bad_example",
+    "unpinned_call": "children_mismatch",
+    "uncalled_pin": "children_mismatch",
+    "effects": "effects_mismatch",
+    "parameters": "type_mismatch",
+    "condition": "bad_contract",
+    "cycle": "cycle",
+}
+"""The code that stands for a problem of a program's text or for a fault of a library."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,12 +120,12 @@ class Witness:
     """The call that shows why a candidate was rejected.
 
     Attributes:
-        tool: The tool that was called.
-        arguments: What it was called with.
-        expected: The result that was promised, where one was.
-        got: The result that came, where one did.
-        condition: The condition that did not hold, where it was one.
-        path: Names of the tools from the outermost composite down to where it happened.
+        tool: The tool whose call failed.
+        arguments: Its arguments.
+        expected: The result that the worked call promises; None where there is none.
+        got: The result that came out.
+        condition: The broken condition.
+        path: The calls that lead there, the outermost first.
     """
 
     tool: str
@@ -139,15 +136,9 @@ class Witness:
     path: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The witness as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {"tool": self.tool, "arguments": dict(self.arguments)}
-        optional = {
-            "expected": self.expected,
-            "got": self.got,
-            "condition": self.condition or None,
-            "path": list(self.path) or None,
-        }
-        return record | {name: value for name, value in optional.items() if value is not None}
+        """The witness as a JSON object, without what is not there."""
+        record = {**asdict(self), "arguments": dict(self.arguments), "path": list(self.path)}
+        return {name: one for name, one in record.items() if name == "arguments" or one or one == 0}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,12 +146,12 @@ class Added:
     """The candidate is in the library.
 
     Attributes:
-        definition: What the library holds.
-        version: The library version that the candidate is in.
-        depth: 0 for a primitive, else one more than its deepest child (CoCoDA section 3.1).
-        flat_size: Primitive calls that one call of it stands for.
-        revised: Whether it took the place of an earlier revision of the same name.
-        repinned: Composites that call it, and now pin the new revision.
+        definition: As it was stored.
+        version: The library version that holds it.
+        depth: Levels of composites under it; 1 for one made of primitives.
+        flat_size: Primitive calls that its text spells out, all levels deep.
+        revised: Whether it replaced an earlier revision.
+        repinned: Composites above it that were pinned to it anew.
     """
 
     definition: ToolDefinition
@@ -172,7 +163,7 @@ class Added:
 
     @property
     def saved_calls(self) -> int:
-        """Calls that a model saves with one call of it."""
+        """Tool calls that one call of it saves."""
         return self.flat_size - 1
 
     def to_json(self) -> dict[str, Any]:
@@ -198,22 +189,21 @@ class Added:
 
 
 SAME_TOOL = "it is the same tool, to the last example"
-"""The reason of a merge that has nothing to move and nothing to revise."""
+"""``Merged.reason`` of a candidate that the library holds just like that."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Merged:
-    """The candidate does what a tool in the library does; that tool took over its examples.
+    """The library has a tool that does the same; the candidate's worked calls went there.
 
     Attributes:
-        into: The tool that stays.
-        definition: That tool as the library now holds it.
+        into: Name of that tool.
+        definition: That tool, with the worked calls that were new.
         version: The library version that holds it.
-        examples_moved: Worked calls that the tool did not have before; with 0 the library is
-            unchanged.
-        parameters: For each parameter of the candidate, the one of the tool that it means.
-        reason: What showed that they are the same.
-        repinned: Composites that call the tool, and now pin the new revision.
+        examples_moved: How many worked calls were new to it.
+        parameters: For each parameter of the candidate the parameter of the tool.
+        reason: Why the two are one.
+        repinned: Composites above it that were pinned to it anew.
     """
 
     into: str
@@ -246,15 +236,15 @@ class Merged:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rejected:
-    """The candidate was not taken, and the library is as it was.
+    """The candidate is not taken, and why.
 
     Attributes:
-        code: Why.
-        name: The candidate's name, as far as it is known.
-        explanation: What happened, with names and values.
-        advice: What to change.
-        problems: Places in the text, for a candidate that came as text.
-        witness: The call that shows it, for a candidate that was tried.
+        code: What is wrong.
+        name: Name of the candidate; empty when its text has none.
+        explanation: What is wrong, with values.
+        advice: What to do.
+        problems: Places in its text, when the text is what is wrong.
+        witness: The call that shows it.
     """
 
     code: RejectionCode
@@ -265,7 +255,7 @@ class Rejected:
     witness: Witness | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The outcome as a JSON object; empty parts are left out."""
+        """The outcome as a JSON object."""
         record: dict[str, Any] = {
             "outcome": "rejected",
             "code": self.code,
@@ -274,7 +264,16 @@ class Rejected:
             "advice": self.advice,
         }
         if self.problems:
-            record["problems"] = [_problem_to_json(problem) for problem in self.problems]
+            record["problems"] = [
+                {
+                    "code": problem.code,
+                    "message": problem.message,
+                    "advice": problem.advice,
+                    "line": problem.line,
+                    "column": problem.column,
+                }
+                for problem in self.problems
+            ]
         if self.witness is not None:
             record["witness"] = self.witness.to_json()
         return record
@@ -285,31 +284,13 @@ class Rejected:
 
 
 InsertOutcome: TypeAlias = Added | Merged | Rejected
-"""What ``ToolManager.insert`` returns."""
+"""What came of a candidate."""
+
+_LONGEST = 2_000
 
 
-def _problem_to_json(problem: SourceProblem) -> dict[str, Any]:
-    return {
-        "code": problem.code,
-        "message": problem.message,
-        "advice": problem.advice,
-        "line": problem.line,
-        "column": problem.column,
-    }
-
-
-# --- How a step of InsertTool ends the procedure: caught in one place and returned as a value ----
-
-
-_LONGEST = 2_000  # characters of an explanation, which may quote the candidate
-
-
-class Refused(Exception):  # noqa: N818 - a signal inside this package, returned as a value
-    """A step found a reason to reject the candidate.
-
-    Attributes:
-        rejected: The reason.
-    """
+class Refused(Exception):  # noqa: N818 - not an error of the caller; it carries an outcome
+    """Inside InsertTool: stops a candidate, with the outcome."""
 
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected
@@ -325,12 +306,14 @@ def refuse(
     problems: Iterable[SourceProblem] = (),
     witness: Witness | None = None,
 ) -> Refused:
-    """The signal to raise; see ``Rejected`` for the parts."""
+    """The exception that stops a candidate, for ``raise``."""
+    if len(explanation) > _LONGEST:
+        explanation = f"{explanation[:_LONGEST]}…"
     return Refused(
         Rejected(
             code=code,
             name=name,
-            explanation=_cut(explanation),
+            explanation=explanation,
             advice=advice,
             problems=tuple(problems),
             witness=witness,
@@ -338,111 +321,11 @@ def refuse(
     )
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\u2026"
-
-
 def refuse_source(name: str, problems: Iterable[SourceProblem]) -> Refused:
-    """The signal for a text or a program that the language or the children do not allow."""
+    """The exception for a text that is no program: the code that its problems share."""
     found = tuple(problems)
     codes = {REJECTION_OF_FAULT.get(problem.code, "outside_language") for problem in found}
     code = codes.pop() if len(codes) == 1 else "outside_language"
     first = found[0]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return refuse(code, name, f"{first.message}{more}", first.advice, problems=found)
-
-
-REJECTION_OF_FAULT: Mapping[str, RejectionCode] = {
-    "unknown_tool": "unknown_child",
-    "missing_child": "unknown_child",
-    "changed_child": "changed_child",
-    "unbound_child": "unbound_child",
-    "recursive_call": "cycle",
-    "argument_type": "type_mismatch",
-    "result_type": "type_mismatch",
-    "annotation": "type_mismatch",
-    "example": "bad_example",
-    "unpinned_call": "children_mismatch",
-    "uncalled_pin": "children_mismatch",
-    "effects": "effects_mismatch",
-    "parameters": "type_mismatch",
-    "condition": "bad_contract",
-    "cycle": "cycle",
-}
-"""By code of ``SourceProblem`` or ``LibraryFault``; any other is ``outside_language``."""
-
-
-# --- What is to be written, before anybody writes it ---------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AddPlan:
-    """The candidate is to be added.
-
-    Attributes:
-        tool: The candidate; a primitive with its code.
-        revised: Whether it takes the place of another revision.
-        repinned: Composites above it, pinned to the new revision.
-    """
-
-    tool: Tool
-    revised: bool = False
-    repinned: tuple[ToolDefinition, ...] = ()
-
-    @property
-    def upserts(self) -> tuple[ToolDefinition, ...]:
-        """The definitions that change, children before parents."""
-        return (self.tool.definition, *self.repinned)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MergePlan:
-    """The candidate's examples are to move to a tool that does the same.
-
-    Attributes:
-        into: That tool, with the examples.
-        moved: How many are new to it.
-        parameters: For each parameter of the candidate, the one of the tool that it means.
-        reason: What showed that they are the same.
-        repinned: Composites above it, pinned to the new revision.
-        is_itself: Whether the tool is the candidate, to the last example.
-    """
-
-    into: ToolDefinition
-    moved: int
-    parameters: Mapping[str, str]
-    reason: str
-    repinned: tuple[ToolDefinition, ...] = ()
-    is_itself: bool = False
-
-    @property
-    def upserts(self) -> tuple[ToolDefinition, ...]:
-        """The definitions that change, children before parents."""
-        return (self.into, *self.repinned) if self.moved else ()
-
-
-InsertPlan: TypeAlias = AddPlan | MergePlan | Rejected
-
-
-def outcome_of(plan: AddPlan | MergePlan, library: Library) -> InsertOutcome:
-    """What a plan came to, for the library that holds it."""
-    above = tuple(definition.name for definition in plan.repinned)
-    if isinstance(plan, MergePlan):
-        return Merged(
-            into=plan.into.name,
-            definition=plan.into,
-            version=library.version,
-            examples_moved=plan.moved,
-            parameters=dict(plan.parameters),
-            reason=plan.reason,
-            repinned=above,
-        )
-    name = plan.tool.name
-    return Added(
-        definition=plan.tool.definition,
-        version=library.version,
-        depth=depth(library, name),
-        flat_size=flat_size(library, name),
-        revised=plan.revised,
-        repinned=above,
-    )

@@ -51,7 +51,6 @@ class Ledger:
             The last one is what a roll-back takes back.
         proposers: By name, as ``proposer_name`` makes it.
         pins: By tool, or ``WHOLE_LIBRARY``: the library version that runs use.
-        marked: By composite: why it waits for re-validation.
         tested: Ids of the proposals in the order in which their tests began.
         passed: Those of them that a comparison with the active definition let go on, which e-LOND
             calls discoveries. One that is rolled back later still counts.
@@ -72,7 +71,6 @@ class Ledger:
     promoted: Mapping[str, tuple[str, ...]] = field(default_factory=_empty)
     proposers: Mapping[str, ProposerRecord] = field(default_factory=_empty)
     pins: Mapping[str, int] = field(default_factory=_empty)
-    marked: Mapping[str, str] = field(default_factory=_empty)
     tested: tuple[str, ...] = ()
     passed: frozenset[str] = frozenset()
 
@@ -173,7 +171,6 @@ class _Fold:
         self._promoted = dict(ledger.promoted)
         self._proposers = dict(ledger.proposers)
         self._pins = dict(ledger.pins)
-        self._marked = dict(ledger.marked)
         self._tested = list(ledger.tested)
         self._passed = set(ledger.passed)
 
@@ -185,7 +182,6 @@ class _Fold:
             promoted=MappingProxyType(self._promoted),
             proposers=MappingProxyType(self._proposers),
             pins=MappingProxyType(self._pins),
-            marked=MappingProxyType(self._marked),
             tested=tuple(self._tested),
             passed=frozenset(self._passed),
         )
@@ -312,20 +308,12 @@ class _Fold:
         self._proposals[record.proposal_id] = replace(record, **_moved(event))
 
     def written(self, event: LibraryEvent) -> None:
-        """A change outside of proposals. One that a person made anew needs no re-validation."""
-        if event.facts.get("operation") == "insert":
-            self._marked.pop(event.tool_name, None)
+        """A change outside of proposals; promotions under it lose their place."""
         for name in event.facts.get("replaced", ()):
             self._promoted.pop(name, None)
 
-    def marked(self, event: LibraryEvent) -> None:
-        self._marked[event.tool_name] = event.reason
-
-    def revalidated(self, event: LibraryEvent) -> None:
-        if event.facts.get("holds"):
-            self._marked.pop(event.tool_name, None)
-        else:
-            self._marked[event.tool_name] = event.reason
+    def passed_by(self, event: LibraryEvent) -> None:
+        """What earlier releases kept; ``agentkit check`` finds it out anew."""
 
     def pinned(self, event: LibraryEvent) -> None:
         self._pins[event.tool_name] = int(event.facts["version"])
@@ -350,8 +338,8 @@ _OTHERS: Mapping[str, Callable[[_Fold, LibraryEvent], None]] = {
     "assessed": _Fold.assessed,
     "rebased": _Fold.rebased,
     "written": _Fold.written,
-    "marked": _Fold.marked,
-    "revalidated": _Fold.revalidated,
+    "marked": _Fold.passed_by,
+    "revalidated": _Fold.passed_by,
     "pinned": _Fold.pinned,
     "unpinned": _Fold.unpinned,
     "proposer_quarantined": _Fold.proposer_quarantined,

@@ -6,9 +6,10 @@ import json
 import keyword
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.codec import is_text, literal_of, program_to_json
@@ -16,8 +17,7 @@ from agentkit.composites.language import RESERVED
 from agentkit.composites.rendering import render
 from agentkit.composites.source import join_effects
 from agentkit.evolution.patterns import Link, Occurrence, Ordering, Pattern
-from agentkit.evolution.trajectories import Flow, Given, Path, RecordedCall, Trajectory
-from agentkit.messages import JsonObject
+from agentkit.evolution.trajectories import Flow, Given, RecordedCall, Trajectory
 from agentkit.tools.canonical import digest, is_json
 from agentkit.tools.definition import (
     ChildReference,
@@ -242,12 +242,10 @@ def written_names(pattern: Pattern) -> list[str]:
 # From the occurrences of a pattern to a program: what becomes a parameter, what is returned.
 
 
-ConstantPolicy = Literal["default", "keep", "parameter"]
-"""What becomes of an argument that is the same wherever a pattern occurs: the default of a
-parameter, a constant of the program, or a parameter like any other."""
-
 _LONGEST_CONSTANT = 500  # characters; a longer text is what somebody wrote, not how a tool is used
 _LARGEST_CONSTANT = 256  # bits
+_SAME_OVER = 3  # occurrences over which an argument is constant, or equal to another
+_SHARE = 0.2  # of the occurrences that need a result, so that it is returned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -272,7 +270,6 @@ class Lifting:
     Attributes:
         pattern: The calls.
         parameters: Required ones first, in the order of the calls.
-        constants: Arguments that stay constants of the program.
         returned: Indexes of the calls whose results the caller needs, in order.
         keys: Names of these results in the returned object; empty when there is one.
         program: The program.
@@ -280,16 +277,9 @@ class Lifting:
 
     pattern: Pattern
     parameters: tuple[LiftedParameter, ...]
-    constants: Mapping[Slot, Any]
     returned: tuple[int, ...]
     keys: tuple[str, ...]
     program: ir.Program
-
-    def result_path(self, call: int) -> Path | None:
-        """Where the result of one of the calls is in the program's result; None for nowhere."""
-        if call not in self.returned:
-            return None
-        return (self.keys[self.returned.index(call)],) if self.keys else ()
 
     def result_of(self, results: Sequence[Any]) -> Any:
         """What the program returns when its calls return ``results``."""
@@ -299,49 +289,26 @@ class Lifting:
 
 
 def live_results(
-    trajectory: Trajectory, ordering: Ordering, positions: Sequence[int]
+    trajectory: Trajectory, ordering: Ordering, occurrence: Occurrence
 ) -> tuple[int, ...]:
     """Indexes of the calls of an occurrence whose results are needed outside of it.
 
     A result is needed when a later call outside uses it, when the final answer shows it, or when
     no call uses it at all: then it was made for the answer.
     """
-    group = sum(1 << position for position in positions)
     return tuple(
         at
-        for at, position in enumerate(positions)
+        for at, position in enumerate(occurrence.positions)
         if not ordering.users[position]
-        or ordering.users[position] & ~group
+        or ordering.users[position] & ~occurrence.group
         or position in trajectory.answered
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LiftingConfig:
-    """How parameters are lifted.
-
-    Attributes:
-        constants: What becomes of arguments that never varied.
-        same_over: An argument has to be the same over so many occurrences to count as constant,
-            and two arguments equal over so many to become one parameter.
-        result_share: A result is returned when at least this share of the occurrences needs it;
-            occurrences that need one that is not returned are left out.
-    """
-
-    constants: ConstantPolicy = "default"
-    same_over: int = 3
-    result_share: float = 0.2
-
-
-def returned_calls(live: Sequence[tuple[int, ...]], rules: LiftingConfig) -> tuple[int, ...]:
+def returned_calls(live: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The calls whose results the program returns, given those that each occurrence needs."""
-    needed: dict[int, int] = {}
-    for one in live:
-        for call in one:
-            needed[call] = needed.get(call, 0) + 1
-    return tuple(
-        sorted(call for call, count in needed.items() if count >= rules.result_share * len(live))
-    )
+    needed = Counter(call for one in live for call in one)
+    return tuple(sorted(call for call, count in needed.items() if count >= _SHARE * len(live)))
 
 
 def lift(
@@ -351,7 +318,6 @@ def lift(
     *,
     returned: tuple[int, ...],
     orders: Mapping[str, Sequence[str]],
-    rules: LiftingConfig,
 ) -> Lifting:
     """Make a program of a pattern.
 
@@ -361,43 +327,45 @@ def lift(
         trajectories: What the occurrences point into.
         returned: Indexes of the calls whose results are returned.
         orders: For each tool the declared order of its parameters.
-        rules: How parameters are lifted.
     """
-    slots = [
-        (call, name)
+    columns = {
+        (call, name): _column((call, name), occurrences, trajectories)
         for call, step in enumerate(pattern.steps)
         for name in arguments_in_order(step.arguments, orders.get(step.tool, ()))
         if dict(step.arguments)[name] is None
-    ]
-    columns = {slot: _column(slot, occurrences, trajectories) for slot in slots}
-    constants = _constants(columns, rules)
-    kept = {
-        slot: value
-        for slot, value in constants.items()
-        if rules.constants == "keep" and _is_literal(value)
     }
-    groups = _merged([slot for slot in slots if slot not in kept], columns, constants, rules)
-    defaults = constants if rules.constants == "default" else {}
+    defaults = {
+        slot: json.loads(column[0])
+        for slot, column in columns.items()
+        if len(column) >= _SAME_OVER
+        and len(set(column)) == 1
+        and not column[0].startswith(("flow ", "unread "))
+    }
     fed = _fed(pattern)
-    parameters = _lifted_parameters(pattern, groups, defaults, fed)
+    parameters = _lifted_parameters(pattern, _merged(columns), defaults, fed)
     keys = _result_keys(pattern, returned, fed)
     filled: dict[Slot, ir.Expression] = {
         slot: ir.Name(name=parameter.name) for parameter in parameters for slot in parameter.slots
     }
-    filled |= {slot: literal_of(value) for slot, value in kept.items()}
     writer = ProgramWriter(pattern=pattern, filled=filled, orders=orders, fed=fed)
     head = tuple(ir.Parameter(name=one.name, default=one.default) for one in parameters)
     return Lifting(
         pattern=pattern,
         parameters=parameters,
-        constants=kept,
         returned=returned,
         keys=keys,
         program=ir.Program(parameters=head, body=writer.body(returned, keys)),
     )
 
 
-# --- what varies ----------------------------------------------------------------------------------
+def _merged(columns: Mapping[Slot, tuple[str, ...]]) -> list[tuple[Slot, ...]]:
+    """Arguments that go together: those that varied, and were equal in every occurrence."""
+    groups: dict[tuple[object, ...], list[Slot]] = {}
+    for slot, column in columns.items():
+        values = tuple(text.removeprefix("flow ") for text in column)
+        varied = len(set(values)) > 1 and len(values) >= _SAME_OVER
+        groups.setdefault(values if varied else slot, []).append(slot)
+    return [tuple(group) for group in groups.values()]
 
 
 def fingerprint(trajectory: Trajectory, source: Flow | Given) -> str:
@@ -422,39 +390,6 @@ def _column(
         mark = "flow " if isinstance(source, Flow) else ""
         found.append(mark + fingerprint(trajectory, source))
     return tuple(found)
-
-
-def _constants(columns: Mapping[Slot, tuple[str, ...]], rules: LiftingConfig) -> dict[Slot, Any]:
-    """Arguments that were the same everywhere and never came from a result."""
-    return {
-        slot: json.loads(column[0])
-        for slot, column in columns.items()
-        if len(column) >= rules.same_over
-        and len(set(column)) == 1
-        and not column[0].startswith(("flow ", "unread "))
-    }
-
-
-def _merged(
-    slots: Sequence[Slot],
-    columns: Mapping[Slot, tuple[str, ...]],
-    constants: Collection[Slot],
-    rules: LiftingConfig,
-) -> list[tuple[Slot, ...]]:
-    """Arguments that go together: those that varied, and were equal in every occurrence."""
-    groups: dict[tuple[str, ...], list[Slot]] = {}
-    order: list[list[Slot]] = []
-    for slot in slots:
-        column = tuple(text.removeprefix("flow ") for text in columns[slot])
-        varied = len(set(column)) > 1 and len(column) >= rules.same_over
-        if slot in constants or not varied:
-            order.append([slot])
-        elif column in groups:
-            groups[column].append(slot)
-        else:
-            groups[column] = [slot]
-            order.append(groups[column])
-    return [tuple(group) for group in order]
 
 
 def _is_literal(value: Any) -> bool:
@@ -518,23 +453,12 @@ def _result_keys(pattern: Pattern, returned: Sequence[int], fed: Sequence[str]) 
 
 
 _LONGEST_SENTENCE = 160
+MOST_EXAMPLES = 3
+"""Worked calls of one composite; the shortest are taken."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExampleConfig:
-    """Which occurrences become worked calls.
-
-    Attributes:
-        most: Most worked calls of one composite; the shortest are taken.
-        spare: Further ones, to take when those contradict what is known of a child.
-        longest: Longest worked call, in characters of JSON, with what its calls returned.
-        looked_at: Occurrences to choose from.
-    """
-
-    most: int = 3
-    spare: int = 6
-    longest: int = 16_000
-    looked_at: int = 60
+_SPARE = 6  # further ones, to take when those contradict what is known of a child
+_LONGEST_EXAMPLE = 16_000  # characters of JSON, with what its calls returned
+_LOOKED_AT = 60  # occurrences to choose from
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -563,8 +487,6 @@ class MinedComposite:
         evidence: Ids of the episodes, bounded.
         worked: Occurrences that can be worked calls, the best first, with the recorded calls behind
             each: on them it can be tried out although a child must not run.
-        round: 1 for a composite of the tools that were called; more for one that calls composites
-            mined before.
     """
 
     definition: ToolDefinition
@@ -574,7 +496,6 @@ class MinedComposite:
     gain: int
     evidence: tuple[str, ...]
     worked: tuple[WorkedCall, ...]
-    round: int = 1
 
     @property
     def name(self) -> str:
@@ -630,9 +551,6 @@ def candidate_of(
     name: str,
     trajectories: Sequence[Trajectory],
     tools: Mapping[str, ToolDefinition],
-    *,
-    rules: ExampleConfig,
-    mining_round: int = 1,
 ) -> MinedComposite:
     """The definition of a composite, from a chosen pattern.
 
@@ -641,14 +559,12 @@ def candidate_of(
         name: The composite's name.
         trajectories: What the occurrences point into.
         tools: Definitions of the children by name.
-        rules: Which occurrences become worked calls.
-        mining_round: See ``MinedComposite.round``.
     """
-    worked = _worked(choice.lifting, choice.occurrences, trajectories, rules)
+    worked = _worked(choice.lifting, choice.occurrences, trajectories)
     ids = dict.fromkeys(trajectories[o.trajectory].trajectory_id for o in choice.placed)
     return MinedComposite(
         definition=_definition(
-            choice.lifting, name, tools, [one.example for one in worked[: rules.most]]
+            choice.lifting, name, tools, [one.example for one in worked[:MOST_EXAMPLES]]
         ),
         lifting=choice.lifting,
         support=choice.support,
@@ -656,7 +572,6 @@ def candidate_of(
         gain=choice.gain,
         evidence=tuple(ids)[:MOST_EVIDENCE],
         worked=worked,
-        round=mining_round,
     )
 
 
@@ -684,67 +599,35 @@ def _definition(
     )
 
 
-# --- L1 -------------------------------------------------------------------------------------------
-
-
 def _parameters_schema(lifting: Lifting, steps: Sequence[ToolDefinition]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
-    definitions: dict[str, Any] = {}
     for parameter in lifting.parameters:
         call, argument = parameter.slots[0]
-        schema = steps[call].signature.properties.get(argument, {})
-        schema = {key: value for key, value in schema.items() if key != "default"}
+        schema = _alone(steps[call].signature.properties.get(argument))
+        schema.pop("default", None)
         if parameter.default is not None:
             schema["default"] = parameter.default.value
-        properties[parameter.name] = _apart(schema, call)
-        definitions |= _shared_parts(steps[call].signature.parameters, call, schema)
+        properties[parameter.name] = schema
     required = [parameter.name for parameter in lifting.parameters if parameter.default is None]
-    schema = {"type": "object", "properties": properties, "required": required}
-    return schema | ({"$defs": definitions} if definitions else {})
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _result(lifting: Lifting, steps: Sequence[ToolDefinition]) -> dict[str, Any] | None:
-    results = {call: steps[call].signature.result for call in lifting.returned}
+    results = [steps[call].signature.result for call in lifting.returned]
     if not lifting.keys:
-        single = results[lifting.returned[0]]
-        return None if single is None else dict(single)
-    properties: dict[str, Any] = {}
-    definitions: dict[str, Any] = {}
-    for key, (call, result) in zip(lifting.keys, results.items(), strict=True):
-        schema = {k: v for k, v in (result or {}).items() if k not in {"$defs", "definitions"}}
-        properties[key] = _apart(schema, call)
-        definitions |= _shared_parts(result or {}, call, schema)
-    schema = {"type": "object", "properties": properties, "required": list(lifting.keys)}
-    return schema | ({"$defs": definitions} if definitions else {})
+        return None if results[0] is None else dict(results[0])
+    properties = dict(zip(lifting.keys, map(_alone, results), strict=True))
+    return {"type": "object", "properties": properties, "required": list(lifting.keys)}
 
 
-def _shared_parts(root: JsonObject, call: int, schema: Any) -> dict[str, Any]:
-    """The shared parts of a child's schema, under names of their own; empty when not needed."""
-    if '"$ref"' not in json.dumps(schema):
+def _alone(schema: Any) -> dict[str, Any]:
+    """A schema outside of the one it was a part of; of one that refers to it anything is taken.
+
+    The child still checks what it is given.
+    """
+    if not isinstance(schema, Mapping) or '"$ref"' in json.dumps(schema):
         return {}
-    return {
-        f"call{call}_{name}": _apart(part, call)
-        for keyword in ("$defs", "definitions")
-        for name, part in root.get(keyword, {}).items()
-    }
-
-
-def _apart(schema: Any, call: int) -> Any:
-    """A schema whose references point at the shared parts under the names given above."""
-    if isinstance(schema, list):
-        return [_apart(item, call) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    made = {key: _apart(item, call) for key, item in schema.items()}
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        for start in ("#/$defs/", "#/definitions/"):
-            if reference.startswith(start):
-                made["$ref"] = f"#/$defs/call{call}_{reference.removeprefix(start)}"
-    return made
-
-
-# --- L2 -------------------------------------------------------------------------------------------
+    return dict(schema)
 
 
 def _summary(steps: Sequence[ToolDefinition]) -> str:
@@ -780,36 +663,34 @@ def _worked(
     lifting: Lifting,
     occurrences: Sequence[Occurrence],
     trajectories: Sequence[Trajectory],
-    rules: ExampleConfig,
 ) -> tuple[WorkedCall, ...]:
     """Occurrences with distinct arguments whose calls were recorded whole, the shortest first.
 
     A call with something that is no JSON data, such as NaN, can not be kept.
     """
     found: dict[str, tuple[int, WorkedCall]] = {}
-    for occurrence in occurrences[: rules.looked_at]:
+    for occurrence in occurrences[:_LOOKED_AT]:
         trajectory = trajectories[occurrence.trajectory]
         steps = [trajectory.steps[position] for position in occurrence.positions]
         if not all(step.is_whole for step in steps):
             continue
         try:
-            calls = [trajectory.arguments(position) for position in occurrence.positions]
-            recorded = [one for at in occurrence.positions for one in trajectory.recorded(at)]
+            recorded = [trajectory.recorded(position) for position in occurrence.positions]
         except LookupError:  # an argument that the recording does not hold
             continue
         if not all(is_json(one.arguments) and is_json(one.result) for one in recorded):
             continue
-        arguments = {p.name: _filled(calls, p.slots[0]) for p in lifting.parameters}
+        arguments = {p.name: _filled(recorded, p.slots[0]) for p in lifting.parameters}
         key = json.dumps(arguments, sort_keys=True)
         length = len(key) + len(json.dumps([one.result for one in recorded]))
-        if key not in found and length <= rules.longest:
+        if key not in found and length <= _LONGEST_EXAMPLE:
             result = lifting.result_of([step.result for step in steps])
             example = Example(arguments=arguments, result=result, query=trajectory.request)
             found[key] = length, WorkedCall(example=example, recorded=tuple(recorded))
     shortest = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
-    return tuple(worked for _, (_, worked) in shortest[: rules.most + rules.spare])
+    return tuple(worked for _, (_, worked) in shortest[: MOST_EXAMPLES + _SPARE])
 
 
-def _filled(calls: Sequence[JsonObject], slot: Slot) -> Any:
+def _filled(calls: Sequence[RecordedCall], slot: Slot) -> Any:
     call, name = slot
-    return calls[call][name]
+    return calls[call].arguments[name]

@@ -15,7 +15,7 @@ from typing import Any
 
 from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
-from agentkit.errors import ModelError, StaleVersionError, StoreError, UsageError
+from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution import approvals, promotion, rollback
 from agentkit.evolution.approvals import EventWriter
 from agentkit.evolution.checker import (
@@ -40,19 +40,15 @@ from agentkit.evolution.dry_run import with_examples
 from agentkit.evolution.duplicates import Judge
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insert_outcomes import (
-    AddPlan,
     InsertOutcome,
-    InsertPlan,
     InsertPolicy,
-    MergePlan,
     Rejected,
-    outcome_of,
 )
-from agentkit.evolution.insertion import Candidate, Procedure, plan_insert
+from agentkit.evolution.insertion import Candidate, InsertPlan, Procedure, plan_insert
 from agentkit.evolution.learning import LearningConfig, LearnReport, Teaching, lessons_of
 from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
 from agentkit.evolution.loops import from_sync, require_loop
-from agentkit.evolution.promotion import Revalidation, Transition
+from agentkit.evolution.promotion import Transition
 from agentkit.evolution.proposal import ProposalRecord, ProposerRecord
 from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import (
@@ -393,8 +389,7 @@ class ToolManager:
         """Add a candidate, merge it into a tool that does the same, or reject it with a reason.
 
         Args:
-            candidate: The text of one function, a definition with a program, or, when the policy
-                allows primitives, a ``Tool`` with code.
+            candidate: The text of one function, or a definition with a program.
             evidence: Ids of the episodes that it was made from.
             reason: Why, for the tool's history.
             proposal_id: Recognises a retry: the same id changes the library once.
@@ -423,15 +418,13 @@ class ToolManager:
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
         change_id = proposal_id or f"insert-{uuid.uuid4().hex}"
-        plan: InsertPlan | None = None
+        planned: list[InsertPlan] = []
 
         async def decide(state: LibraryState) -> Transaction | None:
-            nonlocal plan
-            plan = await plan_insert(candidate, state.library, state.index, self._procedure)
-            if isinstance(plan, Rejected) or not plan.upserts:
+            plan = await plan_insert(candidate, state.library, self._procedure)
+            planned.append(plan)
+            if not plan.upserts:
                 return None
-            if isinstance(plan, AddPlan):
-                self._repository.bind([plan.tool])
             return Transaction.outside_proposals(
                 "insert",
                 plan.upserts,
@@ -442,20 +435,16 @@ class ToolManager:
                 evidence=evidence,
             )
 
-        try:
-            attempts = self._procedure.policy.attempts
-            done = await self._repository.write_async(decide, attempts=attempts)
-        except StaleVersionError:
-            return _contended(plan)
-        if plan is None or isinstance(plan, Rejected):
-            return plan or _contended(plan)
-        if done.transaction is None:
-            return self._earlier(plan, proposal_id, done.state) or outcome_of(
-                plan, done.state.library
-            )
-        if not done.is_new:
-            return _repeated(plan.upserts[0], change_id, done)
-        return outcome_of(plan, done.state.library)
+        attempts = self._procedure.policy.attempts
+        done = await self._repository.write_async(decide, attempts=attempts)
+        plan = planned[-1]
+        if done.transaction is None or isinstance(plan.outcome, Rejected):
+            return plan.outcome
+        wanted = plan.upserts[0]
+        held = done.state.library.get(wanted.name)
+        if not done.is_new and (held is None or held.definition != wanted):
+            raise _change_id_taken(done)
+        return replace(plan.outcome, version=done.version)
 
     def edit(
         self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
@@ -815,48 +804,13 @@ class ToolManager:
 
         return from_sync(lambda: self._write_async(decide)).state.ledger.proposer(proposer)
 
-    def revalidate(self) -> Revalidation:
-        """Look again at the composites whose children changed untried.
-
-        Raises:
-            StoreError: The store failed, or other writers committed first every time.
-            UsageError: Called where an event loop runs; await ``revalidate_async`` there.
-        """
-        return from_sync(self.revalidate_async)
-
-    async def revalidate_async(self) -> Revalidation:
-        """As ``revalidate``, where an event loop runs."""
-        found = Revalidation()
-
-        async def decide(state: LibraryState) -> Transaction | None:
-            nonlocal found
-            names = tuple(state.ledger.marked)
-            found, transaction = await promotion.try_again(
-                state, names, self._checker, self._author
-            )
-            return transaction
-
-        await self._write_async(decide)
-        return found
-
     def preview(self, candidate: Candidate) -> InsertOutcome:
         """What ``insert`` would do; nothing is written. The version is the next one."""
         return from_sync(lambda: self.preview_async(candidate))
 
     async def preview_async(self, candidate: Candidate) -> InsertOutcome:
         """As ``preview``, where an event loop runs."""
-        state = self._repository.state
-        plan = await plan_insert(candidate, state.library, state.index, self._procedure)
-        if isinstance(plan, Rejected):
-            return plan
-        changed = [
-            plan.tool
-            if isinstance(plan, AddPlan) and definition is plan.tool.definition
-            else state.library[definition.name].with_definition(definition)
-            for definition in plan.upserts
-        ]
-        version = state.library.version + bool(changed)
-        return outcome_of(plan, state.library.with_tools(changed).at_version(version))
+        return (await plan_insert(candidate, self.library, self._procedure)).outcome
 
     async def review(self, candidate: Candidate) -> Rejected | None:
         """Why ``insert`` would reject a candidate; None when it would not."""
@@ -1016,19 +970,6 @@ class ToolManager:
         lessons = (r for r in self._store.history(name) if r.proposal_id.startswith(LESSON))
         return frozenset(episode_id for lesson in lessons for episode_id in lesson.evidence)
 
-    def _earlier(
-        self, plan: AddPlan | MergePlan, change_id: str | None, state: LibraryState
-    ) -> InsertOutcome | None:
-        """What a candidate came to when it was first inserted, for a retry that finds it done."""
-        if isinstance(plan, AddPlan) or not change_id:
-            return None
-        library, name = state.library, plan.into.name
-        made = [one for one in self._store.history(name) if one.proposal_id == change_id]
-        if not made:
-            return None
-        at = library.at_version(made[0].version)
-        return outcome_of(AddPlan(tool=library[name]) if plan.is_itself else plan, at)
-
 
 def _with_recorded(
     library: Library, worked_calls: Mapping[str, Sequence[Example]], *, most: int
@@ -1051,31 +992,6 @@ def _with_recorded(
         if grown is not known:
             changed.append(grown)
     return repinned(library, changed) if changed else ()
-
-
-def _repeated(wanted: ToolDefinition, change_id: str, done: Written[Any]) -> InsertOutcome:
-    """The store knew the id of an insert: what it made then, if that was the same."""
-    library = done.state.library
-    held = library.get(wanted.name)
-    if held is not None and held.definition == wanted:
-        return outcome_of(AddPlan(tool=held), library.at_version(done.version))
-    return Rejected(
-        code="proposal_reused",
-        name=wanted.name,
-        explanation=f"the proposal {change_id!r} made library version {done.version}, "
-        f"which was another change than adding {wanted.name!r}",
-        advice="give each candidate a proposal id of its own",
-    )
-
-
-def _contended(plan: InsertPlan | None) -> Rejected:
-    name = plan.upserts[0].name if isinstance(plan, AddPlan | MergePlan) else ""
-    return Rejected(
-        code="contention",
-        name=name,
-        explanation=f"other writers were faster every time {name!r} was to be written",
-        advice="try again later, or raise InsertPolicy.attempts",
-    )
 
 
 def _change_id_taken(done: Written[Any]) -> StoreError:

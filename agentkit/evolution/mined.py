@@ -19,9 +19,10 @@ from agentkit.evolution.usage import PASSWORD_FIELD, private_part, suspicious_pa
 from agentkit.library.event_chain import Signer
 from agentkit.library.events import Author
 from agentkit.library.library import Library
+from agentkit.library.pins import with_current_pins
 from agentkit.metrics.calls import CanonicalCall
 from agentkit.tools.canonical import digest
-from agentkit.tools.definition import ChildReference, Example, ToolDefinition
+from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool
 
 # --- Recorded calls of children, kept as their worked calls --------------------------------------
@@ -149,16 +150,8 @@ def _text(value: object) -> str:
 
 def pinned_to(composite: MinedComposite, library: Library) -> ToolDefinition:
     """The definition of a mined composite, pinned to its children as a library holds them now."""
-    signature = composite.definition.signature
-    children = tuple(_pin(child, library) for child in signature.children)
-    return replace(composite.definition, signature=replace(signature, children=children))
-
-
-def _pin(child: ChildReference, library: Library) -> ChildReference:
-    known = library.get(child.name)
-    if known is None:
-        return child
-    return ChildReference(name=child.name, digest=known.definition.digest)
+    definition = composite.definition
+    return with_current_pins(library.with_tools([definition]), definition)
 
 
 # --- Handing mined composites to the Tool Manager ------------------------------------------------
@@ -176,7 +169,10 @@ def insert_mined(
     author: str | Author = "agentkit",
     signer: Signer | None = None,
 ) -> dict[str, InsertOutcome]:
-    """Propose mined composites to the library, children before those that call them.
+    """Put mined composites into the library at once, as far as the Tool Manager takes them.
+
+    Their literals come from conversations and nobody is asked, so this is for libraries that no
+    user is served from: experiments and benchmarks. Elsewhere ``submit_mined`` makes them wait.
 
     First the recorded calls of tools that touch the world become worked calls of these tools
     (``with_recordings``): on them the Tool Manager tries the composites out.
@@ -227,9 +223,7 @@ async def submit_mined(
     earlier = (record.candidate for record in manager.ledger.proposals.values())
     there = (*tools.values(), *(one for one in earlier if one is not None))
     known = {digest(one.body) for one in there if one.is_composite}
-    # those of later rounds call composites that are not in the library yet
-    first = (one for one in found.composites if one.round == 1)
-    fresh = [one for one in first if digest(one.definition.body) not in known]
+    fresh = [one for one in found.composites if digest(one.definition.body) not in known]
     if not fresh:
         return ()
     return tuple([await _submitted(manager, one) for one in _recorded(manager, fresh)])

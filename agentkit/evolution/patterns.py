@@ -1,24 +1,26 @@
-"""Recurring groups of calls that pass data to each other, and the order that calls need."""
+"""Recurring groups of calls that pass data to each other, and the order that calls need.
+
+A pattern is a small graph: calls by tool and argument names, joined by flows of data. Its calls
+need not be adjacent in the trajectories, and calls that may run in either order count as the same
+pattern in either order.
+
+Positions are bits of an integer here: a trajectory has tens of calls, and sets of them are looked
+at many thousand times.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentkit.evolution.trajectories import Flow, Source, Step, Trajectory, used_steps
 
-# --- Which calls of a trajectory must stay in order, and which groups of them can become one  ----
-# Which calls of a trajectory must stay in order, and which groups of them can become one call.
-#
-# Positions are bits of an integer here: a trajectory has tens of calls, and sets of them are
-# looked
-# at many thousand times.
-
-
 IsReadOnly = Callable[[str], bool]
 """Whether the tool of that name is known to change nothing."""
+
+_MAX_STEPS = 64  # only so many first calls of a trajectory are looked at
+_MAX_GROUPS = 500  # groups of one size that are looked at in one trajectory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +31,6 @@ class Ordering:
     place among all others, since a read may see what they did.
 
     Attributes:
-        before: For each position, the set of positions that must come before it.
         after: For each position, every position that must come after it, directly or not.
         users: For each position, the set of positions that use its result.
         linked: For each position, the set of positions joined to it by a flow of data.
@@ -37,7 +38,6 @@ class Ordering:
             that no path describes.
     """
 
-    before: tuple[int, ...]
     after: tuple[int, ...]
     users: tuple[int, ...]
     linked: tuple[int, ...]
@@ -55,31 +55,6 @@ class Ordering:
                 return False
             reached |= self.after[member]
         return not any(self.after[other] & group for other in bits(reached & ~group))
-
-
-@dataclass(kw_only=True, slots=True)
-class Grouping:
-    """Disjoint groups of one trajectory's calls that can all become one call each.
-
-    Attributes:
-        ordering: The order that the calls need.
-        groups: The groups so far.
-        taken: Their members together.
-    """
-
-    ordering: Ordering
-    groups: list[int] = field(default_factory=list)
-    taken: int = 0
-
-    def add(self, group: int) -> bool:
-        """Add ``group`` when it is disjoint from the others and no circle of calls results."""
-        if self.taken & group or not self.ordering.is_whole(group):
-            return False
-        groups = [*self.groups, group]
-        if self.groups and arrange(self.ordering, groups) is None:
-            return False
-        self.groups, self.taken = groups, self.taken | group
-        return True
 
 
 def ordering_of(trajectory: Trajectory, is_read_only: IsReadOnly) -> Ordering:
@@ -102,11 +77,7 @@ def ordering_of(trajectory: Trajectory, is_read_only: IsReadOnly) -> Ordering:
         seen |= 1 << position
         changing |= 0 if reads else 1 << position
     return Ordering(
-        before=tuple(before),
-        after=_closure(before),
-        users=tuple(users),
-        linked=tuple(linked),
-        opaque=tuple(opaque),
+        after=_closure(before), users=tuple(users), linked=tuple(linked), opaque=tuple(opaque)
     )
 
 
@@ -117,38 +88,6 @@ def _closure(before: Sequence[int]) -> tuple[int, ...]:
         for earlier in bits(before[position]):
             after[earlier] |= reached
     return tuple(after)
-
-
-def arrange(ordering: Ordering, groups: Sequence[int]) -> list[int] | None:
-    """An order in which ``groups`` and the calls outside them can run, each group in one go.
-
-    Returns:
-        Groups and single calls as sets, each as early as its place in the trajectory allows; None
-        when there is no such order.
-    """
-    grouped = 0
-    for group in groups:
-        grouped |= group
-    singles = (1 << position for position in range(len(ordering.before)))
-    waiting = sorted([*groups, *(one for one in singles if not one & grouped)])
-    waiting.sort(key=int.bit_length)  # where its last member stands
-    needs = [_needed(ordering, unit) for unit in waiting]
-    done, order = 0, []
-    while waiting:
-        ready = next((at for at, need in enumerate(needs) if not need & ~done), None)
-        if ready is None:
-            return None
-        order.append(waiting[ready])
-        done |= waiting[ready]
-        del waiting[ready], needs[ready]
-    return order
-
-
-def _needed(ordering: Ordering, unit: int) -> int:
-    needed = 0
-    for member in bits(unit):
-        needed |= ordering.before[member]
-    return needed & ~unit
 
 
 def bits(group: int) -> Iterator[int]:
@@ -162,13 +101,6 @@ def bits(group: int) -> Iterator[int]:
         lowest = group & -group
         yield lowest.bit_length() - 1
         group ^= lowest
-
-
-# --- Recurring groups of calls that pass data to each other --------------------------------------
-# A pattern is a small graph: calls by tool and argument names, joined by flows of data. Its calls
-# need not be adjacent in the trajectories, and calls that may run in either order count as the
-# same
-# pattern in either order.
 
 
 Link: TypeAlias = "Flow | None"
@@ -192,8 +124,8 @@ class PatternStep:
 class Pattern:
     """Calls joined by flows of data, in an order in which they can run.
 
-    Two patterns are equal exactly when their graphs are: the order of the calls is a canonical
-    one.
+    Two patterns are equal exactly when their graphs are: of all orders in which the calls can run,
+    theirs gives the smallest text.
     """
 
     steps: tuple[PatternStep, ...]
@@ -210,7 +142,7 @@ class Occurrence:
 
     Attributes:
         trajectory: Index of the trajectory.
-        positions: LibraryState of each call of the pattern, in the pattern's order.
+        positions: Position of each call of the pattern, in the pattern's order.
     """
 
     trajectory: int
@@ -222,25 +154,7 @@ class Occurrence:
         return _group(self.positions)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SearchLimits:
-    """How far the search for patterns goes.
-
-    The work grows with the number of groups looked at, which these bound: at most
-    ``max_groups`` for each trajectory and each size up to ``max_calls``.
-
-    Attributes:
-        min_support: A pattern occurs in at least so many trajectories.
-        max_calls: Most calls of a pattern.
-        max_steps: Only so many first calls of a trajectory are looked at.
-        max_groups: Most groups of one size that are looked at in one trajectory; of more, those
-            found first are kept.
-    """
-
-    min_support: int = 3
-    max_calls: int = 6
-    max_steps: int = 64
-    max_groups: int = 500
+_Named: TypeAlias = tuple[Pattern, tuple[int, ...]]
 
 
 class Shape:
@@ -255,126 +169,78 @@ class Shape:
         self.ordering: Ordering = ordering_of(trajectory, is_read_only)
         self._is_read_only = is_read_only
         self._calls = [(step.tool, _links(step)) for step in trajectory.steps]
-        self._named: dict[int, tuple[Pattern, tuple[int, ...]]] = {}
 
-    def name(
-        self, group: int, known: dict[Pattern, tuple[Pattern, tuple[int, ...]]]
-    ) -> tuple[Pattern, tuple[int, ...]]:
-        """The pattern of a group of calls, and the positions in the pattern's order.
-
-        Args:
-            group: The calls.
-            known: For patterns whose calls are in the order of a trajectory, the canonical
-                pattern and order; new ones are added.
-        """
-        found = self._named.get(group)
-        if found is None:
-            positions = tuple(bits(group))
-            raw = Pattern(steps=self._steps(positions))
-            if raw not in known:
-                order = _canonical_order(raw.steps, self._is_read_only)
-                known[raw] = Pattern(steps=_reordered(raw.steps, order)), order
-            pattern, order = known[raw]
-            found = self._named[group] = pattern, tuple(positions[at] for at in order)
-        return found
-
-    def _steps(self, positions: Sequence[int]) -> tuple[PatternStep, ...]:
+    def name(self, group: int, known: dict[Pattern, _Named]) -> _Named:
+        """The pattern of a group of calls, and their positions in its order."""
+        positions = tuple(bits(group))
         local = {position: at for at, position in enumerate(positions)}
-        return tuple(_within(*self._calls[position], local) for position in positions)
+        raw = Pattern(steps=tuple(_within(*self._calls[one], local) for one in positions))
+        if raw not in known:
+            orders = _orders(_needs(raw.steps, self._is_read_only))
+            order = min(orders, key=lambda order: _key(_reordered(raw.steps, order)))
+            known[raw] = (Pattern(steps=_reordered(raw.steps, order)), order)
+        pattern, order = known[raw]
+        return pattern, tuple(positions[at] for at in order)
+
+
+_Found: TypeAlias = tuple[Shape, tuple[int, ...]]
 
 
 class PatternSearch:
-    """Finds connected groups of calls and names the pattern of each.
+    """The patterns of a corpus, from small ones to large ones.
 
     Args:
-        is_read_only: Whether a tool is known to change nothing; such calls may change places.
+        trajectories: Where to look.
+        is_read_only: Whether a tool is known to change nothing.
     """
 
-    def __init__(self, is_read_only: IsReadOnly) -> None:
-        self._is_read_only = is_read_only
-        self._shapes: dict[Hashable, Shape] = {}
-        self._known: dict[Pattern, tuple[Pattern, tuple[int, ...]]] = {}
-
-    def shape(self, trajectory: Trajectory) -> Shape:
-        """What ``trajectory`` has in common with those of the same calls and flows."""
-        key = tuple(
-            (step.tool, tuple((n, _place(source)) for n, source in step.sources.items()))
-            for step in trajectory.steps
-        )
-        found = self._shapes.get(key)
-        if found is None:
-            found = self._shapes[key] = Shape(trajectory, self._is_read_only)
-        return found
-
-    def ordering(self, trajectory: Trajectory) -> Ordering:
-        """The order that the calls of ``trajectory`` need."""
-        return self.shape(trajectory).ordering
-
-    def frequent(
-        self, trajectories: Sequence[Trajectory], limits: SearchLimits
-    ) -> dict[Pattern, list[Occurrence]]:
-        """Patterns that occur in at least ``min_support`` trajectories, with all occurrences.
-
-        Larger groups are grown from frequent smaller ones, one call at a time: a group can only
-        be frequent when it holds a frequent one that is smaller by one call. Groups that can not
-        become one call are grown from, but are no occurrences themselves.
-        """
-        groups: dict[Shape, list[int]] = {}
+    def __init__(self, trajectories: Sequence[Trajectory], is_read_only: IsReadOnly) -> None:
+        self._indexes: dict[Shape, list[int]] = {}
+        self.orderings: list[Ordering] = []
+        shapes: dict[Hashable, Shape] = {}
         for index, trajectory in enumerate(trajectories):
-            groups.setdefault(self.shape(trajectory), []).append(index)
+            key = tuple(
+                (step.tool, tuple((name, _place(one)) for name, one in step.sources.items()))
+                for step in trajectory.steps
+            )
+            if key not in shapes:
+                shapes[key] = Shape(trajectory, is_read_only)
+            self._indexes.setdefault(shapes[key], []).append(index)
+            self.orderings.append(shapes[key].ordering)
+
+    def frequent(self, *, min_support: int, max_calls: int) -> dict[Pattern, list[Occurrence]]:
+        """Patterns of two calls or more that occur in enough trajectories, with every occurrence.
+
+        Args:
+            min_support: Trajectories that a pattern occurs in at least.
+            max_calls: Most calls of a pattern.
+        """
         found: dict[Pattern, list[Occurrence]] = {}
-        for level in self._levels(groups, limits):
+        for level in self._levels(min_support, max_calls):
             for pattern, places in level.items():
                 whole = [(one, at) for one, at in places if one.ordering.is_whole(_group(at))]
-                if _support(whole, groups) >= limits.min_support:
+                if self._support(whole) >= min_support:
                     found[pattern] = sorted(
                         Occurrence(trajectory=index, positions=at)
                         for shape, at in whole
-                        for index in groups[shape]
+                        for index in self._indexes[shape]
                     )
         return found
 
-    def matching(
-        self, trajectory: Trajectory, patterns: Collection[Pattern]
-    ) -> dict[Pattern, list[tuple[int, ...]]]:
-        """Where some of ``patterns`` are in one trajectory: positions in the pattern's order."""
-        wanted = {_tools(pattern.steps) for pattern in patterns}
-        shape = self.shape(trajectory)
-        largest = max((len(pattern.steps) for pattern in patterns), default=0)
-        found: dict[Pattern, list[tuple[int, ...]]] = {}
-        groups = [1 << position for position in range(len(trajectory.steps))]
-        limits = SearchLimits(max_steps=len(trajectory.steps), max_groups=10_000)
-        for _ in range(largest - 1):
-            groups = [
-                group
-                for group in _grown(groups, shape.ordering, limits)
-                if _is_part(trajectory, group, wanted)
-            ]
-            for group in groups:
-                pattern, positions = shape.name(group, self._known)
-                if pattern in patterns and shape.ordering.is_whole(group):
-                    found.setdefault(pattern, []).append(positions)
-        return found
-
-    def _levels(
-        self, shapes: Mapping[Shape, Sequence[int]], limits: SearchLimits
-    ) -> Iterator[dict[Pattern, list[_Found]]]:
-        """Groups of two calls, of three, and so on, by pattern; those that are frequent."""
+    def _levels(self, min_support: int, max_calls: int) -> Iterator[Mapping[Pattern, list[_Found]]]:
+        """Patterns of two calls, of three, and so on; a pattern grows only while it is frequent."""
+        known: dict[Pattern, _Named] = {}
         seeds: dict[Shape, list[int]] = {
-            one: [1 << at for at in range(min(len(one.ordering.before), limits.max_steps))]
-            for one in shapes
+            one: [1 << at for at in range(min(len(one.ordering.after), _MAX_STEPS))]
+            for one in self._indexes
         }
-        for _ in range(limits.max_calls - 1):
+        for _ in range(max_calls - 1):
             level: dict[Pattern, list[_Found]] = {}
             for shape, groups in seeds.items():
-                for group in _grown(groups, shape.ordering, limits):
-                    pattern, positions = shape.name(group, self._known)
+                for group in _grown(groups, shape.ordering):
+                    pattern, positions = shape.name(group, known)
                     level.setdefault(pattern, []).append((shape, positions))
-            level = {
-                pattern: found
-                for pattern, found in level.items()
-                if _support(found, shapes) >= limits.min_support
-            }
+            level = {one: at for one, at in level.items() if self._support(at) >= min_support}
             if not level:
                 return
             yield level
@@ -383,13 +249,8 @@ class PatternSearch:
                 for shape, positions in found:
                     seeds.setdefault(shape, []).append(_group(positions))
 
-
-_Found: TypeAlias = tuple[Shape, tuple[int, ...]]
-
-
-def _support(found: Iterable[_Found], shapes: Mapping[Shape, Sequence[int]]) -> int:
-    """In how many trajectories the groups are."""
-    return sum(len(shapes[shape]) for shape in {shape for shape, _ in found})
+    def _support(self, found: Iterable[_Found]) -> int:
+        return sum(len(self._indexes[shape]) for shape in {shape for shape, _ in found})
 
 
 def _group(positions: Iterable[int]) -> int:
@@ -399,9 +260,9 @@ def _group(positions: Iterable[int]) -> int:
     return group
 
 
-def _grown(groups: Iterable[int], ordering: Ordering, limits: SearchLimits) -> list[int]:
-    """Each group with one more call that a flow of data joins to it; every set once."""
-    within = (1 << limits.max_steps) - 1
+def _grown(groups: Iterable[int], ordering: Ordering) -> list[int]:
+    """Every group with one call more, joined to it by a flow; each once."""
+    within = (1 << _MAX_STEPS) - 1
     found: dict[int, None] = {}
     for group in sorted(groups):
         joined = 0
@@ -409,28 +270,12 @@ def _grown(groups: Iterable[int], ordering: Ordering, limits: SearchLimits) -> l
             joined |= ordering.linked[member]
         for other in bits(joined & ~group & within):
             found[group | 1 << other] = None
-            if len(found) == limits.max_groups:
+            if len(found) == _MAX_GROUPS:
                 return list(found)
     return list(found)
 
 
-def _tools(steps: Iterable[PatternStep]) -> frozenset[tuple[str, int]]:
-    """How often each tool is called."""
-    return frozenset(Counter(step.tool for step in steps).items())
-
-
-def _is_part(
-    trajectory: Trajectory, group: int, wanted: Iterable[frozenset[tuple[str, int]]]
-) -> bool:
-    """Whether a pattern that calls the tools so often could still grow from ``group``."""
-    counts = Counter(trajectory.steps[position].tool for position in bits(group))
-    return any(
-        all(dict(most).get(tool, 0) >= count for tool, count in counts.items()) for most in wanted
-    )
-
-
 def _place(source: Source) -> Hashable:
-    """Where an argument comes from, whatever its value is."""
     if isinstance(source, Flow):
         return (source.step, source.path, source.cast)
     return source.uses
@@ -446,30 +291,18 @@ def _links(step: Step) -> tuple[tuple[str, Link], ...]:
 def _within(
     tool: str, links: tuple[tuple[str, Link], ...], local: Mapping[int, int]
 ) -> PatternStep:
-    """A call as part of a group: flows from outside of the group are none."""
-    inside = tuple(
-        (name, None if link is None or link.step not in local else _moved(link, local[link.step]))
-        for name, link in links
-    )
-    return PatternStep(tool=tool, arguments=inside)
+    """A call as a part of a group: flows from outside of it are none."""
+    return PatternStep(tool=tool, arguments=tuple((name, _moved(k, local)) for name, k in links))
 
 
-def _moved(link: Flow, step: int) -> Flow:
-    return Flow(step=step, path=link.path, cast=link.cast)
-
-
-# --- canonical order ------------------------------------------------------------------------------
-
-
-def _canonical_order(steps: tuple[PatternStep, ...], is_read_only: IsReadOnly) -> tuple[int, ...]:
-    """The order, among those in which the calls can run, whose text comes first."""
-    needs = _needs(steps, is_read_only)
-    colours = _colours(steps, needs)
-    orders = _orders(steps, needs, colours)
-    return min(orders, key=lambda order: _key(_reordered(steps, order)))
+def _moved(link: Link, places: Mapping[int, int]) -> Link:
+    if link is None or link.step not in places:
+        return None
+    return Flow(step=places[link.step], path=link.path, cast=link.cast)
 
 
 def _needs(steps: Sequence[PatternStep], is_read_only: IsReadOnly) -> list[int]:
+    """For each call the set of calls that must come before it."""
     needs, seen, changing = [], 0, 0
     for at, step in enumerate(steps):
         reads = is_read_only(step.tool)
@@ -483,67 +316,23 @@ def _needs(steps: Sequence[PatternStep], is_read_only: IsReadOnly) -> list[int]:
     return needs
 
 
-def _colours(steps: Sequence[PatternStep], needs: Sequence[int]) -> list[str]:
-    """A text for each call that tells it from calls in another place of the graph."""
-    colours = [_local(step) for step in steps]
-    for _ in steps:
-        colours = [_refined(at, steps, needs, colours) for at in range(len(steps))]
-        shorter = {text: f"{rank:02}" for rank, text in enumerate(sorted(set(colours)))}
-        colours = [shorter[text] for text in colours]
-    return colours
-
-
-def _local(step: PatternStep) -> str:
-    links = [(name, link and (link.path, link.cast)) for name, link in step.arguments]
-    return repr([step.tool, links])
-
-
-def _refined(
-    at: int, steps: Sequence[PatternStep], needs: Sequence[int], colours: Sequence[str]
-) -> str:
-    into = [
-        (name, colours[link.step], link.path)
-        for name, link in steps[at].arguments
-        if link is not None
-    ]
-    out = sorted(
-        repr([name, colours[other], link.path])
-        for other, step in enumerate(steps)
-        for name, link in step.arguments
-        if link is not None and link.step == at
-    )
-    first = sorted(colours[other] for other in bits(needs[at]))
-    then = sorted(colours[other] for other, need in enumerate(needs) if need >> at & 1)
-    return repr([colours[at], into, out, first, then])
-
-
-def _orders(
-    steps: Sequence[PatternStep], needs: Sequence[int], colours: Sequence[str]
-) -> Iterator[tuple[int, ...]]:
-    """Orders that always take the smallest colour next; one for each way to break a tie."""
+def _orders(needs: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Every order in which calls with these needs can run."""
     waiting: list[tuple[tuple[int, ...], int]] = [((), 0)]
     while waiting:
         order, done = waiting.pop()
-        if len(order) == len(steps):
+        if len(order) == len(needs):
             yield order
-            continue
-        free = [at for at in range(len(steps)) if not done >> at & 1 and not needs[at] & ~done]
-        first = min(colours[at] for at in free)
-        waiting += [((*order, at), done | 1 << at) for at in free if colours[at] == first]
+        waiting += [
+            ((*order, at), done | 1 << at)
+            for at, need in enumerate(needs)
+            if not done >> at & 1 and not need & ~done
+        ]
 
 
 def _reordered(steps: tuple[PatternStep, ...], order: Sequence[int]) -> tuple[PatternStep, ...]:
     new = {old: at for at, old in enumerate(order)}
-    return tuple(
-        PatternStep(
-            tool=steps[old].tool,
-            arguments=tuple(
-                (name, None if link is None else _moved(link, new[link.step]))
-                for name, link in steps[old].arguments
-            ),
-        )
-        for old in order
-    )
+    return tuple(_within(steps[old].tool, steps[old].arguments, new) for old in order)
 
 
 def _key(steps: Iterable[PatternStep]) -> str:

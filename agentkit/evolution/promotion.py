@@ -6,8 +6,8 @@ Everything here decides on one ``LibraryState`` and gives a ``Transaction``; not
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.episodes import Episode
@@ -16,7 +16,7 @@ from agentkit.evolution.approvals import EventWriter
 from agentkit.evolution.checker import CandidateChecker, CheckResult
 from agentkit.evolution.decide import Blocked, LifecyclePolicy, Promote, next_step, recorded_reports
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import Above, Tried, look_above, marks, try_composite
+from agentkit.evolution.insertion import Above, look_above
 from agentkit.evolution.ledger import EXPERIMENTS
 from agentkit.evolution.proposal import (
     Proposal,
@@ -28,7 +28,7 @@ from agentkit.evolution.proposal import (
 from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
-from agentkit.library.event_chain import EventDraft, cut
+from agentkit.library.event_chain import cut
 from agentkit.library.events import Author
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
@@ -338,7 +338,6 @@ async def _activated(
             digest_after=candidate.digest,
         )
     )
-    drafts += marks(after.author, candidate, above, version=after.version)
     return Transaction(
         drafts=tuple(drafts),
         upserts=(candidate, *above.repinned),
@@ -355,67 +354,3 @@ def _breaks(candidate: ToolDefinition, name: str, how: str) -> FailedCheck:
         message=f"{name!r} is made of {candidate.name!r}, and would break: {how}",
         advice=f"keep what {name!r} relies on, or revise it first",
     )
-
-
-# --- Composites whose children changed untried ----------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Revalidation:
-    """What trying marked composites again showed.
-
-    Attributes:
-        holds: Composites that do what their worked calls say; they are no longer marked.
-        broken: By name: how a composite broke. It stays marked, and somebody must act.
-        unknown: By name: why nobody knows; it stays marked.
-    """
-
-    holds: tuple[str, ...] = ()
-    broken: Mapping[str, str] = field(default_factory=dict)
-    unknown: Mapping[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """What was found as a JSON object."""
-        return {
-            "holds": list(self.holds),
-            "broken": dict(self.broken),
-            "unknown": dict(self.unknown),
-        }
-
-
-async def try_again(
-    state: LibraryState, names: Iterable[str], checker: CandidateChecker, author: Author
-) -> tuple[Revalidation, Transaction | None]:
-    """Try marked composites, and what is written of it; None when nothing new is known.
-
-    One that was removed meanwhile holds nothing up any more.
-    """
-    procedure, tried = checker.inserting, dict[str, Tried]()
-    for name in names:
-        tool = state.library.get(name)
-        tried[name] = (
-            Tried()
-            if tool is None
-            else await try_composite(
-                tool.definition, state.library, policy=procedure.policy, limits=procedure.limits
-            )
-        )
-    result = Revalidation(
-        holds=tuple(name for name, one in tried.items() if not one.broken and not one.unknown),
-        broken={name: one.broken for name, one in tried.items() if one.broken},
-        unknown={name: one.unknown for name, one in tried.items() if one.unknown},
-    )
-    marked = state.ledger.marked
-    drafts = tuple(
-        EventDraft(
-            kind="revalidated",
-            author=author,
-            reason=one.broken or "its worked calls hold",
-            tool_name=name,
-            library_version=state.library.version,
-            facts={"holds": not one.broken},
-        )
-        for name, one in tried.items()
-        if name in marked and not one.unknown and marked[name] != one.broken
-    )
-    return result, Transaction(drafts=drafts) if drafts else None

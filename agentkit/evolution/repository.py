@@ -16,7 +16,6 @@ from typing import Generic, Protocol, TypeVar
 from agentkit.composites.composite import composite_tool
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import StaleVersionError, UsageError
-from agentkit.evolution.duplicates import ToolIndex
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.loops import completed
 from agentkit.library.changes import now
@@ -43,12 +42,10 @@ class LibraryState:
     Attributes:
         library: The newest library known, with the code of its primitives. Its composites are not
             linked, because judging a candidate links what it needs over stubs.
-        index: Of that library.
         ledger: What its events come to.
     """
 
     library: Library
-    index: ToolIndex
     ledger: Ledger
 
 
@@ -181,7 +178,6 @@ class LibraryRepository:
         self._signer = signer
         self._clock = clock
         self._library = bound_library(store.load(), self._code)
-        self._index = ToolIndex(self._library.definitions)
         self._ledger: Ledger | None = None
         self._linked: Library | None = None
         self._served: tuple[object, Library] | None = None
@@ -216,7 +212,7 @@ class LibraryRepository:
             self._read_events()
         with self._lock:
             ledger = self._ledger or Ledger()
-            return LibraryState(library=self._library, index=self._index, ledger=ledger)
+            return LibraryState(library=self._library, ledger=ledger)
 
     def bind(self, tools: Iterable[Tool]) -> None:
         """Bind the code of further tools, from the next state on."""
@@ -232,7 +228,6 @@ class LibraryRepository:
         with self._lock:
             if self._is_code_new or stored.version != self._library.version:
                 self._library, self._linked = bound_library(stored, self._code), None
-                self._index = ToolIndex(stored.definitions)
                 self._is_code_new = False
         return self.state
 
@@ -309,15 +304,14 @@ class LibraryRepository:
         """The state once definitions have changed, without reading the store again."""
         tools = [self._with_code(definition, state.library) for definition in changed]
         library = state.library.with_tools(tools).at_version(version)
-        index = state.index.with_definitions(changed)
         with self._lock:
             before, linked = self._library.version, self._linked
             ledger = self._ledger or Ledger()
             if version > before:  # else another thread is ahead
-                self._library, self._index, self._linked = library, index, None
+                self._library, self._linked = library, None
                 if linked is not None and before == version - 1:
                     self._linked = self._linked_with(tools, linked).at_version(version)
-        return LibraryState(library=library, index=index, ledger=ledger)
+        return LibraryState(library=library, ledger=ledger)
 
     def _linked_with(self, tools: Iterable[Tool], linked: Library) -> Library:
         """A linked library with changed tools, children before parents."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
 from agentkit.evolution.approvals import EventWriter
-from agentkit.evolution.insertion import Above, is_wording, marks
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryState, Transaction
@@ -140,15 +139,8 @@ def undo(
     why = reason or f"take back library version {change.version}"
     draft = written("undo", change_id, upserts, before=state.library, author=author, reason=why)
     facts = {"undone": change.version, "tools_undone": list(change.names), "removed": removals}
-    above = tuple(one for one in upserts if one.name not in change.names)
-    unknown = dict.fromkeys((one.name for one in above), "it was not tried with what was restored")
-    marked = Above(repinned=above, unknown=unknown)
-    version = state.library.version + 1
     return Transaction(
-        drafts=(
-            replace(draft, facts={**draft.facts, **facts}),
-            *(marks(author, upserts[0], marked, version=version) if above else ()),
-        ),
+        drafts=(replace(draft, facts={**draft.facts, **facts}),),
         upserts=upserts,
         removals=tuple(removals),
         change_id=change_id,
@@ -272,9 +264,6 @@ def _restored(
     if upserts[1:]:
         repins = {one.name: one.digest for one in upserts[1:]}
         drafts[0] = replace(drafts[0], facts={"repinned": repins})
-    if upserts and current is not None:
-        above = unknown_above(current.definition, upserts)
-        drafts += marks(writer.author, upserts[0], above, version=version)
     if removals:
         drafts.append(_removed(writer, version))
     return Transaction(
@@ -303,14 +292,6 @@ def pinned_now(library: Library, definition: ToolDefinition) -> ToolDefinition:
     if not definition.is_composite:
         return definition
     return with_current_pins(library.with_tools([definition]), definition)
-
-
-def unknown_above(before: ToolDefinition, upserts: Sequence[ToolDefinition]) -> Above:
-    """The composites above a change that was not tried on them."""
-    changed, *above = upserts
-    why = "it was not tried with the definition that was restored"
-    unknown = {} if is_wording(before, changed) else {one.name: why for one in above}
-    return Above(repinned=tuple(above), unknown=unknown)
 
 
 # --- What a person writes into the library directly, unexamined, and what that means for prop ----

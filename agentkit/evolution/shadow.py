@@ -97,73 +97,19 @@ class TokenBudget:
             self._sum += tokens
 
 
-# --- What of a run is repeated by a shadow run, and what both sides are recorded as --------------
+# --- What is asked once more, and what both sides are recorded as --------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Repeat:
-    """One request of a run that is asked once more.
-
-    Attributes:
-        turn: Index of the run's turn that it led to.
-        request: As the model had it.
-    """
-
-    turn: int
-    request: ModelRequest
+def is_offered(run: FinishedRun, tool_name: str) -> bool:
+    """Whether the first request of a run offered a tool; else the candidate changes nothing."""
+    return run.request is not None and any(one.name == tool_name for one in run.request.tools)
 
 
-def repeats(run: FinishedRun, tool_name: str, *, most: int) -> tuple[Repeat, ...]:
-    """Those of a run's first requests that offered the tool under trial; the others are the same.
-
-    The conversation before each is that of the run itself, with the results that its calls really
-    had. So one request never depends on what the candidate proposed before.
-
-    Args:
-        run: A run that began with a request.
-        tool_name: The tool.
-        most: How many of the run's first requests are looked at.
-    """
-    if run.request is None:
-        return ()
-    return tuple(
-        one
-        for one in _requests(run.request, run.result.episode.turns[:most], run.library)
-        if any(definition.name == tool_name for definition in one.request.tools)
-    )
-
-
-def _requests(first: ModelRequest, turns: Sequence[Turn], library: Library) -> Iterator[Repeat]:
-    """The request before each turn."""
-    request = first
-    for place, turn in enumerate(turns):
-        yield Repeat(turn=place, request=request)
-        said = Episode(episode_id="", request="", turns=(turn,)).messages()
-        request = replace(
-            request,
-            messages=(*request.messages, *said),
-            tools=_grown(request.tools, turn, library),
-            tool_choice="auto" if request.tool_choice == "required" else request.tool_choice,
-        )
-
-
-def _grown(
-    tools: tuple[ToolDefinition, ...], turn: Turn, library: Library
-) -> tuple[ToolDefinition, ...]:
-    """The tools after a turn: the model's searches, and calls of tools on cards, add some."""
-    known = {definition.name for definition in tools}
-    wanted = [name for search in turn.searches for name in search.offered]
-    wanted += [result.name for result in turn.results if result.status == "ok"]
-    added = [name for name in dict.fromkeys(wanted) if name in library and name not in known]
-    return (*tools, *(library[name].definition for name in added)) if added else tools
-
-
-def with_candidate(repeat: Repeat, before: Library, after: Library) -> ModelRequest:
+def with_candidate(request: ModelRequest, before: Library, after: Library) -> ModelRequest:
     """The request with the definitions of another library.
 
     Libraries that are offered whole give the same tuple each time, as adapters like it.
     """
-    request = repeat.request
     if request.tools is before.definitions:
         return replace(request, tools=after.definitions)
     tools = (after[one.name].definition if one.name in before else one for one in request.tools)
@@ -172,46 +118,39 @@ def with_candidate(repeat: Repeat, before: Library, after: Library) -> ModelRequ
 
 def view(
     original: Episode,
-    turns: Sequence[Turn],
+    turn: Turn | None,
     experiment: Experiment,
+    labels: Mapping[str, str],
     *,
-    view_of: str = "",
-    shadow_of: str = "",
     error: str | None = None,
 ) -> Episode:
-    """One side of a shadow run as an episode: the turns of the repeated requests and no more.
+    """One side of a shadow run as an episode: the turn of the repeated request and no more.
 
-    Both sides are recorded alike, so that one verifier judges like with like. The side of the
-    original has the label ``view_of`` and no arm: as a control it is known by the candidate's label
-    ``shadow_of``, which names it.
+    Both sides are recorded alike, so that one verifier judges like with like.
 
     Args:
         original: The episode that is repeated.
-        turns: What this side answered to each repeated request.
+        turn: What this side answered; None where the model failed.
         experiment: What is being tried.
-        view_of: For the original's side: its id.
-        shadow_of: For the candidate's side: the id of the other one.
+        labels: ``view_of`` for the original's side, which has no arm: as a control it is known by
+            the candidate's label ``shadow_of``, which names it.
         error: What the model failed of.
     """
-    labels: Mapping[str, str] = {VIEW_OF: view_of}
-    if shadow_of:
-        digest = experiment.candidate.digest
-        labels = {SHADOW_OF: shadow_of, ARM: "candidate", CANDIDATE: digest}
-    last = turns[-1].message if turns else None
-    answered = last is not None and not last.tool_calls
+    turns = () if turn is None else (turn,)
+    answered = turn is not None and not turn.message.tool_calls
     return Episode(
         episode_id=new_episode_id(),
         request=original.request,
-        turns=tuple(turns),
+        turns=turns,
         stop_reason="finished" if error is None else "error",
-        output=last.text if answered and last is not None else None,
+        output=turn.message.text if turn is not None and answered else None,
         model=original.model,
         library_version=original.library_version,
         session_id=original.session_id,
         history_length=original.history_length,
-        usage=sum((turn.usage for turn in turns), Usage()),
+        usage=sum((one.usage for one in turns), Usage()),
         started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        seconds=sum(turn.seconds for turn in turns),
+        seconds=sum(one.seconds for one in turns),
         error=error,
         metadata={**unrouted(original.metadata), EXPERIMENT: experiment.proposal_id, **labels},
     )
@@ -294,67 +233,44 @@ SHADOW_AGREEMENT = "shadow_agreement"
 """The verifier's name in verdicts."""
 
 
-def agreement(
-    side: Sequence[Turn],
-    places: Sequence[int],
-    original: Episode,
-    definitions: Iterable[ToolDefinition],
-) -> Verdict:
-    """Whether one side of a shadow run agrees with what worked.
+def agreement(turn: Turn, original: Episode, definitions: Iterable[ToolDefinition]) -> Verdict:
+    """Whether a side calls what worked in the answered run.
 
     Args:
-        side: Its turns, with calls that were checked and not run.
-        places: Which turn of the original each of them repeats.
-        original: The run as it was answered.
-        definitions: The tools.
+        turn: What the side answered to the first request.
+        original: The answered run.
+        definitions: The tools that were offered.
 
     Returns:
-        The verdict. It has a ``fault`` when a call of the original, at one of the places, waits for
-        somebody or was denied: then nobody knows.
+        The verdict; with a fault where a call of the run was not carried out, since nobody knows.
     """
-    known = tuple(definitions)
-    for place in places:
-        if any(one.status in {"denied", "deferred"} for one in original.turns[place].results):
-            reason = f"a call in turn {place} of {original.episode_id} was not carried out"
-            unknown = Evidence(kind="gold_error", message=reason)
-            return Verdict(
-                passed=False, evidence=(unknown,), verifier=SHADOW_AGREEMENT, fault="gold_error"
-            )
-    evidence = tuple(
-        found
-        for index, (turn, place) in enumerate(zip(side, places, strict=True))
-        for found in _disagreements(index, turn, original.turns[place:], known)
-    )
+    known, first = tuple(definitions), original.turns[0]
+    if any(one.status in {"denied", "deferred"} for one in first.results):
+        reason = f"a call of {original.episode_id} was not carried out"
+        unknown = Evidence(kind="gold_error", message=reason)
+        return Verdict(
+            passed=False, evidence=(unknown,), verifier=SHADOW_AGREEMENT, fault="gold_error"
+        )
+    evidence = tuple(_disagreements(turn, original.turns, known))
     passed = not evidence
     return Verdict(passed=passed, score=float(passed), evidence=evidence, verifier=SHADOW_AGREEMENT)
 
 
 def _disagreements(
-    index: int, turn: Turn, rest: Sequence[Turn], definitions: tuple[ToolDefinition, ...]
-) -> list[Evidence]:
-    """What at one request is not as it worked.
-
-    Args:
-        index: Index of the turn on its side.
-        turn: What was answered.
-        rest: The original from the same request on.
-        definitions: The tools.
-    """
-    calls = turn.message.tool_calls
-    if not calls and rest[0].message.tool_calls:
+    turn: Turn, original: Sequence[Turn], definitions: tuple[ToolDefinition, ...]
+) -> Iterator[Evidence]:
+    calls, made_calls = turn.message.tool_calls, bool(original[0].message.tool_calls)
+    if not calls and made_calls:
         message = "answered without a call, where the run made some"
-        return [Evidence(kind="missing_call", message=message, turn=index)]
-    worked = set() if not rest[0].message.tool_calls else _worked(rest, definitions)
+        yield Evidence(kind="missing_call", message=message, turn=0)
+    worked = _worked(original, definitions) if made_calls else set()
     failures = {result.call_id: result.failure for result in turn.results}
-    found = []
     for call in calls:
         failure = failures.get(call.call_id)
         if failure is not None and failure.kind != "denied":
-            found.append(_evidence("call_failed", f"{call.name}: {failure.rule}", index, call))
+            yield _evidence("call_failed", f"{call.name}: {failure.rule}", call)
         elif _canonical(call, definitions) not in worked:
-            message = f"{call.name}: no such call worked in the run"
-            found.append(_evidence("unexpected_call", message, index, call))
-    return found
+            yield _evidence("unexpected_call", f"{call.name}: no such call worked in the run", call)
 
 
 def _worked(turns: Iterable[Turn], definitions: tuple[ToolDefinition, ...]) -> set[CanonicalCall]:
@@ -370,8 +286,8 @@ def _canonical(call: ToolCall, definitions: tuple[ToolDefinition, ...]) -> Canon
     return canonical_calls([call], definitions)[0]
 
 
-def _evidence(kind: EvidenceKind, message: str, turn: int, call: ToolCall) -> Evidence:
-    return Evidence(kind=kind, message=message, turn=turn, call_id=call.call_id, tool=call.name)
+def _evidence(kind: EvidenceKind, message: str, call: ToolCall) -> Evidence:
+    return Evidence(kind=kind, message=message, turn=0, call_id=call.call_id, tool=call.name)
 
 
 # --- ``ShadowRunner``: asks once more, with a candidate, what was answered, and runs nothing -----
@@ -389,8 +305,6 @@ class ShadowLimits:
 
     Attributes:
         share: Share of the sessions whose runs are repeated, from 0 to 1.
-        max_requests: How many of a run's first requests are looked at; those that offered the tool
-            under trial are repeated. More than one finds tools that are called later in a run.
         queue: Most runs that wait to be repeated; further ones are dropped.
         tokens_per_hour: Most tokens that this process spends on repeats in any hour, exceeded by
             one answer at most; None for no bound. A model that reports no usage is counted by an
@@ -402,7 +316,6 @@ class ShadowLimits:
     """
 
     share: float = 1.0
-    max_requests: int = 1
     queue: int = 100
     tokens_per_hour: int | None = 200_000
     timeout_seconds: float = 60.0
@@ -410,7 +323,7 @@ class ShadowLimits:
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
             raise UsageError(f"ShadowLimits.share is a number from 0 to 1, got {self.share}")
-        for name, least in (("max_requests", 1), ("queue", 0), ("timeout_seconds", 0)):
+        for name, least in (("queue", 0), ("timeout_seconds", 0)):
             if not getattr(self, name) >= least:
                 raise UsageError(
                     f"ShadowLimits.{name} is {least} or more, got {getattr(self, name)}"
@@ -521,27 +434,23 @@ class ShadowRunner:
 
     async def _repeat(self, run: FinishedRun) -> None:
         experiment = await self._experiment(run)
-        asked = () if experiment is None else self._asked(run, experiment)
-        if experiment is None or not asked:
+        if experiment is None or run.request is None:
             self._work.count("skipped")
             return
+        if not self.budget.has_room:
+            self._work.count("over_budget")
+            return
         after = self._overlays.of(run.library, experiment.candidate)
-        candidate: list[Turn] = []
-        error = None
-        for one in asked:
-            if not self.budget.has_room:
-                self._work.count("over_budget")
+        turn, error = None, None
+        try:
+            turn = await self._ask(run, with_candidate(run.request, run.library, after))
+        except (ModelError, TimeoutError) as caught:
+            if _is_passing(caught):
+                self._work.count("unavailable")
+                logger.warning("a shadow run got no answer: %s", caught)
                 return
-            try:
-                candidate.append(await self._ask(run, with_candidate(one, run.library, after)))
-            except (ModelError, TimeoutError) as caught:
-                if _is_passing(caught):
-                    self._work.count("unavailable")
-                    logger.warning("a shadow run got no answer: %s", caught)
-                    return
-                error = f"{type(caught).__name__}: {caught}"
-                break
-        await self._record(run.result.episode, experiment, asked, candidate, error)
+            error = f"{type(caught).__name__}: {caught}"
+        await self._record(run.result.episode, run.request, experiment, turn, error)
 
     async def _experiment(self, run: FinishedRun) -> Experiment | None:
         """What is tried on a run, if anything is: one experiment, for its share of sessions."""
@@ -551,17 +460,17 @@ class ShadowRunner:
         episode = run.result.episode
         key = episode.session_id or episode.episode_id
         found = experiment_for(
-            key, [one for one in running(ledger, "shadow") if self._asked(run, one)]
+            key,
+            [
+                one
+                for one in running(ledger, "shadow")
+                if one.fits(run.library) and is_offered(run, one.tool_name)
+            ],
         )
         if found is None:
             return None
         share = self.limits.share if found.share is None else found.share
         return found if bucket("shadow", key, found.proposal_id) < share else None
-
-    def _asked(self, run: FinishedRun, experiment: Experiment) -> tuple[Repeat, ...]:
-        if not experiment.fits(run.library):
-            return ()
-        return repeats(run, experiment.tool_name, most=self.limits.max_requests)
 
     async def _ask(self, run: FinishedRun, request: ModelRequest) -> Turn:
         """What the model proposes, its calls checked and not run."""
@@ -589,40 +498,34 @@ class ShadowRunner:
     async def _record(
         self,
         original: Episode,
+        request: ModelRequest,
         experiment: Experiment,
-        asked: Sequence[Repeat],
-        candidate: Sequence[Turn],
+        turn: Turn | None,
         error: str | None,
     ) -> None:
-        """Keep both sides, each with its verdict; the original's first, as the other names it."""
-        repeated = [_unrun(original.turns[one.turn], one) for one in asked]
-        mine = view(original, repeated, experiment, view_of=original.episode_id)
-        other = view(original, candidate, experiment, shadow_of=mine.episode_id, error=error)
-        sides = [await self._judged(mine, original, asked)]
-        # A side that the model could not answer has no verdict: gates count it as not answered.
-        sides.append(other if error else await self._judged(other, original, asked))
-        for side in sides:
-            await asyncio.to_thread(self._episodes.append, side)
+        """Keep both sides, judged alike."""
+        first = original.turns[0]
+        control = Turn(  # without what running its calls gave and took
+            message=first.message,
+            results=checked_calls(first.message.tool_calls, request),
+            usage=first.usage,
+            refine=first.refine,
+            seconds=first.model_seconds,
+            model_seconds=first.model_seconds,
+        )
+        mine = view(original, control, experiment, {VIEW_OF: original.episode_id})
+        digest = experiment.candidate.digest
+        labels = {SHADOW_OF: mine.episode_id, ARM: "candidate", CANDIDATE: digest}
+        other = view(original, turn, experiment, labels, error=error)
+        for side in (mine, other):
+            judged = side
+            if side.turns:
+                verdict = agreement(side.turns[0], original, request.tools)
+                if self._verifier is not None:
+                    verdict = await self._verifier.verify(side)
+                judged = replace(side, verdict=verdict)
+            await asyncio.to_thread(self._episodes.append, judged)
         self._work.count("recorded")
-
-    async def _judged(self, side: Episode, original: Episode, asked: Sequence[Repeat]) -> Episode:
-        if self._verifier is not None:
-            return replace(side, verdict=await self._verifier.verify(side))
-        places = [one.turn for one in asked]
-        tools = asked[-1].request.tools
-        return replace(side, verdict=agreement(side.turns, places, original, tools))
-
-
-def _unrun(turn: Turn, asked: Repeat) -> Turn:
-    """A turn of the original as if its calls had been looked at alone, like the candidate's."""
-    return Turn(
-        message=turn.message,
-        results=checked_calls(turn.message.tool_calls, asked.request),
-        usage=turn.usage,
-        refine=turn.refine,
-        seconds=turn.model_seconds,
-        model_seconds=turn.model_seconds,
-    )
 
 
 def _is_passing(error: ModelError | TimeoutError) -> bool:

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from agentkit.episodes import Episode
 from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
-from agentkit.messages import JsonObject
 
 # --- ``Trajectory``: the calls of one episode, with where each argument came from ----------------
 
@@ -86,14 +85,12 @@ class Step:
         sources: Where each argument came from, by name in the order of the call.
         result: What came back, as JSON data.
         is_whole: Whether ``result`` is all that came back; a recording may be cut short.
-        inside: For a call of a composite, the calls of primitives that it stands for.
     """
 
     tool: str
     sources: Mapping[str, Source] = field(default_factory=dict)
     result: Any = None
     is_whole: bool = True
-    inside: tuple[RecordedCall, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,17 +131,14 @@ class Trajectory:
         sources = self.steps[position].sources
         return {name: self.value(source) for name, source in sources.items()}
 
-    def recorded(self, position: int) -> tuple[RecordedCall, ...]:
-        """The calls of primitives that the call at ``position`` stands for; itself, for one.
+    def recorded(self, position: int) -> RecordedCall:
+        """The call at ``position``, with its answer.
 
         Raises:
             LookupError: An argument can not be read.
         """
         step = self.steps[position]
-        if step.inside:
-            return step.inside
-        arguments = self.arguments(position)
-        return (RecordedCall(tool=step.tool, arguments=arguments, result=step.result),)
+        return RecordedCall(tool=step.tool, arguments=self.arguments(position), result=step.result)
 
 
 def at_path(value: Any, path: Path) -> Any:
@@ -240,28 +234,11 @@ class RouteEvidence:
         support: Trajectories in which it explains a value that nothing else explains.
         confidence: Of the calls of the consumer that had a value at that place of an earlier
             result, the share that got this very value.
-        places: How many places of earlier results held such a value, on average; 1 is best.
     """
 
     route: Route
     support: int
     confidence: float
-    places: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FlowConfig:
-    """When equal values count as a flow of data.
-
-    Attributes:
-        min_support: Trajectories that a route needs.
-        min_confidence: Confidence that a route needs.
-        max_places: A value that more places hold is no evidence.
-    """
-
-    min_support: int = 2
-    min_confidence: float = 0.5
-    max_places: int = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,7 +254,12 @@ class Dataflow:
     routes: tuple[RouteEvidence, ...]
 
 
-def find_flows(trajectories: Sequence[Trajectory], rules: FlowConfig = FlowConfig()) -> Dataflow:
+_MIN_SUPPORT = 2  # trajectories that a route needs
+_MIN_CONFIDENCE = 0.5
+_MAX_PLACES = 20  # a value that more places hold is no evidence
+
+
+def find_flows(trajectories: Sequence[Trajectory]) -> Dataflow:
     """Find out which arguments are parts of earlier results.
 
     Flows that are known already are kept. A value that an earlier result holds and that nothing
@@ -288,17 +270,9 @@ def find_flows(trajectories: Sequence[Trajectory], rules: FlowConfig = FlowConfi
     route; where a route is accepted they may follow it.
     """
     views = [_View(trajectory) for trajectory in trajectories]
-    ranked = sorted(_accepted(views, _votes(views, rules), rules), key=_rank)
+    ranked = sorted(_accepted(views, _votes(views)), key=_rank)
     routes = _by_argument(one.route for one in ranked)
     return Dataflow(trajectories=tuple(view.traced(routes) for view in views), routes=tuple(ranked))
-
-
-def trace_flows(
-    trajectories: Sequence[Trajectory], routes: Iterable[RouteEvidence]
-) -> tuple[Trajectory, ...]:
-    """Trace arguments along routes that were found elsewhere; otherwise as ``find_flows``."""
-    by_argument = _by_argument(one.route for one in routes)
-    return tuple(_View(trajectory).traced(by_argument) for trajectory in trajectories)
 
 
 def _by_argument(routes: Iterable[Route]) -> dict[tuple[str, str], list[Route]]:
@@ -308,31 +282,22 @@ def _by_argument(routes: Iterable[Route]) -> dict[tuple[str, str], list[Route]]:
     return found
 
 
-@dataclass(slots=True)
-class _Votes:
-    trajectories: set[int] = field(default_factory=set)
-    places: list[int] = field(default_factory=list)
-
-
-def _votes(views: Sequence[_View], rules: FlowConfig) -> dict[Route, _Votes]:
-    votes: dict[Route, _Votes] = {}
+def _votes(views: Sequence[_View]) -> dict[Route, set[int]]:
+    """For each route the trajectories in which it explains what nothing else explains."""
+    votes: dict[Route, set[int]] = {}
     for index, view in enumerate(views):
         for position, name, value in view.given_arguments():
             if not is_specific(value) or view.is_told(position, value):
                 continue
             places = view.places(position, value)
-            if not 0 < len(places) <= rules.max_places:
+            if not 0 < len(places) <= _MAX_PLACES:
                 continue
             for route in {view.route(place, position, name) for place in places}:
-                vote = votes.setdefault(route, _Votes())
-                vote.trajectories.add(index)
-                vote.places.append(len(places))
-    return {r: v for r, v in votes.items() if len(v.trajectories) >= rules.min_support}
+                votes.setdefault(route, set()).add(index)
+    return {route: found for route, found in votes.items() if len(found) >= _MIN_SUPPORT}
 
 
-def _accepted(
-    views: Sequence[_View], votes: Mapping[Route, _Votes], rules: FlowConfig
-) -> Iterator[RouteEvidence]:
+def _accepted(views: Sequence[_View], votes: Mapping[Route, set[int]]) -> Iterator[RouteEvidence]:
     by_argument = _by_argument(votes)
     hits, chances = dict.fromkeys(votes, 0), dict.fromkeys(votes, 0)
     for view in views:
@@ -341,15 +306,10 @@ def _accepted(
                 held = [key_of(one) for _, one in view.along(route, position)]
                 chances[route] += bool(held)
                 hits[route] += key_of(value) in held
-    for route, vote in votes.items():
+    for route, found in votes.items():
         confidence = hits[route] / chances[route]
-        if confidence >= rules.min_confidence:
-            yield RouteEvidence(
-                route=route,
-                support=len(vote.trajectories),
-                confidence=round(confidence, 3),
-                places=round(sum(vote.places) / len(vote.places), 2),
-            )
+        if confidence >= _MIN_CONFIDENCE:
+            yield RouteEvidence(route=route, support=len(found), confidence=round(confidence, 3))
 
 
 def _rank(one: RouteEvidence) -> tuple[Any, ...]:
@@ -481,27 +441,6 @@ def key_of(value: Any) -> Hashable:
     return (type(value), value)
 
 
-def calls_of(
-    trajectory_id: str, calls: Iterable[tuple[str, Mapping[str, Any], Any]], *, request: str = ""
-) -> Trajectory:
-    """A trajectory from names, arguments and results of calls, before its flows are found.
-
-    Example:
-        >>> made = calls_of("e1", [("add", {"a": 1, "b": 2}, 3)], request="1 + 2?")
-        >>> made.arguments(0)
-        {'a': 1, 'b': 2}
-    """
-    steps = tuple(
-        Step(
-            tool=name,
-            sources={key: Given(value=value) for key, value in arguments.items()},
-            result=result,
-        )
-        for name, arguments, result in calls
-    )
-    return Trajectory(trajectory_id=trajectory_id, steps=steps, request=request)
-
-
 # --- From episodes to trajectories: which episodes count, and what of them -----------------------
 
 
@@ -515,9 +454,7 @@ def is_success(episode: Episode) -> bool:
     return episode.stop_reason == "finished" and all(r.status == "ok" for r in episode.results)
 
 
-def trajectories_of(
-    episodes: Iterable[Episode], *, flows: FlowConfig = FlowConfig(), failed_too: bool = False
-) -> Dataflow:
+def trajectories_of(episodes: Iterable[Episode], *, failed_too: bool = False) -> Dataflow:
     """The calls of successful episodes, with the flows of data between them.
 
     Calls that failed, were denied or wait for an answer are left out; so are episodes without any
@@ -525,40 +462,38 @@ def trajectories_of(
 
     Args:
         episodes: What happened; a verdict that came later counts in place of the episode's own.
-        flows: When equal values count as a flow of data.
         failed_too: Take episodes that did not go well, too.
     """
     served = map(in_library_names, with_late_verdicts(episodes))
     taken = (episode for episode in served if failed_too or is_success(episode))
     found = [trajectory for trajectory in map(_trajectory, taken) if trajectory.steps]
-    return find_flows(found, flows)
+    return find_flows(found)
 
 
 def _trajectory(episode: Episode) -> Trajectory:
-    calls = list(_succeeded(episode))
-    trajectory = calls_of(episode.episode_id, calls, request=episode.request)
+    steps = tuple(_succeeded(episode))
     shown = episode.output if isinstance(episode.output, str) else json.dumps(episode.output)
     asked = episode.request.casefold()
-    answered = frozenset(
-        position
-        for position, (_, _, result) in enumerate(calls)
-        if _shows(shown.casefold(), result, asked)
-    )
     return Trajectory(
-        trajectory_id=trajectory.trajectory_id,
-        steps=trajectory.steps,
-        request=trajectory.request,
-        answered=answered,
+        trajectory_id=episode.episode_id,
+        steps=steps,
+        request=episode.request,
+        answered=frozenset(
+            position
+            for position, step in enumerate(steps)
+            if _shows(shown.casefold(), step.result, asked)
+        ),
     )
 
 
-def _succeeded(episode: Episode) -> Iterator[tuple[str, JsonObject, Any]]:
+def _succeeded(episode: Episode) -> Iterator[Step]:
     for turn in episode.turns:
         results = {result.call_id: result for result in turn.results}
         for call in turn.message.tool_calls:
             result = results.get(call.call_id)
             if result is not None and result.status == "ok":
-                yield call.name, call.arguments, result.value
+                sources = {name: Given(value=value) for name, value in call.arguments.items()}
+                yield Step(tool=call.name, sources=sources, result=result.value)
 
 
 def _shows(answer: str, result: Any, asked: str) -> bool:

@@ -10,6 +10,7 @@ from .library import (
 from .opening import open_store as open_store
 from .replicas import Replica as Replica
 from .store import (
+    AppliedChange as AppliedChange,
     EpisodeFilter as EpisodeFilter,
     EpisodeStore as EpisodeStore,
     EventStore as EventStore,

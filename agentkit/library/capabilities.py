@@ -7,16 +7,15 @@ says what happens without it; most have a slower way that works with every store
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
 from agentkit.episodes import Episode
-from agentkit.errors import EpisodeFormatError, StoreFormatError, UsageError
+from agentkit.errors import EpisodeFormatError, UsageError
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeStore, LibraryChange, ToolRevision, ToolStore
+from agentkit.library.store import EpisodeStore
 
 
 class Watch(Protocol):
@@ -90,33 +89,6 @@ class SelfRefreshing(Protocol):
 
         Raises:
             StoreUnavailableError: It is.
-        """
-        ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AppliedChange:
-    """A change that made a version.
-
-    Attributes:
-        version: The version that it made.
-        change: What was asked for, with the time at which the store noted it; without its events,
-            which ``EventStore.events`` tells.
-    """
-
-    version: int
-    change: LibraryChange
-
-
-@runtime_checkable
-class ChangeLog(Protocol):
-    """A store that reads its changes in order, without looking up each tool's history."""
-
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """The changes that made the versions behind ``after``, ascending, lazily.
-
-        Committing them into an empty store, in this order, gives the same library at every
-        version: same tools, same order, same digests.
         """
         ...
 
@@ -309,82 +281,3 @@ def error_text(error: Exception) -> str:
     """The error in one line, with its notes."""
     notes = getattr(error, "__notes__", ())
     return "; ".join((f"{type(error).__name__}: {error}", *notes))
-
-
-_Named = tuple[str, ToolRevision]
-
-
-def changes_of(store: ToolStore, *, after: int = 0) -> Iterator[AppliedChange]:
-    """The changes behind the version ``after``, ascending, as ``ChangeLog.changes`` gives them.
-
-    A store without a ``ChangeLog`` is asked for every version and for the history of every tool
-    that was ever there; what it says is put together and held in memory.
-
-    Args:
-        store: Any store of definitions.
-        after: The last version that is known already; 0 for none.
-
-    Raises:
-        StoreError: The store can not be read.
-        StoreFormatError: The store names a version of which no tool's history tells.
-
-    Example:
-        >>> from agentkit import ToolDefinition, open_store
-        >>> store = open_store("memory:")
-        >>> add = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
-        >>> store.commit(add, expected_version=0)
-        1
-        >>> [(one.version, one.change.proposal_id) for one in changes_of(store)]
-        [(1, '1')]
-    """
-    if isinstance(store, ChangeLog):
-        return store.changes(after=after)
-    return _collected(store, after)
-
-
-def _collected(store: ToolStore, after: int) -> Iterator[AppliedChange]:
-    versions = [version for version in store.versions() if version > after]
-    if not versions:
-        return
-    names = dict.fromkeys(store.load(after).tools if after else ())
-    before = frozenset(names)
-    added: dict[int, Sequence[str]] = {}
-    for version in versions:
-        tools = store.load(version).tools
-        added[version] = [name for name in tools if name not in before]
-        names |= dict.fromkeys(added[version])
-        before = frozenset(tools)
-    revisions = _revisions(store, names)
-    for version in versions:
-        if version not in revisions:
-            raise StoreFormatError(
-                f"the store names library version {version}, but no tool's history tells of it; "
-                "what that version changed can not be told"
-            )
-        yield _change(version, revisions[version], added[version])
-
-
-def _revisions(store: ToolStore, names: Mapping[str, None]) -> Mapping[int, Sequence[_Named]]:
-    """What every version did, in the order of ``names``."""
-    found: dict[int, list[_Named]] = defaultdict(list)
-    for name in names:
-        for revision in store.history(name):
-            found[revision.version].append((name, revision))
-    return found
-
-
-def _change(version: int, revisions: Sequence[_Named], added: Sequence[str]) -> AppliedChange:
-    """One change; tools that are new come last, in the order in which the library has them."""
-    first = revisions[0][1]
-    place = {name: number for number, name in enumerate(added, start=1)}
-    ordered = sorted(revisions, key=lambda named: (place.get(named[0], 0), named[0]))
-    change = LibraryChange(
-        proposal_id=first.proposal_id,
-        upserts=tuple(one.definition for _, one in ordered if one.definition is not None),
-        removals=tuple(name for name, one in ordered if one.definition is None),
-        author=first.author,
-        reason=first.reason,
-        evidence=first.evidence,
-        created_at=first.created_at,
-    )
-    return AppliedChange(version=version, change=change)

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 from agentkit.errors import AgentKitError, StoreFormatError
-from agentkit.library.capabilities import ChangeLog
 from agentkit.library.event_chain import ChainHead, Verifier
 from agentkit.library.events import EventKind, LibraryEvent
 from agentkit.library.store import ToolRevision, ToolStore
@@ -320,15 +319,9 @@ class _Held:
 
     def made_by(self, version: int) -> dict[str, str]:
         """The digests of the definitions that one library version brought, by tool."""
-        if isinstance(self._store, ChangeLog):  # thousands of tools are then read in one go
-            made = next(iter(self._store.changes(after=version - 1)), None)
-            if made is not None and made.version == version:
-                return {one.name: _digest(one) for one in made.change.upserts}
-        return {
-            tool.name: self.digest(tool.name, version)
-            for tool in self._store.load(version)
-            if any(one.version == version for one in self._history(tool.name))
-        }
+        made = next(iter(self._store.changes(after=version - 1)), None)
+        upserts = made.change.upserts if made is not None and made.version == version else ()
+        return {one.name: _digest(one) for one in upserts}
 
     def _history(self, name: str) -> Sequence[ToolRevision]:
         if name not in self._histories:

@@ -10,14 +10,17 @@ from typing import TypeVar
 
 from agentkit.episodes import Episode
 from agentkit.errors import (
+    DefinitionError,
     StaleChainError,
     StaleVersionError,
     StoreError,
+    StoreFormatError,
     StoreLookupError,
     UsageError,
 )
 from agentkit.library.events import LibraryEvent, check_types
 from agentkit.library.store import EpisodeFilter, LibraryChange
+from agentkit.reading import read_json
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
 
@@ -128,6 +131,44 @@ def commit_with_retry(attempt: Callable[[], T]) -> T:
         with suppress(StaleVersionError):
             return attempt()
     return attempt()
+
+
+def stored_definition(digest: str, origin: str, body: str, *, place: object) -> ToolDefinition:
+    """The definition that a store holds, if it has the digest under which it is kept.
+
+    Args:
+        digest: The digest that the store names.
+        origin: Where the definition came from, as JSON; no digest covers it.
+        body: The rest of it, as JSON.
+        place: The store, without secrets.
+
+    Raises:
+        StoreFormatError: It is no definition, or was changed where it lies.
+    """
+    try:
+        record = read_json(body)
+        record["origin"] = read_json(origin)
+        definition = ToolDefinition.from_json(record)
+        actual = definition.digest
+    except (ValueError, TypeError, AttributeError, RecursionError, DefinitionError) as error:
+        raise StoreFormatError(
+            f"{place} holds a definition that can not be read ({digest}): {error}. Nothing of it "
+            "is used; restore a backup"
+        ) from error
+    if actual != digest:
+        raise changed_definition(
+            definition, f"its digest is {actual[:12]}, not {digest[:12]}", place
+        )
+    return definition
+
+
+def changed_definition(definition: ToolDefinition, why: str, place: object) -> StoreFormatError:
+    """The error for a definition that is not the one that was written there."""
+    return StoreFormatError(
+        f"{place} holds a definition of {definition.name!r} that was changed where it lies: {why}. "
+        "Nothing of it is used; 'agentkit check' lists what is damaged, and a copy ('agentkit "
+        "store copy BACKUP NEW') restores it"
+    )
 
 
 def no_such_version(version: int, known: Sequence[int]) -> StoreLookupError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.errors import AgentKitError, StoreUnavailableError
-from agentkit.library.capabilities import UNREADABLE, Checkable, StoreFault, changes_of
+from agentkit.library.capabilities import UNREADABLE, Checkable, StoreFault
 from agentkit.library.chain_check import ChainFault, verify_chain, verify_library
 from agentkit.library.comparing import (
     Progress,
@@ -159,11 +159,13 @@ class _Check:
         total = max(self.store.versions(), default=0)
         made: dict[str, str] = {}
         for applied in counted(
-            changes_of(self.store), self.progress("checking versions"), total=total
+            self.store.changes(), self.progress("checking versions"), total=total
         ):
             place = f"version {applied.version}"
             if self.versions and applied.version != self.versions + 1:
                 self.tell(place, f"it follows version {self.versions}: what was between is missing")
+            if not applied.change.makes_version:
+                self.tell(place, "it changed no tool: somebody took its revisions away")
             for name in applied.change.removals:
                 if made.pop(name, None) is None:
                     self.tell(place, f"it removes {name!r}, which was not there before it")

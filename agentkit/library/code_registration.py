@@ -8,9 +8,8 @@ fits, and what does not fit waits as a proposal.
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agentkit.composites.rule_validity import rule_problems
 from agentkit.errors import (
@@ -36,10 +35,10 @@ from agentkit.library.rebase import rebase
 from agentkit.library.signing import environment_signer
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import Signature, ToolDefinition
-from agentkit.tools.fit import fits
-from agentkit.tools.rules.records import Between, Form, OneOf, Rule
+from agentkit.tools.rules.records import Rule
 from agentkit.tools.rules.rendering import rule_sentence
 from agentkit.tools.schema import places
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 
 
@@ -51,8 +50,8 @@ class Revision:
         definition: What is written now: the contract of the code, with what was learned as far as
             it fits.
         difference: What code and library do not agree on, in words.
-        waiting: The definition with what code and library changed differently, or what was learned
-            about a parameter that seems to have another name now; None when nothing is left.
+        waiting: The definition with what code and library changed differently; None when nothing
+            is left.
         lost: What fits neither, in words.
     """
 
@@ -93,40 +92,15 @@ def carry_over(
     contract = contract_of(code.signature, held.signature)
     wanted = replace(code, name=held.name, signature=contract)
     merged = rebase(base, held, wanted).definition
-    definition, unfit = _fitting(merged, library)
+    definition, _ = _fitting(merged, library)
     mine = rebase(base, wanted, replace(held, signature=base.signature)).definition
-    moved = _renamed_parameter(base.signature, contract)
-    candidate = replace(_moved(mine, moved), signature=contract, origin=code.origin)
-    candidate, still_unfit = _fitting(candidate, library)
-    kept = {rule_sentence(rule) for rule in candidate.specification.rules}
-    moved_words = {rule_sentence(rule) for rule in _moved_rules(unfit, moved)} & kept
+    candidate = replace(mine, signature=contract, origin=code.origin)
+    candidate, unfit = _fitting(candidate, library)
     return Revision(
         definition=definition,
         difference=_difference(held.signature, contract),
         waiting=None if candidate.digest == definition.digest else candidate,
-        lost=tuple(sorted({rule_sentence(one) for one in still_unfit} - moved_words)),
-    )
-
-
-def renamed(
-    code: ToolDefinition, old: ToolDefinition, base: ToolDefinition, library: Library
-) -> Revision:
-    """What a tool had learned under its old name, to be taken over by the new one.
-
-    Args:
-        code: The definition in code, under the new name.
-        old: The library's, under the old name.
-        base: What ``old`` was before anything was learned.
-        library: Where both live.
-    """
-    name = code.name
-    moved = carry_over(code, replace(old, name=name), replace(base, name=name), library)
-    learned = moved.waiting or moved.definition
-    return Revision(
-        definition=code,
-        difference=f"it seems to be {old.name} under another name",
-        waiting=None if learned.digest == code.digest else learned,
-        lost=moved.lost,
+        lost=tuple(sorted({rule_sentence(one) for one in unfit})),
     )
 
 
@@ -152,44 +126,6 @@ def _fitting(
     rules = tuple(rule for rule in definition.specification.rules if rule not in unfit)
     specification = replace(fitting.specification, rules=rules)
     return replace(fitting, specification=specification), unfit
-
-
-def _renamed_parameter(before: Signature, after: Signature) -> tuple[str, str] | None:
-    """The old and the new name of a parameter, where one alone went and one like it came."""
-    gone = [name for name in before.properties if name not in after.properties]
-    come = [name for name in after.properties if name not in before.properties]
-    if len(gone) != 1 or len(come) != 1:
-        return None
-    same = before.properties[gone[0]] == after.properties[come[0]]
-    return (gone[0], come[0]) if same else None
-
-
-def _moved(definition: ToolDefinition, moved: tuple[str, str] | None) -> ToolDefinition:
-    """The definition with the texts and rules of a parameter under its new name."""
-    if moved is None:
-        return definition
-    before, after = moved
-    texts = dict(definition.description.parameters)
-    if before in texts:
-        texts[after] = texts.pop(before)
-    rules = _moved_rules(definition.specification.rules, moved)
-    return replace(
-        definition,
-        description=replace(definition.description, parameters=texts),
-        specification=replace(definition.specification, rules=rules),
-    )
-
-
-def _moved_rules(rules: tuple[Rule, ...], moved: tuple[str, str] | None) -> tuple[Rule, ...]:
-    if moved is None:
-        return rules
-    before, after = moved
-    return tuple(
-        replace(rule, parameter=after)
-        if isinstance(rule, OneOf | Between | Form) and rule.parameter == before
-        else rule
-        for rule in rules
-    )
 
 
 def _difference(held: Signature, code: Signature) -> str:
@@ -278,15 +214,12 @@ class _Plan:
         held: The newest library.
         new: Tools that it lacks.
         revisions: Tools whose contract changed in code.
-        renamed: New tools that seem to be one that the library knows under another name, which has
-            no code any more; by the old name.
         reworded: Tools whose words changed in code alone.
     """
 
     held: Library
     new: tuple[ToolDefinition, ...] = ()
     revisions: tuple[Revision, ...] = ()
-    renamed: Mapping[str, Revision] = field(default_factory=dict)
     reworded: tuple[str, ...] = ()
 
     @property
@@ -310,8 +243,7 @@ def _plan(store: LibraryStore, tools: Sequence[Tool]) -> _Plan:
         for name, one in known.items()
         if one.description != code[name].description and name not in changed
     ]
-    gone = _renamed(held, code, new) if new else {}
-    if not (changed or reworded or gone):
+    if not (changed or reworded):
         return _Plan(held=held, new=new)
 
     sources = _Sources(store)
@@ -322,10 +254,6 @@ def _plan(store: LibraryStore, tools: Sequence[Tool]) -> _Plan:
             carry_over(code[name], known[name], sources.of(name, known[name]), held)
             for name in changed
         ),
-        renamed={
-            old: renamed(one, held[old].definition, sources.of(old, held[old].definition), held)
-            for old, one in gone.items()
-        },
         reworded=tuple(
             name
             for name in reworded
@@ -369,28 +297,6 @@ class _Sources:
         return self._digests
 
 
-def _renamed(
-    held: Library, code: Mapping[str, ToolDefinition], new: Sequence[ToolDefinition]
-) -> dict[str, ToolDefinition]:
-    """New tools by the name of the one in the library that they were before, it seems.
-
-    That is one of the same module with the same parameters, which is not in code any more.
-    """
-
-    def key(definition: ToolDefinition) -> tuple[str, str]:
-        module = definition.origin.reference.rpartition(".")[0]
-        return module, repr(definition.signature.parameters)
-
-    absent = [one for one in held.definitions if one.name not in code and one.origin.reference]
-    places = Counter(map(key, (*absent, *new)))
-    return {
-        old.name: one
-        for one in new
-        for old in absent
-        if key(old) == key(one) and places[key(one)] == 2 and key(one)[0]
-    }
-
-
 def _carried_out(
     plan: _Plan, store: LibraryStore, tools: Sequence[Tool]
 ) -> tuple[Library, CodeBinding]:
@@ -399,8 +305,7 @@ def _carried_out(
     library = plan.held
     if plan.new:
         reason = f"registered from code: {', '.join(one.name for one in plan.new)}"
-        renamed = tuple(plan.renamed.values())
-        library = _committed(store, library, plan.new, renamed, reason=reason, waiting=waiting)
+        library = _committed(store, library, plan.new, (), reason=reason, waiting=waiting)
     if plan.revisions:
         changes = "; ".join(f"{one.name}: {one.difference}" for one in plan.revisions)
         reason = f"the contract changed in code: {changes}"
@@ -427,7 +332,7 @@ def _strange(plan: _Plan, tools: Sequence[Tool]) -> Iterator[str]:
         if one.origin.kind in _PYTHON_ORIGINS and one.origin.reference
     ]
     code = {one.name for one in tools if one.is_bound}
-    if held and code and not plan.renamed and code == {one.name for one in plan.new}:
+    if held and code and code == {one.name for one in plan.new}:
         yield (
             f"this library knew none of the code here, and its own tools ({len(held):,}) have "
             "no code here; they stay as they are. If it belongs to another project, name the "
@@ -511,11 +416,6 @@ def _notes(plan: _Plan, waiting: Mapping[str, str]) -> tuple[str, ...]:
             + (f", without: {left}" if left else "")
             + _next(waiting.get(one.name))
         )
-    notes += [
-        f"{one.name}: new in code, and {old} has no code any more"
-        + (_next(waiting.get(one.name)) or "; nothing was learned about it")
-        for old, one in plan.renamed.items()
-    ]
     notes += [
         f"{name}: its docstring has changed; models go on reading the library's words "
         "('agentkit tools add FILE --on-conflict replace' takes those of the code)"

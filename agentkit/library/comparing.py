@@ -12,10 +12,10 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import StoreError
-from agentkit.library.capabilities import AppliedChange, Pruning, changes_of
+from agentkit.library.capabilities import Pruning
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeFilter, Store
+from agentkit.library.store import AppliedChange, EpisodeFilter, Store
 from agentkit.tools.definition import ToolDefinition
 
 T = TypeVar("T")
@@ -385,7 +385,7 @@ def compare_stores(
     Cost: one pass over both; one episode of each is held at a time, and the events of both.
     """
     ours = counted(_changes(first, until), progress("comparing versions"), total=_newest(first))
-    changes = compare_changes(ours, changes_of(second))
+    changes = compare_changes(ours, second.changes())
     events = compare_events(islice(first.events(), until.events), second.events())
     kept = _kept(first, second, until, progress) if episodes else Agreement(count=0)
     one, other = _library(first, changes.count), _library(second, changes.count)
@@ -405,7 +405,7 @@ def episodes_of(store: Store) -> Iterator[Episode]:
 
 
 def _changes(store: Store, until: Extent) -> Iterable[AppliedChange]:
-    changes, last = changes_of(store), until.version
+    changes, last = store.changes(), until.version
     return changes if last is None else takewhile(lambda one: one.version <= last, changes)
 
 

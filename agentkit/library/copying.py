@@ -10,7 +10,7 @@ from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.errors import StoreError, StoreFormatError, UsageError
-from agentkit.library.capabilities import AppliedChange, BatchAppending, changes_of
+from agentkit.library.capabilities import BatchAppending
 from agentkit.library.comparing import (
     Comparison,
     Difference,
@@ -24,7 +24,7 @@ from agentkit.library.comparing import (
     silent,
 )
 from agentkit.library.events import LibraryEvent
-from agentkit.library.store import EpisodeFilter, LibraryChange, Store, ToolStore
+from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, Store, ToolStore
 
 _EVENTS_AT_A_TIME = 500
 _EPISODES_AT_A_TIME = 100
@@ -57,7 +57,7 @@ def copy_library(
         StoreError: One of the stores failed; what was copied until then stays.
     """
     version, rest = after, _Events(events)
-    changes = islice(changes_of(source, after=after), until - after)
+    changes = islice(source.changes(after=after), until - after)
     for applied in counted(changes, progress("copying versions"), total=until - after):
         _check_whole(applied)
         change = replace(applied.change, events=rest.take(applied.version))

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
-from typing import Literal, Self
+from typing import Self
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine
@@ -22,9 +22,6 @@ from agentkit.library.episode_spill import Pending, SpilledFile, SpillFolder
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 
 logger = logging.getLogger(__name__)
-
-WhenFull = Literal["wait", "raise"]
-"""What appending to a full buffer does: wait for room and then spill, or raise at once."""
 
 _MIB = 1024 * 1024
 
@@ -39,7 +36,6 @@ class WriterSettings:
         linger_seconds: How long an episode waits for others before it is written.
         max_count: Most episodes held in memory.
         max_bytes: Most bytes of them, as JSON text; a bigger episode is held alone.
-        when_full: What appending to a full buffer does.
         wait_seconds: How long it waits for room before all that is held goes to a file.
         first_pause_seconds: Pause after the first failure of the store; it doubles each time.
         longest_pause_seconds: The longest of these pauses.
@@ -51,7 +47,6 @@ class WriterSettings:
     linger_seconds: float = 0.05
     max_count: int = 10_000
     max_bytes: int = 64 * _MIB
-    when_full: WhenFull = "wait"
     wait_seconds: float = 10.0
     first_pause_seconds: float = 0.1
     longest_pause_seconds: float = 10.0
@@ -61,12 +56,10 @@ class WriterSettings:
         least = {"batch_count": 1, "batch_bytes": 1, "max_count": 1, "max_bytes": 1}
         for setting in fields(self):
             value = getattr(self, setting.name)
-            if setting.name != "when_full" and not value >= least.get(setting.name, 0):
+            if not value >= least.get(setting.name, 0):
                 raise UsageError(
                     f"{setting.name} is {least.get(setting.name, 0)} or more; got {value!r}"
                 )
-        if self.when_full not in {"wait", "raise"}:
-            raise UsageError(f"when_full is 'wait' or 'raise'; got {self.when_full!r}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,8 +184,8 @@ class EpisodeWriter:
 
         Raises:
             EpisodeFormatError: One holds a value that JSON can not.
-            StoreUnavailableError: There is no room, and ``when_full`` says not to wait, or the
-                file for what is held can not be written. None was taken.
+            StoreUnavailableError: There is no room, and the file for what is held can not be
+                written. None was taken.
             StoreError: The writer is closed.
         """
         self._check_process()
@@ -310,11 +303,6 @@ class EpisodeWriter:
     def _make_room(self, coming: Sequence[Pending]) -> None:
         if self._fits(coming):
             return
-        if self._settings.when_full == "raise":
-            raise StoreUnavailableError(
-                f"the writer of episodes is full: {self._standing()}. The episode was not taken; "
-                "append it again later, or allow the writer to wait"
-            )
         self._wait_hurrying(
             lambda: self._fits(coming) or self._ends_at is not None, self._settings.wait_seconds
         )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -13,8 +11,8 @@ from typing import Any, TypeVar
 from agentkit.errors import DuplicateToolError, ToolNotFoundError, UsageError
 from agentkit.library.bindings import bind_composites, has_composites
 from agentkit.library.dag import DAG, Dag
-from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues, Snapshot
-from agentkit.tools.canonical import canonical_json
+from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
+from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -89,10 +87,9 @@ class Library:
     def digest(self) -> str:
         """SHA-256 over the names and digests of all definitions, in name order.
 
-        Cost: hashing some 80 bytes a tool; where the digest of an earlier snapshot was asked for,
-        only what changed since is digested and put in order.
+        Cost: sorting and hashing some 80 bytes a tool, once for a snapshot.
         """
-        return lines_digest(self.derived(DIGEST_LINES))
+        return digest({tool.name: tool.definition.digest for tool in self})
 
     @property
     def dag(self) -> Dag:
@@ -268,75 +265,6 @@ def _bound(definition: ToolDefinition, function: Tool | Callable[..., Any]) -> T
         return function.with_definition(definition)
     is_async = inspect.iscoroutinefunction(function)
     return Tool(definition=definition, function=function, is_async=is_async)
-
-
-DigestLines = Mapping[bytes, bytes]
-"""The line of each tool by its place, in the order of the places."""
-
-
-@dataclass(frozen=True, slots=True)
-class DigestLinesOfLibrary:
-    """The lines as a derived value, see ``Library.derived``; ``Library.digest`` asks for it.
-
-    A change of a few tools costs a copy of a dict and their lines; what did not change is neither
-    written nor sorted again.
-
-    Example:
-        >>> from agentkit import Library, ToolDefinition
-        >>> from agentkit.tools.canonical import digest
-        >>> library = Library([ToolDefinition(name="b"), ToolDefinition(name="a")])
-        >>> lines_digest(library.derived(DIGEST_LINES)) == digest(
-        ...     {one.name: one.digest for one in library.definitions}
-        ... )
-        True
-    """
-
-    def build(self, library: Snapshot) -> DigestLines:
-        """The lines of all tools."""
-        return _in_order(_lines(library.tools.values()))
-
-    def update(
-        self,
-        value: DigestLines,
-        library: Snapshot,
-        added: Sequence[Tool],
-        removed: Collection[str],
-    ) -> DigestLines:
-        """The lines after a change."""
-        lines = {**value, **_lines(added)}
-        has_grown = len(lines) > len(value)  # else each new line stands in the place of an old one
-        for name in removed:
-            lines.pop(_place(name), None)
-        return _in_order(lines) if has_grown else lines
-
-
-DIGEST_LINES = DigestLinesOfLibrary()
-"""The kind to ask for: ``library.derived(DIGEST_LINES)``."""
-
-
-def lines_digest(lines: DigestLines) -> str:
-    """SHA-256 over the JSON object that the lines are the members of, as RFC 8785 writes it."""
-    return hashlib.sha256(b"{" + b",".join(lines.values()) + b"}").hexdigest()
-
-
-def _lines(tools: Iterable[Tool]) -> dict[bytes, bytes]:
-    return {_place(tool.name): _line(tool) for tool in tools}
-
-
-def _line(tool: Tool) -> bytes:
-    return canonical_json(tool.name) + b":" + canonical_json(tool.definition.digest)
-
-
-def _place(name: str) -> bytes:
-    """RFC 8785 orders names by their UTF-16 units, which is not the order of code points.
-
-    Half of a surrogate pair passes here and is refused with its line.
-    """
-    return name.encode("utf-16-be", "surrogatepass")
-
-
-def _in_order(lines: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    return dict(sorted(lines.items()))
 
 
 _Source = tuple[str, str, str]

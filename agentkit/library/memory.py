@@ -13,7 +13,6 @@ from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import EpisodeFormatError, StaleVersionError, StoreError, ToolNotFoundError
 from agentkit.library.capabilities import (
-    AppliedChange,
     Compacted,
     EpisodeVolume,
     Retention,
@@ -31,7 +30,7 @@ from agentkit.library.changes import (
 )
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, nearest_names
-from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 
 

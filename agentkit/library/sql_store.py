@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -13,14 +13,18 @@ from typing import Any, ClassVar
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import decode_episode
-from agentkit.errors import AgentKitError, StoreFormatError
-from agentkit.library.capabilities import AppliedChange, EpisodeVolume, Retention
-from agentkit.library.changes import check_filter, no_such_version
+from agentkit.errors import StoreFormatError
+from agentkit.library.capabilities import EpisodeVolume, Retention
+from agentkit.library.changes import (
+    changed_definition,
+    check_filter,
+    no_such_version,
+    stored_definition,
+)
 from agentkit.library.derived import DerivedCache
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.sealing import VerifiedDefinitions
-from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 
 _GREATEST = 2**63 - 1
@@ -65,7 +69,6 @@ class SQLStore(ABC):
 
     Args:
         place: The store in messages, without secrets.
-        identity: Tells the store from others on this machine.
         cache: Where derived values are kept.
     """
 
@@ -77,11 +80,10 @@ class SQLStore(ABC):
     pruned_at_a_time: ClassVar[int] = 1_000
     longest_pause: ClassVar[float] = 0.0
 
-    def __init__(self, place: object, *, identity: str, cache: DerivedCache) -> None:
+    def __init__(self, place: object, *, cache: DerivedCache) -> None:
         self._place = place
         self._cache = cache
         self._newest = Library(cache=cache)
-        self._verified = VerifiedDefinitions(identity)
 
     # What a database brings.
 
@@ -159,10 +161,9 @@ class SQLStore(ABC):
         tools: list[ToolDefinition] = []
         for stored, digest, origin, since, body in self._rows_between(base.version, version):
             if digest is not None:
-                tools.append(self._verified.read(digest, origin, body))
+                tools.append(self._definition(stored, digest, origin, body))
             if base.version and (digest is None or since > base.version):
                 gone.append(tools[-1].name if digest is not None else self._tool_name(stored))
-        self._verified.keep()
         if not len(base):
             return Library(tools, version=version, cache=self._cache)
         rest = base.without(gone) if gone else base
@@ -177,8 +178,8 @@ class SQLStore(ABC):
         """All revisions of one tool in ascending order."""
         found = []
         for row in self._rows(_HISTORY, (self._key(tool_name),)):
-            digest, origin, body = row[6:]
-            definition = None if digest is None else self._verified.read(digest, origin, body)
+            kept = (self._key(tool_name), *row[6:])
+            definition = None if row[6] is None else self._definition(*kept)
             found.append(ToolRevision(version=row[0], definition=definition, **self._words(row)))
         return tuple(found)
 
@@ -199,10 +200,17 @@ class SQLStore(ABC):
     def _change(self, rows: Sequence[Any]) -> LibraryChange:
         kept = [row[6:] for row in rows if row[6] is not None]
         return LibraryChange(
-            upserts=tuple(self._verified.read(*one) for _, *one in kept if one[0] is not None),
+            upserts=tuple(self._definition(*one) for one in kept if one[1] is not None),
             removals=tuple(self._tool_name(name) for name, digest, *_ in kept if digest is None),
             **self._words(rows[0]),
         )
+
+    def _definition(self, stored: str, digest: str, origin: str, body: str) -> ToolDefinition:
+        """A definition of a row, which is that of its digest and of its name."""
+        definition = stored_definition(digest, origin, body, place=self._place)
+        if self._key(definition.name) != stored:
+            raise changed_definition(definition, f"a row gives it to {stored!r}", self._place)
+        return definition
 
     def _words(self, row: Sequence[Any]) -> dict[str, Any]:
         version, proposal_id, author, reason, evidence, created_at = row[:6]
@@ -388,29 +396,3 @@ def read_evidence(text: str, *, version: int, place: object) -> tuple[str, ...]:
             "else is damaged"
         )
     return tuple(found)
-
-
-def row_fault(read: Callable[[], object], kept_as: object, *, advice: str) -> str:
-    """Why a row is not what it should be, in words; empty when it is.
-
-    Args:
-        read: Reads what the row holds, and gives that as which it ought to be kept.
-        kept_as: That as which it is kept.
-        advice: What to do about it.
-    """
-    try:
-        found = read()
-    except (
-        AgentKitError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        return f"it can not be read ({error}); {advice}"
-    if found != kept_as:
-        return (
-            "it was changed after it was written: it is not the one as which it is kept; " + advice
-        )
-    return ""

@@ -54,6 +54,20 @@ class LibraryChange:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AppliedChange:
+    """A change that made a version.
+
+    Attributes:
+        version: The version that it made.
+        change: What was asked for, with the time at which the store noted it; without its events,
+            which ``EventStore.events`` gives.
+    """
+
+    version: int
+    change: LibraryChange
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ToolRevision:
     """One entry in a tool's history.
 
@@ -78,9 +92,9 @@ class ToolRevision:
 
 @runtime_checkable
 class ToolStore(Protocol):
-    """Keeps definitions and their versions. Five methods; a plugin implements all of them.
+    """Keeps definitions and their versions. Six methods; a plugin implements all of them.
 
-    ``agentkit.testing.store_conformance`` holds the tests that every implementation passes.
+    ``agentkit.testing.conformance`` holds the tests that every implementation passes.
     """
 
     def load(self, version: int | None = None) -> Library:
@@ -124,6 +138,14 @@ class ToolStore(Protocol):
 
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """All revisions of one tool in ascending order; empty for a name never seen."""
+        ...
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes that made the versions behind ``after``, ascending, lazily.
+
+        Committing them into an empty store, in this order, gives the same library at every
+        version: same tools, same order, same digests.
+        """
         ...
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ BFCL's AST checker (Patil et al., "The Berkeley Function Calling Leaderboard", I
   may be left out, an empty one is right too.
 * Several calls match in any order.
 * In the Java and JavaScript categories, text is read as source text by the declared type first
-  (``agentkit.metrics.foreign_values``).
+  (``Language``; ``agentkit_bench.bfcl_values`` has them).
 
 Where upstream's verdict would be an accident, ours is another one:
 
@@ -44,6 +44,7 @@ from dataclasses import dataclass
 
 from agentkit.errors import UsageError
 from agentkit.messages import ToolCall
+from agentkit.metrics.argument_types import Language
 from agentkit.metrics.call_rules import (
     AllowedCall,
     CallRule,
@@ -54,7 +55,6 @@ from agentkit.metrics.call_rules import (
     call_rule,
     unreadable,
 )
-from agentkit.metrics.foreign_values import Language
 from agentkit.tools.definition import ToolDefinition
 
 __all__ = [
@@ -111,7 +111,7 @@ class GoldCalls:
     Args:
         expected: The gold calls.
         definitions: The tools, for the declared types of the gold calls' arguments.
-        language: What the values are written in.
+        language: What the values are written in; None for plain JSON.
     """
 
     __slots__ = ("_declared", "_problems", "_rules", "expected", "unreadable")
@@ -121,7 +121,7 @@ class GoldCalls:
         expected: Sequence[AllowedCall],
         definitions: Iterable[ToolDefinition],
         *,
-        language: Language = "python",
+        language: Language | None = None,
     ) -> None:
         self.expected = tuple(expected)
         wanted = {gold.name for gold in expected}
@@ -225,7 +225,7 @@ def match_allowed_values(
     expected: Sequence[AllowedCall],
     definitions: Iterable[ToolDefinition],
     *,
-    language: Language = "python",
+    language: Language | None = None,
 ) -> AllowedValuesResult:
     """Compare calls with gold calls by BFCL's rules (see the module's text).
 
@@ -233,7 +233,7 @@ def match_allowed_values(
         calls: What the model called, values as it wrote them.
         expected: The gold calls.
         definitions: The tools, for the declared types of the gold calls' arguments.
-        language: What the values are written in.
+        language: What the values are written in; None for plain JSON.
 
     Returns:
         The best assignment of calls to gold calls, and the reasons for what is left over.
@@ -263,7 +263,7 @@ def gold_problems(
     expected: Sequence[AllowedCall],
     definitions: Iterable[ToolDefinition],
     *,
-    language: Language = "python",
+    language: Language | None = None,
 ) -> tuple[GoldProblem, ...]:
     """Why no calls at all could match gold calls; empty when some could.
 
@@ -272,7 +272,7 @@ def gold_problems(
     Args:
         expected: The gold calls.
         definitions: The tools.
-        language: Of the values.
+        language: Of the values; None for plain JSON.
 
     Example:
         >>> gold = AllowedCall(name="book", allowed={"day": ["Monday"]})

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from agentkit.messages import JsonObject
-from agentkit.metrics.foreign_values import ForeignType, Language, foreign_type
 
 _MAPPINGS = (dict, Mapping)  # nearly all are dicts, which is quick to see
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -29,6 +28,35 @@ _PYTHON_TYPES: Mapping[object, type] = {
     "object": dict,
     "null": type(None),
 }
+
+
+class SourceType(Protocol):
+    """A type of a language in which values are written as source text."""
+
+    @property
+    def python(self) -> type:
+        """The Python type of its values."""
+
+    @property
+    def items(self) -> frozenset[type] | None:
+        """The Python type of a list's elements; None when undeclared."""
+
+    def read(self, value: Any) -> Any:
+        """The value that an argument stands for."""
+
+
+class Language(Protocol):
+    """What values are written in where they are no plain JSON.
+
+    ``agentkit-bench`` has Java and JavaScript, for BFCL.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    def source_type(self, schema: JsonObject) -> SourceType:
+        """The declared type of an argument, whose schema has the language's names of types."""
 
 
 class GivenValue(NamedTuple):
@@ -63,7 +91,7 @@ class ArgumentType:
 
     kinds: frozenset[type]
     items: frozenset[type] | None = None
-    foreign: ForeignType | None = None
+    foreign: SourceType | None = None
 
     def read(self, value: Any) -> GivenValue:
         """A value, ready to be compared."""
@@ -97,18 +125,18 @@ class ArgumentType:
 
 
 def argument_type(
-    schema: JsonObject, *, source: JsonObject | None = None, language: Language = "python"
+    schema: JsonObject, *, source: JsonObject | None = None, language: Language | None = None
 ) -> ArgumentType:
     """The type of one argument.
 
     Args:
         schema: The argument's JSON Schema.
-        source: Its schema as the benchmark writes it, where Java and JavaScript types stand.
-        language: Of the values.
+        source: Its schema as the benchmark writes it, with the types of a language.
+        language: Of the values; None for plain JSON.
     """
-    if language == "python":
+    if language is None:
         return ArgumentType(kinds=_declared(schema), items=_item_types(schema))
-    foreign = foreign_type(language, source or schema)
+    foreign = language.source_type(source or schema)
     return ArgumentType(kinds=frozenset({foreign.python}), items=foreign.items, foreign=foreign)
 
 

@@ -13,10 +13,10 @@ from agentkit.metrics.argument_types import (
     LISTS,
     ArgumentType,
     GivenValue,
+    Language,
     argument_type,
     is_object,
 )
-from agentkit.metrics.foreign_values import Language
 from agentkit.metrics.remembering import remembered
 from agentkit.tools.definition import ToolDefinition
 
@@ -105,10 +105,10 @@ class DeclaredArguments:
     types: Mapping[str, ArgumentType]
 
     @classmethod
-    def of(cls, definition: ToolDefinition, language: Language) -> DeclaredArguments:
+    def of(cls, definition: ToolDefinition, language: Language | None) -> DeclaredArguments:
         """What a tool declares, where values are written in ``language``."""
         # Types of other languages stand in the origin, by which definitions do not differ.
-        return _of_json(definition) if language == "python" else _of_source(definition, language)
+        return _of_json(definition) if language is None else _of_source(definition, language)
 
     def read(self, call: ToolCall) -> GivenArguments | None:
         """The arguments of a call; None when they could not be read."""
@@ -214,10 +214,10 @@ class CallRule:
 
 @remembered()
 def _of_json(definition: ToolDefinition) -> DeclaredArguments:
-    return _of_source(definition, "python")
+    return _of_source(definition, None)
 
 
-def _of_source(definition: ToolDefinition, language: Language) -> DeclaredArguments:
+def _of_source(definition: ToolDefinition, language: Language | None) -> DeclaredArguments:
     signature = definition.signature
     source = _schemas((definition.origin.original or {}).get("properties"))
     schemas = _schemas(signature.properties)

@@ -1,7 +1,7 @@
 """Intervals: how far a measured share or mean may be from the true one.
 
 A Wilson interval for a share of independent tasks, and a bootstrap over tasks for any mean, where
-attempts at one task repeat (clusters) and categories have fixed sizes (strata).
+attempts at one task repeat.
 """
 
 from __future__ import annotations
@@ -52,12 +52,10 @@ class Observation:
         value: The value; 1 or 0 for passed or not.
         task: What was attempted. Values of one task are not independent, and are averaged first,
             so that each task counts the same.
-        stratum: A part of the benchmark whose size is fixed, such as a category.
     """
 
     value: float
     task: str
-    stratum: str = ""
 
 
 def wilson_interval(passed: float, total: float, *, level: float = 0.95) -> Interval:
@@ -109,18 +107,16 @@ def bootstrap_interval(
 ) -> Interval:
     """A bootstrap interval for the mean over tasks (Efron 1979, 1987).
 
-    Tasks are drawn with replacement, within each stratum as many as it has; the attempts at a task
-    stay together. The same observations, in whatever order, and the same seed give the same
-    interval.
+    Tasks are drawn with replacement; the attempts at a task stay together. The same observations,
+    in whatever order, and the same seed give the same interval.
 
     Args:
         observations: The measured values, at least one.
         level: The level of confidence, between 0 and 1.
         resamples: How often to draw.
         seed: Of the random numbers.
-        method: ``bca`` corrects for bias and skewness (Efron 1987; with strata as in Davison and
-            Hinkley 1997, section 5.3), ``percentile`` does not. Where all resamples agree, both
-            give a point.
+        method: ``bca`` corrects for bias and skewness (Efron 1987), ``percentile`` does not. Where
+            all resamples agree, both give a point.
 
     Raises:
         UsageError: There are no observations, one is not finite, or a number is out of range.
@@ -131,16 +127,15 @@ def bootstrap_interval(
         >>> found.low < found.value < found.high
         True
     """
-    strata = _task_means(observations)
+    means = _task_means(observations)
     _check_level(level)
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}")
-    drawn = _resampled_means(strata, resamples, seed)
-    tasks = sum(map(len, strata))
-    value = math.fsum(map(math.fsum, strata)) / tasks
+    drawn = _resampled_means(means, resamples, seed)
+    value = math.fsum(means) / len(means)
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "bca":
-        tails = _corrected(tails, drawn, value, strata)
+        tails = _corrected(tails, drawn, value, means)
     import numpy as np
 
     low, high = (float(end) for end in np.quantile(drawn, tails))
@@ -152,43 +147,37 @@ def _check_level(level: float) -> None:
         raise UsageError(f"a level of confidence lies between 0 and 1, got {level}")
 
 
-def _task_means(observations: Iterable[Observation]) -> list[list[float]]:
-    """The mean of each task, by stratum, in an order that does not depend on how they came."""
-    values: dict[tuple[str, str], list[float]] = {}
+def _task_means(observations: Iterable[Observation]) -> list[float]:
+    """The mean of each task, in an order that does not depend on how they came."""
+    values: dict[str, list[float]] = {}
     for one in observations:
         if not math.isfinite(one.value):
             raise UsageError(f"the value of task {one.task!r} is {one.value}; it must be finite")
-        values.setdefault((one.stratum, one.task), []).append(one.value)
+        values.setdefault(one.task, []).append(one.value)
     if not values:
         raise UsageError("an interval needs at least one observation, and there are none")
-    strata: dict[str, list[float]] = {}
-    for (stratum, _), several in sorted(values.items()):
-        strata.setdefault(stratum, []).append(math.fsum(several) / len(several))
-    return list(strata.values())
+    return [math.fsum(several) / len(several) for _, several in sorted(values.items())]
 
 
-def _resampled_means(
-    strata: Sequence[Sequence[float]], resamples: int, seed: int
-) -> NDArray[np.float64]:
+def _resampled_means(means: Sequence[float], resamples: int, seed: int) -> NDArray[np.float64]:
     import numpy as np
 
     chance = np.random.default_rng(seed)
+    values = np.asarray(means)
     sums = np.zeros(resamples)
-    for stratum in strata:
-        means = np.asarray(stratum)
-        step = max(1, _CELLS // len(means))
-        for start in range(0, resamples, step):
-            count = min(step, resamples - start)
-            chosen = chance.integers(len(means), size=(count, len(means)))
-            sums[start : start + count] += means[chosen].sum(axis=1)
-    return sums / sum(map(len, strata))
+    step = max(1, _CELLS // len(values))
+    for start in range(0, resamples, step):
+        count = min(step, resamples - start)
+        chosen = chance.integers(len(values), size=(count, len(values)))
+        sums[start : start + count] = values[chosen].sum(axis=1)
+    return sums / len(values)
 
 
 def _corrected(
     tails: tuple[float, float],
     drawn: Any,
     value: float,
-    strata: Sequence[Sequence[float]],
+    means: Sequence[float],
 ) -> tuple[float, float]:
     """The percentiles that BCa takes instead (Efron 1987, Eq. 6.8)."""
     below = (float((drawn < value).mean()) + float((drawn <= value).mean())) / 2
@@ -196,7 +185,7 @@ def _corrected(
         return tails
     normal = NormalDist()
     bias = normal.inv_cdf(below)
-    skew = _acceleration(strata)
+    skew = _acceleration(means)
 
     def corrected(tail: float) -> float:
         z = bias + normal.inv_cdf(tail)
@@ -207,9 +196,10 @@ def _corrected(
     return corrected(tails[0]), corrected(tails[1])
 
 
-def _acceleration(strata: Sequence[Sequence[float]]) -> float:
+def _acceleration(means: Sequence[float]) -> float:
     """A sixth of the skewness of the tasks' influences on the mean."""
-    offsets = [one - math.fsum(stratum) / len(stratum) for stratum in strata for one in stratum]
+    center = math.fsum(means) / len(means)
+    offsets = [one - center for one in means]
     largest = max(map(abs, offsets), default=0.0)
     if not largest:
         return 0.0

@@ -22,13 +22,11 @@ class PairedOutcome:
         task: The task. Several outcomes of one task are averaged first.
         first: Score of the first system; 1 or 0 for passed or not.
         second: Score of the second.
-        stratum: A part of the benchmark whose size is fixed, such as a category.
     """
 
     task: str
     first: float
     second: float
-    stratum: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,15 +105,11 @@ def compare_paired(
         >>> found.only_first, found.only_second, round(found.difference.value, 3)
         (0, 20, 0.667)
     """
-    differences = [
-        Observation(value=one.second - one.first, task=one.task, stratum=one.stratum)
-        for one in outcomes
-    ]
+    differences = [Observation(value=one.second - one.first, task=one.task) for one in outcomes]
     interval = bootstrap_interval(differences, level=level, resamples=resamples, seed=seed)
-    totals: dict[tuple[str, str], float] = {}
+    totals: dict[str, float] = {}
     for one in differences:
-        key = (one.stratum, one.task)
-        totals[key] = totals.get(key, 0.0) + one.value
+        totals[one.task] = totals.get(one.task, 0.0) + one.value
     only_first = sum(total < 0 for total in totals.values())
     only_second = sum(total > 0 for total in totals.values())
     return PairedComparison(

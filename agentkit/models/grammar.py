@@ -24,9 +24,9 @@ from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import json_key, same_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.fit import fits
 from agentkit.tools.patterns import is_compilable
 from agentkit.tools.schema import resolve_local
+from agentkit.tools.schema_validator import fits
 
 CALLS = "calls"
 """Key of an answer that calls tools."""

@@ -1,11 +1,41 @@
-"""The functions behind ``sample_library()``: pure, answering from fixed data."""
+"""``sample_library``: a small library that looks like a real one: weather, calendar, money, cars.
+
+All four levels of each definition are filled (``sample_tools.jsonl``), and every tool runs: the
+functions are pure and answer from fixed data, so that the worked examples (L4) can be checked by
+calling them. The effectful ones return what they would have returned and change nothing.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from agentkit.errors import ModelRetry
+from agentkit.library.library import Library
 from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
+
+
+def sample_library() -> Library:
+    """The sample tools, bound to their functions; version 0, for it is in no store.
+
+    Example:
+        >>> library = sample_library()
+        >>> len(library), library["bill_split"](amount=90, people=3)
+        (13, 30.0)
+    """
+    return Library(read_tools("sample_tools.jsonl", globals()))
+
+
+def read_tools(file_name: str, functions: Mapping[str, Any]) -> tuple[Tool, ...]:
+    """The definitions of a file beside this one, each bound to the function of its name."""
+    lines = Path(__file__).with_name(file_name).read_text(encoding="utf-8").splitlines()
+    definitions = [ToolDefinition.from_json(json.loads(line)) for line in lines]
+    return tuple(Tool(definition=one, function=functions[one.name]) for one in definitions)
+
 
 _CELSIUS = {"Paris": 18.0, "Oslo": 7.5, "Nairobi": 24.0, "Tokyo": 21.5}
 RATES = {"EUR": 1.0, "USD": 1.25, "GBP": 0.8, "JPY": 160.0}

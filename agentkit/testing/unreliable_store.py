@@ -11,7 +11,13 @@ from agentkit.errors import StaleVersionError, StoreUnavailableError
 from agentkit.library.capabilities import append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeFilter, LibraryChange, Store, ToolRevision
+from agentkit.library.store import (
+    AppliedChange,
+    EpisodeFilter,
+    LibraryChange,
+    Store,
+    ToolRevision,
+)
 
 Fault: TypeAlias = Literal["refused", "unanswered", "late"]
 """``refused``: the store fails and writes nothing. ``unanswered``: it writes all, and its answer is
@@ -94,6 +100,10 @@ class UnreliableStore:
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """See ``ToolStore.history``."""
         return self._reached().history(tool_name)
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """See ``ToolStore.changes``."""
+        return self._reached().changes(after=after)
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """See ``EventStore.events``."""

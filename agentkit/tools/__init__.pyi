@@ -1,4 +1,3 @@
-from .bounded import UncheckableError as UncheckableError
 from .canonical import canonical_json as canonical_json
 from .coercion import canonical_arguments as canonical_arguments, coerce as coerce
 from .definition import (
@@ -13,7 +12,6 @@ from .definition import (
     ToolDefinition as ToolDefinition,
 )
 from .error_messages import ArgumentProblem as ArgumentProblem
-from .fit import fits as fits
 from .rules.checking import EarlierCall as EarlierCall
 from .rules.records import (
     Between as Between,
@@ -31,6 +29,7 @@ from .rules.rendering import (
     rule_sentence as rule_sentence,
     why_unstated as why_unstated,
 )
+from .schema_validator import UncheckableError as UncheckableError, fits as fits
 from .sources.dialects import (
     NormalisedSchema as NormalisedSchema,
     SchemaChange as SchemaChange,

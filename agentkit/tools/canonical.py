@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 _MAX_EXACT_INTEGER = 2**53 - 1
@@ -88,6 +90,34 @@ def json_key(value: Any) -> Hashable:
     if isinstance(value, dict):
         return frozenset((name, json_key(item)) for name, item in value.items())
     return (value,) if isinstance(value, bool) else value  # `True == 1` in Python alone
+
+
+def is_multiple(value: float, step: float) -> bool:
+    """Whether a number is a multiple, by the digits as written: 19.99 is one of 0.01.
+
+    Example:
+        >>> is_multiple(19.99, 0.01), is_multiple(7, 2)
+        (True, False)
+    """
+    if isinstance(step, int) and step > 0 and value % 1 == 0:
+        return int(value) % step == 0
+    are_finite = is_finite(value) and is_finite(step)
+    return are_finite and step > 0 and exact(value) % exact(step) == 0
+
+
+def exact(number: float) -> Fraction:
+    """A number by its digits as written."""
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
+def is_finite(number: float) -> bool:
+    """Whether a number is one to compare with, also an integer that no float can hold.
+
+    Example:
+        >>> is_finite(10**400), is_finite(float("inf"))
+        (True, False)
+    """
+    return isinstance(number, int) or math.isfinite(number)
 
 
 def _is_plain(value: Any) -> bool:

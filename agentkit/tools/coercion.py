@@ -21,10 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from agentkit.messages import JsonObject
-from agentkit.tools.bounded import UncheckableError
 from agentkit.tools.canonical import same_json
-from agentkit.tools.fit import Steps, fits, is_of_type
 from agentkit.tools.schema import resolve_local
+from agentkit.tools.schema_validator import Steps, UncheckableError, fits, is_of_type
 
 _MAX_DEPTH = 64
 _MAX_STEPS = 20_000

@@ -1,4 +1,4 @@
-"""From an error of jsonschema to the sentence that a model reads.
+"""From an error of a schema to the sentence that a model reads.
 
 Each keyword has one sentence: what must be, and what was got. The deepest relevant error of an
 ``anyOf`` is worded, not the fact that no branch fits.
@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 from agentkit.messages import JsonObject, ToolFailure
 from agentkit.tools.formats import FORMAT_EXAMPLES
-from agentkit.tools.patterns import pattern_holds
-
-if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
+from agentkit.tools.schema_validator import SchemaError
 
 _SHOWN_CHARACTERS = 60
 _MAX_LISTED = 12
@@ -69,113 +66,102 @@ class ArgumentProblem:
 
 
 def problems_of(
-    error: ValidationError, *, owner: str, noun: str = "argument"
-) -> Iterator[ArgumentProblem]:
-    """The problems that one error amounts to; several when several names are wrong.
+    errors: Iterable[SchemaError], *, owner: str, noun: str = "argument", whole: str = "arguments"
+) -> list[ArgumentProblem]:
+    """The problems that errors amount to, each once, the most useful first.
 
     Args:
-        error: What the value breaks, as jsonschema reports it.
+        errors: What a value breaks.
         owner: What a name at the top belongs to, such as ``an argument of get_weather``.
         noun: What such a name is called.
+        whole: What the value is called.
     """
-    found = _most_relevant(error)
-    if found.validator in _MORE_PROPERTIES:
-        yield from _unknown(found, owner)
-    elif found.validator == "required":
-        yield from _missing(found, noun)
+    found: dict[tuple[object, str], ArgumentProblem] = {}
+    for error in errors:
+        for problem in _problems(_most_relevant(error), owner, noun, whole):
+            found.setdefault((problem.path, problem.rule), problem)
+    return sorted(found.values(), key=_usefulness)
+
+
+def _problems(error: SchemaError, owner: str, noun: str, whole: str) -> Iterator[ArgumentProblem]:
+    if error.keyword in _MORE_PROPERTIES and error.names:
+        yield from _unknown(error, owner)
+    elif error.keyword == "required":
+        yield from _missing(error, noun)
     else:
-        yield _worded(found)
+        yield _worded(error, whole)
+
+
+def _usefulness(problem: ArgumentProblem) -> int:
+    """Unknown names that look like a known one explain what is missing, so they come first."""
+    if problem.keyword == "additionalProperties" and problem.nearest:
+        return 0
+    return 1 if problem.keyword == "required" else 2
 
 
 # --- which error of several alternatives says what to change --------------------------------------
 
 
-def _most_relevant(error: ValidationError) -> ValidationError:
+def _most_relevant(error: SchemaError) -> SchemaError:
     """The error below ``anyOf`` or ``oneOf`` that says what to change.
 
     The branch meant is one of the value's own type, whose constants fit, and which breaks the
     fewest rules; in it the deepest error counts. When no branch is of the value's type, the choice
     itself is kept, and worded as a choice of types.
     """
-    while error.context:
-        fitting = [branch for branch in _branches_of(error) if not any(map(_is_of_type, branch))]
+    while error.branches:
+        depth = len(error.path)
+        fitting = [
+            branch
+            for branch in error.branches
+            if not any(_is_of_type(one, depth) for one in branch)
+        ]
         if not fitting:
             return error
         if choice := _wrong_choice(fitting):
             return choice
         meant = min(fitting, key=lambda branch: (sum(map(_is_of_constant, branch)), len(branch)))
-        error = max(meant, key=lambda one: (one.validator in _MORE_PROPERTIES, _depth(one)))
+        error = max(meant, key=lambda one: (one.keyword in _MORE_PROPERTIES, len(one.path)))
     return error
 
 
-def _branches_of(error: ValidationError) -> list[list[ValidationError]]:
-    """The errors of each branch."""
-    branches: dict[object, list[ValidationError]] = {}
-    for below in error.context or ():
-        branches.setdefault(below.relative_schema_path[0], []).append(below)
-    return list(branches.values())
-
-
-def _depth(error: ValidationError) -> int:
-    """How far below its branch the value stands."""
-    return len(error.relative_path)
-
-
-def _is_of_type(error: ValidationError) -> bool:
+def _is_of_type(error: SchemaError, depth: int) -> bool:
     """Whether the value is not even of the type that its branch describes."""
-    return error.validator == "type" and not _depth(error)
+    return error.keyword == "type" and len(error.path) == depth
 
 
-def _is_of_constant(error: ValidationError) -> bool:
+def _is_of_constant(error: SchemaError) -> bool:
     """Whether a constant is wrong, which is how branches are usually told apart."""
-    return error.validator in {"const", "enum"}
+    return error.keyword in {"const", "enum"}
 
 
-def _wrong_choice(branches: list[list[ValidationError]]) -> ValidationError | None:
+def _wrong_choice(branches: list[Sequence[SchemaError]]) -> SchemaError | None:
     """All the constants that could stand where every branch finds a wrong one."""
     wrong = [[below for below in branch if _is_of_constant(below)] for branch in branches]
-    if len(wrong) < 2 or not all(wrong) or len({(*one[0].absolute_path,) for one in wrong}) > 1:
+    if len(wrong) < 2 or not all(wrong) or len({one[0].path for one in wrong}) > 1:
         return None
     members: list[Any] = []
     for first, *_ in wrong:
-        limit: Any = first.validator_value
-        members.extend(limit if first.validator == "enum" else [limit])
-    first = wrong[0][0]
-    return type(first)(
-        first.message,
-        validator="enum",
-        validator_value=members,
-        path=first.absolute_path,
-        instance=first.instance,
-        schema={"enum": members},
-    )
+        members.extend(first.limit if first.keyword == "enum" else [first.limit])
+    return replace(wrong[0][0], keyword="enum", limit=members, schema={"enum": members})
 
 
 # --- names ----------------------------------------------------------------------------------------
 
 
-def _unknown(error: ValidationError, owner: str) -> Iterator[ArgumentProblem]:
-    schema: Any = error.schema
-    given: Any = error.instance
-    above = (*error.absolute_path,)
-    known = dict(schema.get("properties", {}))
-    patterns = schema.get("patternProperties", {})
-    free = [name for name in known if name not in given]
-    missing = [name for name in schema.get("required", ()) if name in free]
-    extra = [
-        name
-        for name in given
-        if name not in known and not any(pattern_holds(one, name) for one in patterns)
-    ]
-    pair = tuple(missing) if len(extra) == len(missing) == 1 else ()
-    owner = f"a field of `{path_text(above)}`" if above else owner
-    for name in extra:
+def _unknown(error: SchemaError, owner: str) -> Iterator[ArgumentProblem]:
+    known: JsonObject = error.schema.get("properties", {})
+    free = [name for name in known if name not in error.value]
+    missing = [name for name in error.schema.get("required", ()) if name in free]
+    pair = tuple(missing) if len(error.names) == len(missing) == 1 else ()
+    owner = f"a field of `{path_text(error.path)}`" if error.path else owner
+    for name in error.names:
         nearest = close_to(name, free) or pair or close_to(name, known)
-        path = (*above, name)
+        path = (*error.path, name)
         yield ArgumentProblem(
             path=path,
             rule=f"`{path_text(path)}` is not {owner}; {_instead(nearest, free or [*known])}",
-            keyword=str(error.validator),
+            keyword=error.keyword,
             schema_excerpt=known[nearest[0]] if nearest else None,
             nearest=nearest,
         )
@@ -190,15 +176,10 @@ def _instead(nearest: Sequence[str], names: Sequence[str]) -> str:
     return f"leave it out, or use {shown}{' and more' if len(names) > _MAX_LISTED else ''}"
 
 
-def _missing(error: ValidationError, noun: str) -> Iterator[ArgumentProblem]:
-    schema: Any = error.schema
-    names: Any = error.validator_value
-    given: Any = error.instance
-    for name in names:
-        if name in given:
-            continue
-        path = (*error.absolute_path, name)
-        part = schema.get("properties", {}).get(name)
+def _missing(error: SchemaError, noun: str) -> Iterator[ArgumentProblem]:
+    for name in error.names:
+        path = (*error.path, name)
+        part = error.schema.get("properties", {}).get(name)
         yield ArgumentProblem(
             path=path,
             rule=f"missing required {noun} `{path_text(path)}`",
@@ -210,26 +191,23 @@ def _missing(error: ValidationError, noun: str) -> Iterator[ArgumentProblem]:
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def _worded(error: ValidationError) -> ArgumentProblem:
-    # jsonschema names no keyword for the schema ``false``, and no path either
-    keyword = error.validator if isinstance(error.validator, str) else ""
-    path = (*error.absolute_path,)
-    limit, value = error.validator_value, error.instance
+def _worded(error: SchemaError, whole: str) -> ArgumentProblem:
+    keyword, limit, value = error.keyword, error.limit, error.value
     if keyword in {"anyOf", "oneOf"}:
         sentence = _branches_sentence(error)
     elif keyword in _SENTENCES:
         sentence = _SENTENCES[keyword](limit, value)
-    else:  # what jsonschema says, for keywords that are rare in tools
-        said = error.message
-        sentence = f"must fit the schema: {said if len(said) <= 200 else f'{said[:200]}…'}"
-    members: Any = limit if keyword == "enum" else ()
-    texts = [member for member in members if isinstance(member, str)]
+    elif keyword == "dependentRequired":
+        sentence = f"must hold {', '.join(f'`{name}`' for name in error.names)} as well"
+    else:  # rare in tools
+        sentence = f"must fit the schema: {keyword} {value_text(limit)}"
+    members = [member for member in limit if isinstance(member, str)] if keyword == "enum" else []
     return ArgumentProblem(
-        path=path,
-        rule=f"{f'`{path_text(path)}`' if path else 'the arguments'} {sentence}",
+        path=error.path,
+        rule=f"{f'`{path_text(error.path)}`' if error.path else f'the {whole}'} {sentence}",
         keyword=keyword,
         schema_excerpt=_excerpt(error.schema),
-        nearest=close_to(value, texts) if texts and isinstance(value, str) else (),
+        nearest=close_to(value, members) if members and isinstance(value, str) else (),
     )
 
 
@@ -243,16 +221,15 @@ def _excerpt(schema: Any) -> JsonObject | None:
     return {**kept, "properties": {name: {} for name in schema.get("properties", {})}}
 
 
-def _branches_sentence(error: ValidationError) -> str:
+def _branches_sentence(error: SchemaError) -> str:
     """No branch is of the value's type, or several of ``oneOf`` fit."""
-    got = _got(error.instance)
-    if not error.context:
+    got = _got(error.value)
+    if not error.branches:
         return f"must fit exactly one of the alternatives, not several, {got}"
-    typed = filter(_is_of_type, error.context)
-    kinds = [kind for below in typed for kind in _kinds(below.validator_value)]
-    if not kinds:
-        return f"must fit one of the alternatives, {got}"
-    return f"must be {_either(kinds)}, {got}"
+    below = [one for branch in error.branches for one in branch]
+    typed = [one for one in below if _is_of_type(one, len(error.path))]
+    kinds = [kind for one in typed for kind in _kinds(one.limit)]
+    return f"must be {_either(kinds)}, {got}" if kinds else f"must fit one alternative, {got}"
 
 
 def _kinds(rule: Any) -> list[str]:
@@ -297,7 +274,7 @@ def _format(limit: Any, value: Any) -> str:
 
 
 _SENTENCES: Mapping[str, _Sentence] = {
-    "": lambda _limit, value: f"hold {value_text(value)}, which is not allowed",
+    "": lambda _limit, value: f"must be left out, {_got(value)}",
     "const": lambda limit, value: f"must be {value_text(limit)}, {_got(value)}",
     "enum": _enum,
     "exclusiveMaximum": _bound("less than"),

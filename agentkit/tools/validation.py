@@ -1,29 +1,26 @@
 """Arguments against the schema of their tool, before anything runs.
 
-A valid call is recognised by ``agentkit.tools.fit`` without loading a validator. Anything else
-goes to jsonschema (2020-12, with our own formats), whose errors are put into plain sentences.
-Nothing here ever fetches a remote ``$ref``.
+What ``agentkit.tools.schema_validator`` finds is put into plain sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
-from agentkit.tools.bounded import (
-    BoundedValidator,
-    UncheckableError,
-    schema_fault,
-)
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem, problems_of, value_text
-from agentkit.tools.fit import fits
-from agentkit.tools.invocation import described
-from agentkit.tools.schema import attach_descriptions, references, resolve_local
-from agentkit.tools.sources.dialects import normalise_parameters
-from agentkit.tools.sources.keywords import PATTERN_DROPPED
+from agentkit.tools.schema import (
+    MAX_DEPTH,
+    attach_descriptions,
+    check_bounds,
+    references,
+    resolve_local,
+)
+from agentkit.tools.schema_validator import UncheckableError, fits, schema_errors
+from agentkit.tools.sources.dialects import PATTERN_DROPPED, normalise_parameters
 
 
 def validate_arguments(
@@ -56,12 +53,11 @@ class ArgumentValidator:
         definition: The tool. Its schema is looked at when ``prepare`` or ``check`` is called.
     """
 
-    __slots__ = ("_definition", "_prepared", "_validator")
+    __slots__ = ("_definition", "_prepared")
 
     def __init__(self, definition: ToolDefinition) -> None:
         self._definition = definition
         self._prepared = False
-        self._validator: BoundedValidator | None = None
 
     @property
     def definition(self) -> ToolDefinition:
@@ -71,9 +67,6 @@ class ArgumentValidator:
     def prepare(self) -> None:
         """Find out now, rather than at the first call, whether the schema is usable.
 
-        A well-formed schema takes microseconds; jsonschema is imported only for one that does not
-        look well-formed.
-
         Raises:
             DefinitionError: The schema is broken, or refers to a part that it does not have.
         """
@@ -81,14 +74,13 @@ class ArgumentValidator:
             return
         schema = self._definition.signature.parameters
         try:
+            check_bounds(schema, max_depth=MAX_DEPTH)
             changes = normalise_parameters(schema).changes
         except DefinitionError as error:
             raise self._broken(str(error)) from error
-        if changes and (fault := schema_fault(schema)):  # perhaps merely unusual
-            raise self._broken(str(fault))
         for change in changes:
-            if change.rule.startswith(PATTERN_DROPPED):
-                raise self._broken(f"at {change.pointer}: {change.rule}")
+            if change.is_fault or change.rule.startswith(PATTERN_DROPPED):
+                raise self._broken(f"at {change.pointer[1:]}: {change.rule}")
         for reference in references(schema):
             if reference.startswith("#/") and resolve_local(schema, reference) is None:
                 raise self._broken(f"the reference {reference!r} points nowhere")
@@ -107,18 +99,13 @@ class ArgumentValidator:
         if not isinstance(arguments, Mapping):
             rule = f"the arguments must be an object, got {value_text(arguments)}"
             return (ArgumentProblem(path=(), rule=rule, keyword="type"),)
-        given = dict(arguments)
         try:
-            if fits(given, self._definition.signature.parameters):
+            if fits(given := dict(arguments), self._definition.signature.parameters):
                 return ()
-            by_rule = {(problem.path, problem.rule): problem for problem in self._problems(given)}
-            return tuple(sorted(by_rule.values(), key=_usefulness))
-        except UncheckableError as error:
-            why = str(error)
-        except RecursionError:
-            why = "they are nested too deeply"
-        except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this call
-            why = described(error)
+            errors = schema_errors(given, self._described)
+            return tuple(problems_of(errors, owner=f"an argument of {self._definition.name}"))
+        except (UncheckableError, RecursionError) as error:
+            why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
         rule = f"the arguments can not be checked: {why}"
         return (ArgumentProblem(path=(), rule=rule, keyword=""),)
 
@@ -170,13 +157,11 @@ class ArgumentValidator:
         coerced: JsonObject = coerce(arguments, offered, fill="none")
         return arguments if coerced is arguments or self.check(coerced) else coerced
 
-    def _problems(self, arguments: JsonObject) -> Iterator[ArgumentProblem]:
-        if self._validator is None:
-            signature, words = self._definition.signature, self._definition.description
-            contract = attach_descriptions(signature.parameters, words.parameters)
-            self._validator = BoundedValidator(contract)
-        for error in self._validator.errors(arguments):
-            yield from problems_of(error, owner=f"an argument of {self._definition.name}")
+    @property
+    def _described(self) -> JsonObject:
+        """The contract with the words on it, which problems quote."""
+        signature, words = self._definition.signature, self._definition.description
+        return attach_descriptions(signature.parameters, words.parameters)
 
     def _broken(self, why: str) -> DefinitionError:
         name = self._definition.name
@@ -185,10 +170,3 @@ class ArgumentValidator:
             "with agentkit.tools.sources.definition_from_json, which repairs known dialects",
             tool_name=name,
         )
-
-
-def _usefulness(problem: ArgumentProblem) -> int:
-    """Unknown names that look like a known one explain what is missing, so they come first."""
-    if problem.keyword == "additionalProperties" and problem.nearest:
-        return 0
-    return 1 if problem.keyword == "required" else 2

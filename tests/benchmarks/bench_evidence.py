@@ -36,10 +36,10 @@ from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.error_messages import value_text
-from agentkit.tools.fit import fits
 from agentkit.tools.rules import Between, Form, OneOf, Rule
 from agentkit.tools.rules.checking import holds
 from agentkit.tools.schema import copied
+from agentkit.tools.schema_validator import fits
 
 FAILURES = (1, 2, 3, 5)
 Outcome: TypeAlias = Literal["exact", "narrower", "wider", "none"]

@@ -1,14 +1,11 @@
 """What gates let through, what they hold back, and how long they take to know.
 
-    python tests/benchmarks/bench_gates.py [--rounds 2000] [--json] [--plot FILE.svg] [--only PART]
+    python tests/benchmarks/bench_gates.py [--rounds 2000] [--json] [--only PART]
 
 * *peeking*: candidates that are not better; how many pass when the gate is asked every ten
   episodes, against a test made for one look (mid-p) that is asked as often;
-* *power*: how likely a better candidate has passed, by pairs that differ; worked out exactly;
 * *many proposals*: 200 proposals of which 160 are useless, with e-LOND and with a fixed level;
 * *canary*: false alarms, sessions until the alarm by harm, and passes by margin;
-* *losses*: how often the bystander gate decides when just as much is lost as may be;
-* *costs*: how often the bootstrap decides at the very edge of what is allowed;
 * *offline*: the error of the mid-p test by the number of tasks that differ.
 
 ``--rounds`` is the number of simulations of the first part; the others take a part of it. Numbers
@@ -23,7 +20,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -32,23 +28,17 @@ from numpy.typing import NDArray
 
 from agentkit.evolution.gate_statistics import (
     Elond,
-    chance_to_pass,
-    exact_interval,
-    log_e_value,
+    log_e_path,
     log_money_path,
 )
 from agentkit.evolution.gates import (
     ArmScore,
     GateConfig,
     PairedScore,
-    PairedSelection,
     blocks,
-    cost_gate,
     one_sided_mid_p,
-    regression_gate,
     shadow_gate,
 )
-from agentkit.metrics.intervals import wilson_interval
 
 LEVEL = 0.05
 DIFFER = 0.2
@@ -73,9 +63,12 @@ def naive_needed(pairs: int) -> list[int]:
 def evidence_table(pairs: int) -> Floats:
     """The logarithm of E by the number of pairs that differ and of wins."""
     table = np.full((pairs + 1, pairs + 1), -np.inf)
-    for count in range(pairs + 1):
-        for wins in range(count + 1):
-            table[count, wins] = log_e_value(wins, count - wins)
+    table[0, 0] = 0.0
+    for losses in range(pairs + 1):
+        path = log_e_path([False] * losses + [True] * (pairs - losses))
+        for count, log_e in enumerate(path, start=1):
+            if count >= losses:
+                table[count, count - losses] = log_e
     return table
 
 
@@ -120,27 +113,6 @@ def _first(reached: Bools, looks: NDArray[np.int64]) -> float:
     return float(looks[int(reached.argmax())]) if reached.any() else math.inf
 
 
-def power() -> list[Row]:
-    """The chance to have passed by pairs that differ, and the offline test's at as many tasks."""
-    at = (25, 50, 100, 200, 400)
-    rows = []
-    for share in (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9):
-        chances = chance_to_pass(share, max(at), level=LEVEL, least=GateConfig().min_pairs)
-        half = next((n for n, one in enumerate(chances, start=1) if one >= 0.5), None)
-        most = next((n for n, one in enumerate(chances, start=1) if one >= 0.8), None)
-        rows.append(
-            {
-                "wins": share,
-                "gain": DIFFER * (2 * share - 1),
-                **{f"shadow_{n}": chances[n - 1] for n in at},
-                **{f"offline_{n}": offline_power(share, n) for n in at[:4]},
-                "pairs_for_half": half,
-                "pairs_for_80": most,
-            }
-        )
-    return rows
-
-
 def offline_power(share: float, differ: int) -> float:
     """How likely the mid-p test at this many tasks that differ agrees."""
     return math.fsum(
@@ -155,7 +127,7 @@ def highest_points(wins: Bools, table: Floats) -> Floats:
     counts, won = np.arange(1, wins.shape[1] + 1), np.cumsum(wins, axis=1)
     path, mirrored = table[counts, won], table[counts, counts - won]
     path[:, : GateConfig().min_pairs - 1] = -np.inf
-    rung = np.logical_or.accumulate(mirrored >= -math.log(GateConfig().alarm_alpha), axis=1)
+    rung = np.logical_or.accumulate(mirrored >= -math.log(GateConfig().alpha), axis=1)
     path[rung] = -np.inf
     highest: Floats = path.max(axis=1)
     return highest
@@ -165,11 +137,9 @@ def promoted(highest: Floats, useful: Bools, level_of: Callable[[Elond], float])
     """Useless and useful promotions, one proposal after the other."""
     state, found = Elond(), [0, 0]
     for log_e, is_useful in zip(highest.tolist(), useful.tolist(), strict=True):
-        level = level_of(state)
-        state = state.open()
-        if log_e >= -math.log(level):
-            state = state.promote()
-            found[is_useful] += 1
+        is_promoted = log_e >= -math.log(level_of(state))
+        found[is_useful] += is_promoted
+        state = Elond(opened=state.opened + 1, promoted=state.promoted + is_promoted)
     return found[0], found[1]
 
 
@@ -269,85 +239,6 @@ def canary(rounds: int, chance: random.Random) -> list[Row]:
     return rows
 
 
-def losses(rounds: int, chance: np.random.Generator) -> list[Row]:
-    """Decisions on other tools' requests, of which just as many are lost as may be."""
-    rows, requests = [], 1_000
-    kept = [PairedSelection(task=str(n), control=("a",), candidate=("a",)) for n in range(requests)]
-    gone = [PairedSelection(task=str(n), control=("a",), candidate=("b",)) for n in range(requests)]
-    for limit in (0.02, 0.05, 0.1):
-        rules = GateConfig(lost_share=limit)
-        many, few = _wilson_bounds(requests, limit)
-        naive, decisions = 0, []
-        for _ in range(rounds):
-            lost = chance.random(requests) < limit
-            count = np.cumsum(lost)
-            naive += bool(((count >= many) | (count <= few)).any())
-            drawn = [gone[n] if one else kept[n] for n, one in enumerate(lost.tolist())]
-            decisions.append(regression_gate(drawn, tool="x", rules=rules).decision)
-        none_lost = (regression_gate(kept[:n], tool="x", rules=rules) for n in range(1, requests))
-        rows.append(
-            {
-                "limit": limit,
-                "pass": decisions.count("pass") / rounds,
-                "fail": decisions.count("fail") / rounds,
-                "naive_either": naive / rounds,
-                "none_lost_passes_at": next(
-                    int(report.statistics["of"])
-                    for report in none_lost
-                    if report.decision == "pass"
-                ),
-                "once_passes_at": next(
-                    count for count in range(1, 1000) if _none_lost(count) <= limit
-                ),
-            }
-        )
-    return rows
-
-
-def _none_lost(count: int) -> float:
-    """The largest share that may be lost where none of so many was, asked once."""
-    return exact_interval(0, count, alpha=LEVEL).high
-
-
-def _wilson_bounds(requests: int, limit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """By number of requests, the fewest losses that fail and the most that pass, for one look."""
-    many, few = [], []
-    for count in range(1, requests + 1):
-        shares = [
-            wilson_interval(lost, count, level=1 - 2 * LEVEL)
-            for lost in range(min(count, int(count * limit * 3) + 4) + 1)
-        ]
-        many.append(next((n for n, one in enumerate(shares) if one.low > limit), count + 1))
-        few.append(max((n for n, one in enumerate(shares) if one.high <= limit), default=-1))
-    return np.array(many), np.array(few)
-
-
-def costs(rounds: int, chance: random.Random) -> list[Row]:
-    """Decisions on tokens that grew by exactly what is allowed, a tenth.
-
-    Either all tasks grow a little, or one in ten takes a second request and costs twice as much.
-    """
-    rows, rules = [], GateConfig(resamples=1_000)
-    growths: dict[str, Callable[[], float]] = {
-        "all": lambda: 1.1 * chance.lognormvariate(-0.045, 0.3),
-        "one in ten": lambda: 2.0 if chance.random() < 0.1 else 1.0,
-    }
-    for name, growth in growths.items():
-        for tasks, once in ((30, True), (60, True), (200, True), (240, False)):
-            decisions = []
-            for _ in range(rounds):
-                costs = [chance.lognormvariate(6, 1) for _ in range(tasks)]
-                pairs = [
-                    PairedScore(task=str(place), control=before, candidate=before * growth())
-                    for place, before in enumerate(costs)
-                ]
-                report = cost_gate(pairs, measure="tokens", rules=rules, once=once)
-                decisions.append(report.decision)
-            shares = {one: decisions.count(one) / rounds for one in ("pass", "fail")}
-            rows.append({"dearer": name, "tasks": tasks, "looks": 1 if once else 4, **shares})
-    return rows
-
-
 def offline_errors() -> list[Row]:
     """The exact error of the mid-p test over tasks that differ, from 8 to 200."""
     errors = {n: offline_power(0.5, n) for n in range(8, 201)}
@@ -359,11 +250,8 @@ def measure(rounds: int, only: str) -> dict[str, list[Row]]:
     """The parts, each from a seed of its own."""
     parts: dict[str, Callable[[], list[Row]]] = {
         "peeking": lambda: peeking(rounds, np.random.default_rng(6)),
-        "power": power,
         "many proposals": lambda: many_proposals(max(4, rounds // 20), np.random.default_rng(6)),
         "canary": lambda: canary(max(20, rounds // 4), random.Random(6)),
-        "losses": lambda: losses(max(20, rounds // 5), np.random.default_rng(6)),
-        "costs": lambda: costs(max(20, rounds // 5), random.Random(6)),
         "offline": offline_errors,
     }
     return {name: part() for name, part in parts.items() if only in {"", name}}
@@ -383,19 +271,14 @@ def _cell(value: float | str | None) -> str:
 
 
 def main() -> None:
-    """Measure, print, draw."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=2_000)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--plot", type=Path)
-    parser.add_argument("--only", default="", help="one part, such as costs")
+    parser.add_argument("--only", default="", help="one part, such as canary")
     options = parser.parse_args()
     began = time.process_time()
     found = measure(options.rounds, options.only)
-    if options.plot is not None:
-        from gates_plot import draw  # type: ignore[import-not-found]  # a script beside this one
-
-        draw(found, options.plot)
     if options.json:
         print(json.dumps({"rounds": options.rounds, **found}, indent=1))
         return

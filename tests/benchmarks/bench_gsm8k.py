@@ -3,21 +3,18 @@
     python tests/benchmarks/bench_gsm8k.py test.jsonl [train.jsonl ...] [--mine train.jsonl]
 
 The files are upstream's (openai/grade-school-math, MIT). With ``--mine``, composites are mined from
-the solutions in that file and put in the place of calls in the others; every rewritten solution
-is then run again on the recorded answers of the primitives.
+the solutions in that file.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentkit.evolution.lifting import MinedComposite
-from agentkit.evolution.mining import apply, mine, replay
+from agentkit.evolution.mining import mine
 from agentkit.testing import primitive_library
 from agentkit_bench import load_gsm8k, replay_solution
 from agentkit_bench.gsm8k import SolutionReplay
@@ -32,12 +29,10 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--mine", type=Path, metavar="FILE", help="mine composites from this file")
     options = parser.parse_args()
-    composites = mined(options.mine) if options.mine else ()
+    if options.mine:
+        mined(options.mine)
     for path in options.files:
-        replays = replayed(path)
-        show(path, replays)
-        if composites:
-            asyncio.run(show_saved(replays, composites))
+        show(path, replayed(path))
 
 
 def replayed(path: Path) -> list[SolutionReplay]:
@@ -57,7 +52,7 @@ def show(path: Path, replays: Sequence[SolutionReplay]) -> None:
     print(f"  operands taken from earlier results {links}, of these ambiguous {ambiguous}")
 
 
-def mined(path: Path) -> tuple[MinedComposite, ...]:
+def mined(path: Path) -> None:
     """Composites that recur in the reproduced solutions of a file."""
     solutions = [one.trajectory for one in replayed(path) if one.outcome == "reproduced"]
     began = time.process_time()
@@ -69,25 +64,6 @@ def mined(path: Path) -> tuple[MinedComposite, ...]:
     )
     for composite in result.composites[:10]:
         print(f"  {composite.name:24} in {composite.support} solutions, saves {composite.gain}")
-    return result.composites
-
-
-async def show_saved(
-    replays: Sequence[SolutionReplay], composites: Sequence[MinedComposite]
-) -> None:
-    """Calls before and after, over the solutions that primitives reproduce."""
-    known = DEFINITIONS | {composite.name: composite.definition for composite in composites}
-    before = after = changed = equal = alone = 0
-    for one in replays:
-        if one.outcome == "reproduced":
-            short = apply(one.trajectory, composites, DEFINITIONS)
-            before += len(one.calls)
-            after += len(short.steps)
-            changed += len(short.steps) < len(one.calls)
-            alone += len(short.steps) == 1
-            equal += (await replay(one.trajectory, short, known)).is_equal
-    print(f"  with composites {before} calls -> {after} ({1 - after / before:.1%} saved)")
-    print(f"  solutions changed {changed}, of one call {alone}, equal when run again {equal}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ from bfcl_upstream import Question, Said, Upstream, read_questions
 
 from agentkit.episodes import Episode, Turn
 from agentkit.evaluation.expectations import AllowedCalls
-from agentkit.evaluation.scoring import upstream_name
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evaluation.verifiers import Scene, verifier_for
 from agentkit.library import EpisodeFilter, open_store
@@ -157,7 +156,8 @@ class Comparison:
         definitions = self.definitions(task)
         names = dict(zip([one["name"] for one in question.function], task.offered, strict=False))
         self._gold(question, task, definitions, agreement)
-        language = language_of(task)
+        spoken = language_of(task)
+        language = "python" if spoken is None else spoken.name
         made: Iterable[Output] = ()
         if not self.only_real:
             made = (
@@ -273,7 +273,7 @@ class Comparison:
 
 def language_of(task: Task) -> Any:
     """What the values of a task are written in."""
-    return next((one.language for one in task.expects if isinstance(one, AllowedCalls)), "python")
+    return next((one.language for one in task.expects if isinstance(one, AllowedCalls)), None)
 
 
 def tool_calls(calls: Calls | None, names: Mapping[str, str]) -> list[ToolCall]:
@@ -295,7 +295,7 @@ def real_outputs(
     url: str, run: str, definitions: Iterable[ToolDefinition]
 ) -> dict[str, list[Calls | None]]:
     """What a model called in an evaluation, by task."""
-    originals = {one.name: upstream_name(one) for one in definitions}
+    originals = {one.name: one.origin.original_name or one.name for one in definitions}
     found: dict[str, list[Calls | None]] = {}
     store = open_store(url)
     try:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentkit.evolution.validation.phrasebook import shipped_sections
+from agentkit.evolution.validation.phrases import sections
 from agentkit.evolution.validation.texts import folded
 from agentkit.evolution.validation.wording import is_plain
 
@@ -159,10 +159,7 @@ def common_nouns(folders: list[Path]) -> Iterator[str]:
         catalogues.update(seen)
     sensitive = {word for words in SENSITIVE.values() for word in words.split()}
     units = {
-        word
-        for lines in shipped_sections("units").values()
-        for line in lines
-        for word in line.split()
+        word for lines in sections("units").values() for line in lines for word in line.split()
     }
     for word, count in tools.items():
         is_common = count >= LEAST_TOOLS and catalogues[word] >= LEAST_CATALOGUES

@@ -91,27 +91,6 @@ def test_imported_tools_run_with_their_description(invoke, spec, pets, script, m
     assert "tops3cret" not in result.stderr
 
 
-def test_a_key_goes_to_another_host_only_when_it_is_named(
-    invoke, spec, pets, script, monkeypatch, tmp_path
-):
-    """Import tells where operations lead; a key is kept from there until the person says so."""
-    monkeypatch.setenv("PET_KEY", "tops3cret")
-    text = (tmp_path / spec).read_text()
-    servers = f"      servers: [{{url: '{pets}'}}]\n      operationId: getPet\n"
-    text = text.replace("      operationId: getPet\n", servers)
-    (tmp_path / spec).write_text(f"servers: [{{url: 'https://pets.example.com'}}]\n{text}")
-    told = invoke("tools", "import", spec).stderr
-    assert "calls go to https://pets.example.com" in told
-    assert f"1 operation goes to {pets}, which the description names" in told
-    options = ["--openapi", spec, "--api-auth", "key=PET_KEY", "--model", "script:a"]
-    script(["getPet", {"id": 7}], "Done.")
-    refused = invoke("run", "Pet 7?", *options).stderr
-    assert "credentials are for the API's own server" in refused
-    script(["getPet", {"id": 7}], "Done.")
-    host = pets.removeprefix("http://")
-    assert "[redacted]" in invoke("run", "Pet 7?", *options, "--api-auth-host", host).stderr
-
-
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -18,7 +18,7 @@ from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Signature, ToolDefinition
-from agentkit.tools.fit import fits
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 
 

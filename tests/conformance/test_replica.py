@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentkit.library import Replica, Store
-from agentkit.testing.store_conformance import StoreConformance
+from agentkit.testing import StoreConformance
 
 
 class TestReplica(StoreConformance):

@@ -25,4 +25,4 @@ def test_every_policy_field_that_the_page_names_exists():
     known = {field.name for field in fields(InsertPolicy)}
     named = set(re.findall(r"InsertPolicy[.(](\w+)", PAGE))
     assert named <= known
-    assert {"min_agreements", "description_similarity", "mappings", "tolerance"} <= known
+    assert {"min_agreements", "description_similarity", "tolerance"} <= known

@@ -19,7 +19,6 @@ from agentkit.evaluation import (
     AllowedCalls,
     AnyCall,
     Benchmark,
-    DataFlow,
     ExactCalls,
     FinalState,
     GoldCall,
@@ -109,13 +108,8 @@ GOLDS = st.lists(GOLD, max_size=3).map(tuple)
 LISTED = st.dictionaries(KEYS, st.lists(VALUES, max_size=3) | VALUES, max_size=3)
 ALLOWED = st.builds(AllowedCall, name=NAMES, allowed=LISTED | NO_JSON)
 EXPECTATIONS = st.one_of(
-    st.builds(
-        AllowedCalls,
-        calls=st.lists(ALLOWED, max_size=3).map(tuple),
-        language=st.sampled_from(["python", "java", "javascript"]),
-    ),
+    st.builds(AllowedCalls, calls=st.lists(ALLOWED, max_size=3).map(tuple)),
     st.builds(ExactCalls, calls=GOLDS),
-    st.builds(DataFlow, calls=GOLDS, answer=VALUES),
     st.builds(FinalState, state=st.none() | ARGUMENTS, calls=GOLDS, responses=st.booleans()),
     st.builds(NumberAnswer, value=VALUES, tolerance=st.sampled_from([0, -1, float("nan"), 1e-6])),
     st.builds(TextAnswer, text=VALUES, match=st.sampled_from(["equal", "contains", "nearly"])),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -11,11 +9,11 @@ from agentkit import tool
 from agentkit.composites.codec import program_to_json
 from agentkit.composites.parser import parse
 from agentkit.evolution.dry_run import agree, probes
-from agentkit.evolution.duplicates import ModelJudge, ToolIndex, mappings, normal_form, passed_on
+from agentkit.evolution.duplicates import ModelJudge, mappings, normal_form, passed_on
 from agentkit.evolution.insert_outcomes import Added, Merged
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
-from agentkit.tools.fit import fits
+from agentkit.tools.schema_validator import fits
 
 # --- Keys and forms by which like tools are found, and the arguments that they are tried with ----
 
@@ -38,14 +36,6 @@ SAME = [
     (
         "def f(xs):\n    t = 0\n    for x in xs:\n        t = add(t, x)\n    return t",
         "def g(vs):\n    u = 0\n    for v in vs:\n        u = add(u, v)\n    return u",
-    ),
-    (
-        "def f(xs):\n    return [add(x, 1) for x in xs] + [add(x, 2) for x in xs]",
-        "def g(xs):\n    return [add(p, 1) for p in xs] + [add(q, 2) for q in xs]",
-    ),
-    (
-        "def f(x):\n    return [[k for k in x], [k for k in x]]",
-        "def g(x):\n    return [[k for k in x], [m for m in x]]",
     ),
     (
         "def f(rows, n):\n    t = n\n    for r, s in rows:\n        t += r * s\n    return t",
@@ -74,13 +64,13 @@ DIFFERENT = [
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_names_and_the_order_of_parameters_make_no_form(one, other):
     """Two programs that differ in names only have one form."""
-    assert form(one).text == form(other).text
+    assert form(one)[0] == form(other)[0]
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_anything_else_makes_another_form(one, other):
     """Which name stands where is part of the form, and so are constants."""
-    assert form(one).text != form(other).text
+    assert form(one)[0] != form(other)[0]
 
 
 @pytest.mark.parametrize(
@@ -118,21 +108,6 @@ def test_mappings_try_equal_names_first_and_respect_types():
     many = signature(**{f"p{i}": NUMBER for i in range(8)})
     assert len(list(mappings(many, many, most=24))) == 24
     assert next(mappings(many, many, most=1)) == {f"p{i}": f"p{i}" for i in range(8)}
-
-
-def test_the_index_carried_on_equals_the_index_made_anew():
-    """Adding and replacing one by one gives what indexing everything gives."""
-    definitions = [
-        ToolDefinition(name=f"t{i}", signature=signature(a=NUMBER if i % 2 else TEXT))
-        for i in range(6)
-    ]
-    carried = ToolIndex(definitions[:3]).with_definitions(definitions[3:])
-    assert carried.like(definitions[0]).signature == ("t0", "t2", "t4")
-    moved = replace(definitions[0], signature=signature(a=NUMBER))
-    changed = carried.with_definitions([moved])
-    assert changed.like(definitions[2]).signature == ("t2", "t4")
-    assert changed.like(moved).signature == ("t1", "t3", "t5", "t0")
-    assert carried.like(definitions[2]).signature == ("t0", "t2", "t4")
 
 
 SCHEMAS = st.sampled_from(

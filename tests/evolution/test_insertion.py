@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition, open_store, tool
-from agentkit.errors import StaleVersionError, UsageError
+from agentkit.errors import StoreError, UsageError
 from agentkit.evolution.dry_run import MissingStub, stub
 from agentkit.evolution.insert_outcomes import Added, InsertPolicy, Merged, Rejected, RejectionCode
 from agentkit.evolution.manager import ToolManager
@@ -18,7 +18,6 @@ from agentkit.library import LibraryChange
 from agentkit.library.dag import depth, find_cycle, flat_size
 from agentkit.testing import primitive_library
 from agentkit.tools.definition import Effects, Example, Specification
-from agentkit.tools.tool import Tool
 
 # --- InsertTool adds what is sound: depth, flat size, history, and code that runs at once --------
 
@@ -67,21 +66,6 @@ def test_an_added_composite_runs_and_can_be_built_on(manager):
     assert isinstance(outcome, Added)
     assert (outcome.depth, outcome.flat_size) == (2, 5)
     assert manager.library["two_orders"](first=4, second=1) == 12
-
-
-def test_a_tool_with_code_is_added_where_the_policy_allows_primitives(make_manager):
-    """A person may give a primitive; its worked calls and contract are checked like any other."""
-
-    @tool(effects=PURE, pre=["x >= 0"], examples=[{"arguments": {"x": 9}, "result": 3.0}])
-    def root(x: float) -> float:
-        """Two to the power of a quarter, squared."""
-        return float(x**0.5)
-
-    manager = make_manager(policy=InsertPolicy(allow_primitives=True))
-    outcome = manager.insert(root)
-    assert isinstance(outcome, Added)
-    assert (outcome.depth, outcome.flat_size, outcome.saved_calls) == (0, 1, 0)
-    assert manager.library["root"](x=16) == 4.0
 
 
 def test_async_children_are_awaited_in_validation(make_manager):
@@ -291,12 +275,12 @@ def children_mismatch(make_manager, _store):
 
 def effects_mismatch(make_manager, _store):
     """A definition that hides that its child writes."""
-    manager = make_manager(send, policy=InsertPolicy(allow_without_examples=True))
+    manager = make_manager(send)
     definition = composed(
         manager, TEXTS["no_stub"].replace("str(a)", "'Ann'").replace("'result': 2", "'result': 14")
     )
     signature = replace(definition.signature, effects=PURE)
-    return manager.insert(replace(definition, examples=(), signature=signature))
+    return manager.insert(replace(definition, signature=signature))
 
 
 def broken_child(make_manager, store):
@@ -331,35 +315,6 @@ def budget(make_manager, _store):
     return make_manager(policy=InsertPolicy(runs=2)).insert(SUM_OF_THREE)
 
 
-class Contended:
-    """A store to which somebody else always writes first."""
-
-    def __init__(self, store):
-        self._store = store
-
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-    def commit(self, change, *, expected_version):
-        """Refuse."""
-        raise StaleVersionError(expected=expected_version, actual=expected_version + 1)
-
-
-def contention(make_manager, store):
-    """Every commit comes too late."""
-    make_manager()
-    from agentkit.testing import primitive_library
-
-    return ToolManager(Contended(store), tools=primitive_library()).insert(SUM_OF_THREE)
-
-
-def proposal_reused(make_manager, _store):
-    """An id that stands for another candidate."""
-    manager = make_manager()
-    manager.insert(SUM_OF_THREE, proposal_id="p-1")
-    return manager.insert(SUM_OF_SIX, proposal_id="p-1")
-
-
 CASES = {
     case.__name__: case
     for case in (
@@ -372,8 +327,6 @@ CASES = {
         broken_child,
         breaks_parent,
         budget,
-        contention,
-        proposal_reused,
     )
 }
 
@@ -386,6 +339,14 @@ def test_a_situation_is_rejected_with_its_code(make_manager, store, code):
     assert outcome.code == code, str(outcome)
     assert outcome.explanation
     assert outcome.advice
+
+
+def test_an_id_stands_for_one_change(make_manager):
+    """Another candidate under an id that the store knows is misuse, and nothing is written."""
+    manager = make_manager()
+    manager.insert(SUM_OF_THREE, proposal_id="p-1")
+    with pytest.raises(StoreError, match="'p-1' that was another one"):
+        manager.insert(SUM_OF_SIX, proposal_id="p-1")
 
 
 def test_every_code_is_reached():
@@ -404,26 +365,6 @@ def test_a_rejection_shows_the_call_behind_it(make_manager):
     assert (witness.tool, witness.expected, witness.got) == ("candidate", 2, 9)
     outcome = manager.insert(TEXTS["no_stub"])
     assert (outcome.witness.tool, outcome.witness.arguments) == ("send", {"to": "6"})
-
-
-def test_primitives_come_from_people_only(make_manager):
-    """A definition without a program is no code, whatever the policy says; nor is text."""
-    manager = make_manager(policy=InsertPolicy(allow_primitives=True))
-    definition = replace(grows.definition, name="fresh")
-    assert manager.insert(definition).code == "childless"
-    assert manager.insert(TEXTS["childless"]).code == "childless"
-    assert manager.insert(Tool(definition=definition)).code == "childless"
-    strict = make_manager()
-    assert strict.insert(grows).code == "childless"
-
-
-def test_a_primitive_that_fails_is_rejected(make_manager):
-    """Code given by a person is tried on its own worked calls."""
-    manager = make_manager(policy=InsertPolicy(allow_primitives=True))
-    assert manager.insert(liar).code == "example_failed"
-    assert manager.insert(fails).code == "no_examples"
-    worked = replace(fails.definition, examples=(Example(arguments={"x": 1}, result=1),))
-    assert manager.insert(fails.with_definition(worked)).code == "run_failed"
 
 
 def test_tools_that_declare_no_effects_run_on_the_callers_word_only(make_manager):
@@ -695,7 +636,7 @@ def test_the_library_grows_monotonically_and_stays_a_dag(recipes, allow_revision
     CoCoDA, corollary 5 (well-formedness) and the inclusion that theorem 4 rests on.
     """
     store = open_store("memory:")
-    policy = InsertPolicy(allow_revisions=allow_revisions, probe_contracts=False)
+    policy = InsertPolicy(allow_revisions=allow_revisions, probes=0)
     manager = ToolManager(store, tools=TOOLS, policy=policy)
     manager.register(TOOLS)
     for recipe in recipes:

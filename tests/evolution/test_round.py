@@ -13,7 +13,7 @@ from agentkit.errors import ModelConnectionError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.gates import GateConfig, PairedScore
+from agentkit.evolution.gates import GateConfig
 from agentkit.evolution.learning import LearningConfig
 from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.observers import judged
@@ -141,34 +141,6 @@ async def test_a_verdict_that_came_later_teaches_the_next_round():
     feedback, evolution = (request.messages[-1].text for request in model.requests)
     assert "What was wrong" in feedback
     assert "What was wrong" not in evolution
-
-
-async def test_the_events_say_how_often_the_same_tasks_decided():
-    """Each comparison is counted, and from some number on fresh tasks are advised."""
-    manager = ToolManager(open_store("memory:"))
-    manager.register([loan()])
-
-    async def compare(_tool, _control, _candidate):
-        return [PairedScore(task=str(at), control=1, candidate=float(at > 9)) for at in range(40)]
-
-    reasons = []
-    for words in ("each month", "per month", "in a month"):
-        model = FunctionModel(lambda _, w=words: block("loan", f"What a loan costs {w}."), name="m")
-        outcome = await evolve(
-            manager,
-            [FeedbackStream(model)],
-            episodes=[refused(1), refused(2), refused(3)],
-            compare=compare,
-            rules=GateConfig(max_uses=2),
-        )
-        reasons.append(outcome.considered[0].why)
-    assert ["bring fresh ones" in reason for reason in reasons] == [False, False, True]
-    uses = [
-        event.facts["statistics"]["earlier_uses"]
-        for record in manager.ledger.proposals.values()
-        for event in record.assessments
-    ]
-    assert uses == [0, 1, 2]
 
 
 def in_canary(store):

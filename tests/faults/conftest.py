@@ -16,9 +16,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from support.local_server import LocalServer, ServerError
 from support.tcp_proxy import TcpProxy
-
-from agentkit.testing.local_server import LocalServer, ServerError
 
 FILE_STORES: dict[str, Callable[[Path], str]] = {
     "sqlite": lambda folder: f"sqlite:///{folder / 'store.db'}",
@@ -46,7 +45,7 @@ class ServedStore:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[LocalServer]:
     """A PostgreSQL of these tests."""
-    testing = pytest.importorskip("agentkit_postgres.testing")
+    testing = pytest.importorskip("support.postgres_server")
     yield from _running(testing.PostgresServer)
 
 
@@ -57,14 +56,14 @@ def redis_server() -> Iterator[LocalServer]:
     Without that it may keep commits in its own memory for two seconds while the disk is busy, and
     loses them with its process.
     """
-    testing = pytest.importorskip("agentkit_redis.testing")
+    testing = pytest.importorskip("support.redis_server")
     yield from _running(lambda: testing.RedisServer({"appendfsync": "always"}))
 
 
 @pytest.fixture
 def postgres_store(postgres_server) -> Iterator[ServedStore]:
     """A schema of its own."""
-    from agentkit_postgres.testing import empty_store_url
+    from support.postgres_server import empty_store_url
 
     with empty_store_url(postgres_server.url) as url:
         yield ServedStore(url=url, server=postgres_server)
@@ -73,7 +72,7 @@ def postgres_store(postgres_server) -> Iterator[ServedStore]:
 @pytest.fixture
 def redis_store(redis_server) -> Iterator[ServedStore]:
     """A prefix of its own."""
-    from agentkit_redis.testing import empty_library
+    from support.redis_server import empty_library
 
     with empty_library(redis_server.url) as url:
         yield ServedStore(url=url, server=redis_server)

@@ -30,6 +30,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+
+sys.path.append(str(Path(__file__).parents[1]))  # for tests/support
+
 from soak_load import (
     FAILING,
     KEY,
@@ -41,8 +44,7 @@ from soak_load import (
     watch,
 )
 from soak_report import Life, Phase, Records, report
-
-from agentkit.testing.local_server import free_port
+from support.local_server import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = "from agentkit.cli.main import main; main()"
@@ -215,8 +217,7 @@ def sqlite_store(folder: Path, seconds: float) -> Iterator[StoreUnderTest]:
 def postgres_store(folder: Path, seconds: float) -> Iterator[StoreUnderTest]:
     """A server of our own with its data on the small disk."""
     import psycopg
-
-    from agentkit_postgres.testing import PostgresServer
+    from support.postgres_server import PostgresServer
 
     with ExitStack() as stack:
         disk = stack.enter_context(small_disk(folder / "disk", DISK_MEGABYTES["postgres"]))

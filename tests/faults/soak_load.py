@@ -20,10 +20,8 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 import aiohttp
-
-from agentkit.messages import ToolCall
-from agentkit.testing.model_server import ProviderServer
-from agentkit.testing.server_steps import (
+from support.model_server import ProviderServer
+from support.server_steps import (
     ErrorStatus,
     HalfStream,
     RawReply,
@@ -33,6 +31,8 @@ from agentkit.testing.server_steps import (
     Stall,
     Step,
 )
+
+from agentkit.messages import ToolCall
 
 KEY = "sk-0123456789abcdef"
 CHAT = "/v1/chat/completions"

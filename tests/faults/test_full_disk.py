@@ -9,14 +9,14 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from support.local_server import ServerError
+from support.store_race import Racer, race_faults
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain
-from agentkit.testing.conformance.races import Racer, race_faults
-from agentkit.testing.local_server import ServerError
-from agentkit.testing.store_writer import told
+from agentkit.testing.conformance.writer import told
 from agentkit.tools.definition import Description
 
 pytestmark = pytest.mark.faults
@@ -84,7 +84,7 @@ def test_episodes_stop_and_go_on(url_in, small_disk):
 
 def test_a_server_whose_disk_is_full_loses_nothing(mount_disk, monkeypatch):
     """PostgreSQL on a full disk refuses commits, or ends; with room again it has all it told of."""
-    testing = pytest.importorskip("agentkit_postgres.testing")
+    testing = pytest.importorskip("support.postgres_server")
     disk = mount_disk(160)
     monkeypatch.setattr(tempfile, "tempdir", str(disk.folder))  # where a server keeps its data
     try:

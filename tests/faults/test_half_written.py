@@ -10,7 +10,7 @@ import pytest
 from agentkit import open_store
 from agentkit.errors import AgentKitError
 from agentkit.library.chain_check import verify_chain, verify_library
-from agentkit.testing.store_writer import commit_many
+from agentkit.testing.conformance.writer import commit_many
 
 pytestmark = pytest.mark.faults
 

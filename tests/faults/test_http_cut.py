@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+from support.faults import fault_seconds
+from support.local_server import LocalServer
+from support.store_race import Racer
 from support.tcp_proxy import TcpProxy
 
 from agentkit import open_store
 from agentkit.errors import StoreUnavailableError
-from agentkit.testing.conformance.races import Racer
-from agentkit.testing.local_server import LocalServer
-from agentkit.testing.store_fixtures import fault_seconds
 
 pytestmark = pytest.mark.faults
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
+from support.faults import fault_runs
 from support.store_killer import kill_writers
-
-from agentkit.testing.store_fixtures import fault_runs
 
 pytestmark = [
     pytest.mark.faults,

@@ -7,11 +7,11 @@ import time
 from contextlib import closing
 
 import pytest
+from support.faults import fault_seconds
+from support.store_race import Racer, race_faults
 
 from agentkit import open_store
 from agentkit.errors import StoreUnavailableError
-from agentkit.testing.conformance.races import Racer, race_faults
-from agentkit.testing.store_fixtures import fault_seconds
 
 pytestmark = pytest.mark.faults
 

@@ -8,7 +8,7 @@ import pytest
 
 from agentkit import open_store
 from agentkit.errors import StoreError
-from agentkit.testing.store_writer import batch, commit_many
+from agentkit.testing.conformance.writer import batch, commit_many
 
 pytestmark = pytest.mark.faults
 

@@ -7,11 +7,10 @@ import time
 from contextlib import closing
 
 import pytest
-from support.store_race import run_race
+from support.faults import fault_runs
+from support.store_race import race_faults, run_race
 
 from agentkit import open_store
-from agentkit.testing.conformance.races import race_faults
-from agentkit.testing.store_fixtures import fault_runs
 
 pytestmark = pytest.mark.faults
 

@@ -127,29 +127,6 @@ def test_an_agent_warns_where_it_is_made(store):
     assert caught[0].filename == __file__
 
 
-def test_what_can_not_be_carried_over_waits_as_a_proposal(store):
-    """A parameter that was renamed in code: its rule waits, under the new name, for a person."""
-    bind_code(store, [loan])
-    promote(store, rules=(OneOf(parameter="months", values=(36, 48)),))
-
-    @tool(name="loan")
-    def newer(amount: float, term: int) -> str:
-        """Offer a loan."""
-        return "newer"
-
-    library, binding = bind_code(store, [newer])
-    assert library["loan"].definition.specification.rules == ()
-    manager = ToolManager(store, tools=[newer])
-    record = manager.ledger.proposals[binding.waiting["loan"]]
-    assert (record.state, record.awaits) == ("proposed", ("person",))
-    assert binding.waiting["loan"] in binding.notes[0]
-    manager.approve(record.proposal_id, person=ADA)
-    manager.advance(record.proposal_id)
-    manager.advance(record.proposal_id)
-    moved = OneOf(parameter="term", values=(36, 48))
-    assert manager.library["loan"].definition.specification.rules == (moved,)
-
-
 def test_words_that_code_and_library_changed_differently_wait_as_a_proposal(store):
     """The code's sentence is shown with its new contract, the learned one waits."""
     bind_code(store, [loan])
@@ -205,20 +182,6 @@ def test_a_docstring_that_changed_is_told_and_does_not_replace_the_librarys_word
     library, binding = bind_code(store, [reworded])
     assert shown(library)[1] == "Offer a loan."
     assert "its docstring has changed" in binding.notes[0]
-
-
-def test_a_tool_that_seems_to_be_renamed_takes_its_lessons_as_a_proposal(store):
-    """Same module, same parameters, and the old name has no code any more."""
-    bind_code(store, [loan])
-    rule = OneOf(parameter="months", values=(36, 48))
-    promote(store, rules=(rule,))
-    named = replace(loan.definition, name="car_loan")
-    renamed = replace(loan, definition=named)
-    _, binding = bind_code(store, [renamed])
-    assert binding.registered == ("car_loan",)
-    candidate = ToolManager(store).ledger.proposals[binding.waiting["car_loan"]].candidate
-    assert (candidate.name, candidate.specification.rules) == ("car_loan", (rule,))
-    assert "loan has no code any more" in binding.notes[0]
 
 
 def test_frozen_refuses_what_would_be_written(store):

@@ -19,10 +19,9 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.errors import StoreFormatError
-from agentkit.library import Author, LibraryChange, Replica, sealing
+from agentkit.library import Author, LibraryChange, sealing
 from agentkit.library.checking import check_store
 from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.replicas import read_copy
 from agentkit.library.signing import read_signer, read_verifier
 from agentkit.tools.definition import Description
 
@@ -363,15 +362,6 @@ def test_a_definition_that_was_changed_in_a_sqlite_file_is_refused(tmp_path):
             store.load()
 
 
-def test_what_was_looked_at_once_is_not_worked_out_again(tmp_path, monkeypatch):
-    """The second program that loads a library works out no digest."""
-    url = f"sqlite:///{tmp_path / 'library.db'}"
-    filled(url)
-    summaries(url)
-    monkeypatch.setattr("agentkit.tools.definition.digest", lambda _: pytest.fail("worked out"))
-    assert len(summaries(url)) == 1
-
-
 def test_an_index_that_somebody_else_made_is_not_believed(tmp_path, caplog):
     """Entries with a fitting plain checksum, or under another key, are made anew."""
     url = f"sqlite:///{tmp_path / 'library.db'}"
@@ -391,21 +381,6 @@ def test_an_index_that_somebody_else_made_is_not_believed(tmp_path, caplog):
     assert len(caplog.records) == 1
 
 
-def test_a_kept_copy_of_somebody_else_is_refused(tmp_path):
-    """A copy whose digests fit, but which a program of this user did not write, starts no edge."""
-    url, copy = f"sqlite:///{tmp_path / 'library.db'}", tmp_path / "copy.json"
-    filled(url)
-    replica = Replica(url, kept_copy=copy)
-    replica.close()
-    record = json.loads(copy.read_text())
-    changed = [poisoned(one) for one in record["tools"]]
-    library = Library([ToolDefinition.from_json(one) for _, one in changed])
-    record |= {"tools": [one for _, one in changed], "digest": library.digest}
-    copy.write_text(json.dumps(record, separators=(",", ":")))
-    with pytest.raises(StoreFormatError, match="its seal is another"):
-        read_copy(copy)
-
-
 def test_a_key_that_others_may_know_is_made_anew(tmp_path, cache):
     """A key file with open permissions vouches for nothing."""
     before = sealing.seal(b"x", "test")
@@ -413,3 +388,19 @@ def test_a_key_that_others_may_know_is_made_anew(tmp_path, cache):
     sealing._key.cache_clear()
     assert not sealing.is_sealed(b"x", before, "test")
     assert (cache / "seal.key").stat().st_mode & 0o077 == 0
+
+
+def test_rows_of_two_tools_that_were_swapped_are_refused(tmp_path):
+    """A revision that names the definition of another tool is not loaded under that name."""
+    path = tmp_path / "library.db"
+    with closing(open_store(path)) as store:
+        tools = (ToolDefinition(name="a"), ToolDefinition(name="b"))
+        store.commit(LibraryChange(proposal_id="1", upserts=tools), expected_version=0)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE revisions SET tool_name = 'x' WHERE tool_name = 'a'")
+        raw.execute("UPDATE revisions SET tool_name = 'a' WHERE tool_name = 'b'")
+        raw.execute("UPDATE revisions SET tool_name = 'b' WHERE tool_name = 'x'")
+    with closing(open_store(path)) as store:
+        for read in (store.load, lambda: store.history("a"), lambda: list(store.changes())):
+            with pytest.raises(StoreFormatError, match="changed where it lies"):
+                read()

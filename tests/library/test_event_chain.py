@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 from support.store_killer import kill_writers
-from support.store_race import run_race
+from support.store_race import race_faults, run_race
 
 from agentkit.errors import StoreError, StoreFormatError, UsageError
 from agentkit.library import LibraryChange
@@ -21,7 +21,6 @@ from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.memory import MemoryStore
 from agentkit.library.signing import HmacKey
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.testing.conformance.races import race_faults
 
 AT = "2026-11-21T10:00:00+00:00"
 ADA = Author(kind="person", name="Ada")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import tracemalloc
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -223,26 +222,6 @@ def test_a_second_pruner_takes_no_more(tmp_path):
         armed = True
         assert store.prune(Retention(max_count=500)).count == 0
         assert (met, store.volume().count) == ([500], 500)
-
-
-def test_an_older_file_is_measured_when_asked(tmp_path):
-    """Episodes that an older agentkit kept are measured some at a time; unreadable ones stay."""
-    path = tmp_path / "s.db"
-    kept = [episode(f"e{i}", days=i) for i in range(450)]
-    with closing(SQLiteStore(path)) as store:
-        store.append_many(kept)
-    with closing(sqlite3.connect(path)) as raw, raw:
-        raw.execute("DELETE FROM episode_extents")
-        raw.execute("UPDATE episodes SET body = '{}' WHERE episode_id = 'e449'")
-    seen = []
-    with closing(SQLiteStore(path, tracer=lambda sql, _: seen.append(sql))) as store:
-        size = sum(len(encode_episode(one)) for one in kept[:-1]) + 2
-        assert store.volume() == EpisodeVolume(count=450, bytes=size)
-        assert sum(sql.startswith("BEGIN") for sql in seen) == 3
-        seen.clear()
-        store.volume()
-        assert not any(sql.startswith("BEGIN") for sql in seen)
-        assert store.prune(Retention(max_age=timedelta(days=100, hours=12))).count == 348
 
 
 def test_a_selection_of_thousands_holds_a_page(tmp_path):

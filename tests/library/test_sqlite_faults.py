@@ -21,7 +21,7 @@ from agentkit.library.checking import check_store
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.library.sqlite.migrations import TRIGGERS
+from agentkit.library.sqlite.schema import TRIGGERS
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description
 
@@ -365,13 +365,6 @@ def test_evidence_that_can_not_be_read_is_refused(filled, evidence):
         with pytest.raises(StoreFormatError, match=r"can not be read \(1\)"):
             read()
     store.close()
-
-
-def test_a_migration_without_a_name_is_refused(filled):
-    """A ledger of migrations that holds no name in one of its rows is refused on opening."""
-    with closing(sqlite3.connect(filled)) as raw, raw:
-        raw.execute("UPDATE _sqlite_migrations SET name = NULL")
-    assert_refused(filled, "_sqlite_migrations holds None")
 
 
 def test_an_event_in_the_place_of_another_is_refused(tmp_path):

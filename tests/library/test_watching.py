@@ -15,7 +15,7 @@ from agentkit.library import Author, LibraryChange
 from agentkit.library.capabilities import Watchable
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.testing.store_fixtures import start_writer
+from agentkit.testing.conformance.fixtures import start_writer
 
 AT = "2026-11-21T10:00:00+00:00"
 

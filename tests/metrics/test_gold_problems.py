@@ -146,7 +146,6 @@ def test_odd_schemas_are_taken_as_they_can_be():
         origin=Origin(original={"properties": ["x", "n"]}),
     )
     gold = [AllowedCall(name="odd", allowed={"x": ["a"], "n": [1, None]})]
-    for language in ("python", "java", "javascript"):
-        assert gold_problems(gold, [tool], language=language) == ()
-        call = ToolCall(call_id="1", name="odd", arguments={"x": "A", "n": 1})
-        assert match_allowed_values([call], gold, [tool], language=language).passed
+    assert gold_problems(gold, [tool]) == ()
+    call = ToolCall(call_id="1", name="odd", arguments={"x": "A", "n": 1})
+    assert match_allowed_values([call], gold, [tool]).passed

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from support.model_server import FaultyServer
 
 from agentkit.messages import UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
-from agentkit.testing.model_server import FaultyServer
 
 
 @pytest.fixture(autouse=True)

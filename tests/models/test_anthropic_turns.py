@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.model_server import ProviderServer
+from support.server_steps import HalfStream, Reply
 
 from agentkit import Agent, tool
 from agentkit.errors import ModelConnectionError, ModelResponseError, RunError
@@ -12,7 +14,6 @@ from agentkit.messages import ToolCall, UserMessage
 from agentkit.models import ModelRequest, ModelResponse, ModelSettings, RetryPolicy
 from agentkit.models.anthropic import MOST_PAUSES, anthropic_model
 from agentkit.models.http_model import HttpModel
-from agentkit.testing import HalfStream, ProviderServer, Reply
 
 pytest.importorskip("anthropic", reason="anthropic is not installed")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from support.model_server import FaultyServer
 
 from agentkit.errors import ModelTimeoutError, ReplayMismatchError, UsageError
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ChatModel, ModelResponse, StreamingChatModel, TextDelta
-from agentkit.testing import FaultyServer, FunctionModel, ScriptedModel
+from agentkit.testing import FunctionModel, ScriptedModel
 
 CALL = ToolCall(call_id="1", name="f")
 

@@ -7,6 +7,16 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from support.model_server import FaultyServer
+from support.server_steps import (
+    ErrorStatus,
+    HalfStream,
+    RawReply,
+    RawStream,
+    Reply,
+    Reset,
+    Stall,
+)
 
 from agentkit.errors import (
     ModelConnectionError,
@@ -18,16 +28,6 @@ from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, ModelS
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
 from agentkit.models.wire import EventParser, read_body
-from agentkit.testing.model_server import FaultyServer
-from agentkit.testing.server_steps import (
-    ErrorStatus,
-    HalfStream,
-    RawReply,
-    RawStream,
-    Reply,
-    Reset,
-    Stall,
-)
 
 
 async def ask(model: OpenAICompatibleModel, request: ModelRequest, *, streamed: bool) -> str:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.model_server import ProviderServer
+from support.server_steps import ErrorStatus, RawReply, RawStream, Reply
 
 from agentkit.errors import ModelResponseError, ModelStatusError, UsageError
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ModelRequest, ModelSettings, RetryPolicy, StreamingChatModel, TextDelta
 from agentkit.models.anthropic import anthropic_model
 from agentkit.models.openai import openai_model, openai_responses_model
-from agentkit.testing import ErrorStatus, ProviderServer, RawReply, RawStream, Reply
 
 MAKERS = {
     "anthropic": anthropic_model,

@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.model_server import ProviderServer
+from support.server_steps import Reply
 
 from agentkit.errors import MissingExtraError, ModelError
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
@@ -18,7 +20,6 @@ from agentkit.models.anthropic import anthropic_model
 from agentkit.models.http_model import HttpModel
 from agentkit.models.openai import openai_model
 from agentkit.models.resolve import resolve_model
-from agentkit.testing import ProviderServer, Reply
 from agentkit.tools import ToolDefinition
 
 PARAMETERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

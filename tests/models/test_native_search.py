@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.model_server import ProviderServer
+from support.server_steps import Reply
 
 from agentkit import Agent, Tool, tool
 from agentkit.agent import SelectionPolicy
@@ -12,7 +14,7 @@ from agentkit.messages import ToolCall
 from agentkit.models import DeferringChatModel, OpenAICompatibleModel
 from agentkit.models.anthropic import anthropic_model
 from agentkit.models.openai import openai_responses_model
-from agentkit.testing import ProviderServer, Reply, ScriptedModel
+from agentkit.testing import ScriptedModel
 from agentkit.tools import ToolDefinition
 
 CALL = ToolCall(call_id="c", name="rare_trick", arguments={"n": 4})

@@ -7,6 +7,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.model_server import FaultyServer
+from support.server_steps import RawReply, Reply
 
 from agentkit.errors import UsageError
 from agentkit.messages import (
@@ -19,8 +21,6 @@ from agentkit.messages import (
 )
 from agentkit.models import OpenAICompatibleModel, Price
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, StreamingChatModel
-from agentkit.testing.model_server import FaultyServer
-from agentkit.testing.server_steps import RawReply, Reply
 from agentkit.tools.definition import ToolDefinition
 
 FACTORIAL = ToolDefinition.from_schema(

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.model_server import ProviderServer
+from support.server_steps import ErrorStatus, HalfStream, RawReply, Reply, Reset, Stall
 
 from agentkit import Agent, tool
 from agentkit.errors import (
@@ -32,15 +34,6 @@ from agentkit.models import (
 from agentkit.models.anthropic import anthropic_model
 from agentkit.models.litellm import litellm_model
 from agentkit.models.openai import openai_model, openai_responses_model
-from agentkit.testing import (
-    ErrorStatus,
-    HalfStream,
-    ProviderServer,
-    RawReply,
-    Reply,
-    Reset,
-    Stall,
-)
 from agentkit.tools import ToolDefinition
 
 SQUARE = ToolDefinition.from_schema(

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from support.model_server import ProviderServer
 
 from agentkit.messages import SystemMessage, UserMessage
 from agentkit.models import ModelRequest
 from agentkit.models.anthropic_messages import AnthropicCodec, CodecOptions
-from agentkit.testing import ProviderServer
 from agentkit.tools import ToolDefinition
 
 TOOLS = tuple(

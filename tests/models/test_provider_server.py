@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from support.model_server import ProviderServer
+from support.server_steps import ErrorStatus, Reply
 
 from agentkit.messages import TokenIds, ToolCall
-from agentkit.testing import ErrorStatus, ProviderServer, Reply
 
 CALLS = [
     ToolCall(call_id="c1", name="f", arguments={"n": 1}),

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable
 
 import pytest
+from support.model_server import ProviderServer
+from support.server_steps import RawReply, Reply
 
 from agentkit import Agent, open_store, tool
 from agentkit.agent import RefineSettings
@@ -17,7 +19,7 @@ from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, ProviderItem, TokenIds, ToolCall
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel, TextDelta
 from agentkit.models.openai import openai_model
-from agentkit.testing import ProviderServer, RawReply, ReplayModel, Reply
+from agentkit.testing import ReplayModel
 
 FIRST = TokenIds(prompt=(1, 2, 3), completion=(40, 41, 42), logprobs=(-0.5, -0.25, -2.0))
 LAST = TokenIds(prompt=(1, 2, 3, 40, 41, 42, 9), completion=(50, 2))

@@ -10,12 +10,13 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from support.model_server import ProviderServer
+from support.server_steps import Reply
 
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel
 from agentkit.models.anthropic import anthropic_model
 from agentkit.models.openai import openai_model, openai_responses_model
-from agentkit.testing import ProviderServer, Reply
 from agentkit.tools import ToolDefinition
 
 openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")

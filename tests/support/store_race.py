@@ -1,5 +1,7 @@
 """Programs that commit to one store at the same time.
 
+Proposals of several writers change the same ten tools, so that whoever builds on a stale snapshot
+loses an update, and ``race_faults`` tells.
 ``run_race`` starts them. Each runs ``python -m support.store_race URL FIRST COUNT OF PATIENCE``: it
 offers COUNT proposals of OF, from number FIRST around, and prints JSON; a store that can not be
 reached is asked again for PATIENCE seconds.
@@ -13,14 +15,19 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentkit.errors import StoreError
+from agentkit.errors import StaleChainError, StaleVersionError, StoreError, StoreUnavailableError
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.changes import now
+from agentkit.library.event_chain import EventDraft, chained
+from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.opening import open_store
-from agentkit.testing.conformance.races import Racer
+from agentkit.library.store import LibraryChange, Store
+from agentkit.tools.definition import Description, ToolDefinition
 
 _TESTS = str(Path(__file__).parents[1])
 
@@ -28,6 +35,127 @@ _TESTS = str(Path(__file__).parents[1])
 def environment() -> dict[str, str]:
     """The variables with which a program finds ``support``."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join([_TESTS, os.environ.get("PYTHONPATH", "")])}
+
+
+TOOLS = 10
+"""Tools that the proposals change, one each, in turn."""
+
+
+class Racer:
+    """Offers proposals and remembers what came of each try.
+
+    Args:
+        store: Where they are offered.
+        patience_seconds: How long to offer one again to a store that can not be reached.
+    """
+
+    def __init__(self, store: Store, *, patience_seconds: float = 0) -> None:
+        self.answers: Counter[str] = Counter()
+        self._patience_seconds = patience_seconds
+        self._author = Author(kind="program", name=f"racer {os.getpid()}")
+        self._store = store
+        self._last: LibraryEvent | None = None
+
+    def offer(self, number: int) -> None:
+        """Offer one proposal until the store has it.
+
+        Raises:
+            StoreUnavailableError: The store was away for longer than the racer is patient.
+            StoreError: The store lost events that it had told of.
+        """
+        deadline = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                if self._tried(number):
+                    return
+                self.answers["stale"] += 1
+            except StoreUnavailableError:
+                self.answers["unavailable"] += 1
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def told(self, offered: int) -> Counter[str]:
+        """How many of the proposals are its own work, and how many it found made by others.
+
+        The events say so. A version does not: that of the next one may be another racer's, who
+        made the same proposal a moment before.
+        """
+        made = sum(event.author == self._author for event in self._store.events())
+        return self.answers + Counter(made=made, known=offered - made)
+
+    def _tried(self, number: int) -> bool:
+        version = self._store.load().version
+        self._catch_up()
+        change = proposal(number, self._last, version=version + 1, author=self._author)
+        try:
+            self._store.commit(change, expected_version=version)
+        except StaleChainError as error:
+            if self._last is not None and error.actual < self._last.sequence:
+                raise StoreError(
+                    f"the store told of event {self._last.sequence} and ends with event "
+                    f"{error.actual} now: it lost what it had acknowledged"
+                ) from error
+            return False
+        except StaleVersionError:
+            return False
+        return True
+
+    def _catch_up(self) -> None:
+        held = self._store.events(after=self._last.sequence if self._last else 0)
+        self._last = held[-1] if held else self._last
+
+
+def proposal(
+    number: int, last: LibraryEvent | None, *, version: int, author: Author
+) -> LibraryChange:
+    """The change of that number: one tool gets a text that names it, and an event tells of it."""
+    name = f"tool-{number % TOOLS}"
+    tool = ToolDefinition(name=name, description=Description(summary=_id(number)))
+    draft = EventDraft(
+        kind="active",
+        author=author,
+        proposal_id=_id(number),
+        tool_name=name,
+        library_version=version,
+        digest_after=tool.digest,
+    )
+    events = chained(last, [draft], at=now())
+    return LibraryChange(proposal_id=_id(number), upserts=(tool,), events=events)
+
+
+def race_faults(store: Store, proposals: int) -> tuple[str, ...]:
+    """What a store lacks, has twice, or mixed up after a race of so many proposals; all are told.
+
+    Each proposal made one version, the versions have no gap, the events tell the same, and every
+    tool says what the last proposal that changed it said: no update was lost.
+    """
+    return tuple(_race_faults(store, proposals))
+
+
+def _race_faults(store: Store, proposals: int) -> Iterator[str]:
+    versions, events = list(store.versions()), list(store.events())
+    if versions != list(range(1, proposals + 1)):
+        yield f"{proposals} proposals made {len(versions)} versions, the last is {versions[-1:]}"
+    if [event.library_version for event in events] != versions:
+        yield f"{len(events)} events do not tell of the {len(versions)} versions in order"
+    ids = Counter(event.proposal_id for event in events)
+    wanted = {_id(number) for number in range(proposals)}
+    yield from (f"{one} was never made" for one in sorted(wanted - ids.keys()))
+    yield from (f"{one} was made {count} times" for one, count in ids.items() if count > 1)
+    yield from (f"{one} was never offered" for one in sorted(ids.keys() - wanted))
+    yield from (fault.message for fault in verify_chain(events))
+    yield from (fault.message for fault in verify_library(store, events))
+    newest, library = {event.tool_name: event.proposal_id for event in events}, store.load()
+    for name, said in newest.items():
+        found = library.get(name)
+        text = found.definition.description.summary if found else "nothing"
+        if text != said:
+            yield f"{name} says {text}, but {said} was the last to change it"
+
+
+def _id(number: int) -> str:
+    return f"proposal-{number}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

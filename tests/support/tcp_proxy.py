@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from agentkit.testing.local_server import free_port
+from support.local_server import free_port
 
 _CHUNK = 1 << 16
 _LOOK_SECONDS = 0.05

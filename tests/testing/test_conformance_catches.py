@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 from support.store_killer import KilledWriterError, kill_writers
-from support.store_race import run_race
+from support.store_race import race_faults, run_race
 
 from agentkit import open_store
-from agentkit.testing.conformance.races import race_faults
 
 pytestmark = pytest.mark.long  # starts a pytest of its own for each
 

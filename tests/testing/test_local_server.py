@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-
-from agentkit.testing.local_server import LocalServer, ServerError, find_program, free_port
+from support.local_server import LocalServer, ServerError, find_program, free_port
 
 ECHO = """
 import signal, socketserver, sys

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -147,7 +145,7 @@ def validator() -> ArgumentValidator:
             "extra",
             "maxLength",
         ),
-        ({"never": 1}, "the arguments hold the number 1, which is not allowed", "", ""),
+        ({"never": 1}, "`never` must be left out, got the number 1", "never", ""),
     ],
 )  # fmt: skip
 def test_sentences(validator: ArgumentValidator, arguments, rule, path, keyword) -> None:
@@ -257,7 +255,7 @@ def test_rare_keywords_are_said_in_other_words() -> None:
     assert meta.rule == "`meta.y` is not a field of `meta`; it takes none"
     rules = {problem.rule for problem in validate_arguments(definition, {"amount": 3})}
     assert "`amount` must be at least 5, got the number 3" in rules
-    assert any(rule.startswith("the arguments must fit the schema: ") for rule in rules)
+    assert "the arguments must hold `currency` as well" in rules
 
 
 def test_valid_arguments(validator: ArgumentValidator) -> None:
@@ -424,7 +422,7 @@ def test_huge_values_are_shortened() -> None:
     (problem,) = validator.check({"text": "x" * 1_000_000})
     assert len(problem.rule) < 150
     (problem,) = validator.check({"number": 10**5000})
-    assert "can not be checked" in problem.rule
+    assert problem.rule == "`number` must be at most 10, got the number with very many digits"
     assert len(validator.check({"items": ["x"] * 1000})) == 20
 
 
@@ -442,23 +440,6 @@ def test_pattern_that_needs_backtracking_is_refused_when_prepared() -> None:
     """A pattern without a linear-time match is named with its reason before any call."""
     with pytest.raises(DefinitionError, match="uses look-around or back-references"):
         validator_of(x={"type": "string", "pattern": "^(?=a)a$"}).prepare()
-
-
-def test_jsonschema_loads_only_for_invalid_calls() -> None:
-    """Valid calls of a well-formed tool never load the validator."""
-    script = """
-import sys
-from agentkit.tools import ToolDefinition
-from agentkit.tools.validation import ArgumentValidator
-schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-validator = ArgumentValidator(ToolDefinition.from_schema("f", "", schema))
-validator.prepare()
-assert validator.check({"n": 1}) == ()
-assert "jsonschema" not in sys.modules
-assert validator.check({"n": "1"})
-assert "jsonschema" in sys.modules
-"""
-    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, timeout=60)
 
 
 # --- the quick check ------------------------------------------------------------------------------
@@ -518,11 +499,14 @@ def test_usual_calls_are_recognised(value, schema) -> None:
         ([1, "x"], {"prefixItems": [{"type": "integer"}], "items": {"type": "integer"}}, False),
         ([1, 1.0], {"uniqueItems": True}, False),
         ("2026-02-30", {"format": "date"}, False),
-        (4, {"multipleOf": 2}, None),
+        (4, {"multipleOf": 2}, True),
+        (19.99, {"multipleOf": 0.01}, True),
+        ([1, 2], {"contains": {"const": 3}}, False),
+        ({"a": 1}, {"dependentRequired": {"a": ["b"]}}, False),
     ],
 )
 def test_the_quick_answer(value, schema, verdict) -> None:
-    """What is plain is said at once, at the bounds too; a rare keyword is left to jsonschema."""
+    """Every keyword is judged, at its bounds too."""
     assert fits(value, schema) is verdict
 
 
@@ -536,7 +520,6 @@ def test_the_quick_answer(value, schema, verdict) -> None:
         {"type": 3},
         {"minimum": "3"},
         {"enum": 3},
-        {"if": {}},
         {"items": [{}]},
         {"anyOf": {}},
         {"properties": []},
@@ -545,7 +528,7 @@ def test_the_quick_answer(value, schema, verdict) -> None:
     ],
 )
 def test_what_is_broken_or_beyond_is_left_open(schema) -> None:
-    """A broken schema, or one with rules left to the full validator, gets no sure yes."""
+    """A broken schema gets no sure answer."""
     assert fits(3, schema) is None
     assert fits("x", {"pattern": "("}) is None
 

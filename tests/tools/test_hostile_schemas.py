@@ -28,7 +28,8 @@ from agentkit.tools import (
     definition_from_json,
     definitions_from_json,
 )
-from agentkit.tools.bounded import BoundedValidator, schema_fault
+from agentkit.tools.schema_validator import schema_errors
+from agentkit.tools.sources.dialects import schema_fault
 
 
 def _chain(levels: int, link: Any, end: Any) -> dict[str, Any]:
@@ -65,10 +66,10 @@ def test_references_that_double_are_refused_where_a_tool_is_imported(keyword) ->
 @pytest.mark.parametrize("keyword", DOUBLING)
 def test_a_validation_ends_with_a_reason(keyword) -> None:
     """Even unread by anybody, such a schema costs a bounded number of steps, and refuses."""
-    validator = BoundedValidator(_chain(26, DOUBLING[keyword], {"type": "integer"}))
+    schema = _chain(26, DOUBLING[keyword], {"type": "integer"})
     value: Any = {"x": {"a": 1, "b": 2}}
     with pytest.raises(UncheckableError, match="too expensive to validate: more than"):
-        validator.errors(value, limit=100_000)
+        schema_errors(value, schema, limit=100_000)
 
 
 def test_recursion_into_a_value_is_bounded_as_well() -> None:
@@ -83,14 +84,13 @@ def test_recursion_into_a_value_is_bounded_as_well() -> None:
     assert "can not be checked: too expensive to validate: more than" in problem.rule
 
 
-def test_long_messages_are_counted() -> None:
-    """A thousand branches that each quote a large value do not fill the memory."""
+def test_many_branches_do_not_fill_the_memory() -> None:
+    """Thousands of branches that each refuse a large value keep one copy of it."""
     branches = [{"const": number} for number in range(5_000)]
-    validator = BoundedValidator({"anyOf": branches})
     tracemalloc.start()
     try:
         with pytest.raises(UncheckableError, match="too expensive"):
-            validator.errors("x" * 200_000)
+            schema_errors("x" * 200_000, {"anyOf": branches})
         assert tracemalloc.get_traced_memory()[1] < 100_000_000
     finally:
         tracemalloc.stop()
@@ -121,11 +121,10 @@ def test_unevaluated_properties_see_what_holds_beside_them() -> None:
         "dependentSchemas": {"a": {"properties": {"f": {}}}},
         "unevaluatedProperties": {"type": "integer"},
     }
-    validator = BoundedValidator(schema)
-    assert validator.errors({"a": "", "b": 1, "c": 1, "d": "", "f": "", "z": 1}) == []
-    assert validator.errors({"a": "", "e": "", "f": ""}) == []
+    assert not schema_errors({"a": "", "b": 1, "c": 1, "d": "", "f": "", "z": 1}, schema)
+    assert not schema_errors({"a": "", "e": "", "f": ""}, schema)
     for unknown in ({"b": "", "e": ""}, {"d": ""}, {"f": ""}, {"z": ""}):
-        assert validator.errors(unknown), unknown
+        assert schema_errors(unknown, schema), unknown
 
 
 def test_a_schema_with_many_large_patterns_is_refused() -> None:
@@ -137,15 +136,14 @@ def test_a_schema_with_many_large_patterns_is_refused() -> None:
 
 def test_schemas_of_schemas_are_bounded() -> None:
     """Whether data are a schema at all is found out within the bound too."""
-    draft = "http://json-schema.org/draft-07/schema#"
-    assert schema_fault({"$schema": draft, "items": [{}]}) is None
+    assert schema_fault({"items": {}}) is None
     assert schema_fault({"items": [{}]}) is not None
     assert str(schema_fault({"properties": {"x": {"type": 3}}})).startswith("at properties/x/type")
     deep: Any = {}
     for _ in range(5_000):
         deep = {"items": deep}
     assert "nested too deeply" in str(schema_fault(deep))
-    huge = {"anyOf": [{"required": [f"n{at}-{it}" for it in range(90)]} for at in range(9_000)]}
+    huge = {"anyOf": [{"not": {}} for _ in range(60_000)]}
     assert "too expensive" in str(schema_fault(huge))
 
 
@@ -170,7 +168,7 @@ async def test_a_hostile_schema_does_not_stop_the_loop() -> None:
     run = await Agent(ScriptedModel([[call], "done"]), tools=[tool]).run("Go.")
     heart.cancel()
     (result,) = run.episode.results
-    assert "too expensive to validate" in result.text
+    assert "can not be checked" in result.text
     assert longest < 5
 
 
@@ -191,7 +189,7 @@ def test_every_walk_over_a_hostile_schema_ends(schema, value) -> None:
         "import": lambda: definition_from_json({"name": "t", "inputSchema": schema}),
         "check": lambda: ArgumentValidator(unread).check(value),
         "runnable": lambda: ArgumentValidator(unread).runnable(value),
-        "errors": lambda: BoundedValidator(schema).errors(value),
+        "errors": lambda: schema_errors(value, schema),
         "coerce": lambda: coerce(value, schema, fill="all"),
         "type": lambda: declared_type(schema),
         "grammar": lambda: call_schema([unread]),

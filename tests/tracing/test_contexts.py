@@ -9,13 +9,15 @@ import httpx
 import pytest
 from opentelemetry import context, propagate, trace
 from opentelemetry.trace import StatusCode
+from support.model_server import FaultyServer
+from support.server_steps import Reply
 
 from agentkit import Agent, tool
 from agentkit.agent.types import TurnFinished
 from agentkit.messages import ToolCall
 from agentkit.models.base import ModelRequest, ModelResponse, TextDelta
 from agentkit.models.openai_compatible import OpenAICompatibleModel
-from agentkit.testing import FaultyServer, Reply, ScriptedModel
+from agentkit.testing import ScriptedModel
 from agentkit.tracing import Tracing
 
 CALLER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -11,6 +11,8 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import StatusCode
+from support.model_server import FaultyServer
+from support.server_steps import ErrorStatus, Reply
 
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
@@ -19,7 +21,7 @@ from agentkit.errors import ModelConnectionError, RunError, UsageError
 from agentkit.messages import ToolCall
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
-from agentkit.testing import ErrorStatus, FaultyServer, Reply, ScriptedModel
+from agentkit.testing import ScriptedModel
 from agentkit.tracing import Tracing
 
 

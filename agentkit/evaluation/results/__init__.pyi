@@ -7,9 +7,9 @@ from .markdown import (
     report_markdown as report_markdown,
 )
 from .page import comparison_html as comparison_html, report_html as report_html
-from .records import (
+from .report import (
     EvaluationReport as EvaluationReport,
+    Example as Example,
     GroupReport as GroupReport,
 )
-from .rows import Example as Example
 from .summary import summarise as summarise

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agentkit.errors import UsageError
-from agentkit.evaluation.results.counting import RESAMPLES, sure_difference
-from agentkit.evaluation.results.records import EvaluationReport, TaskResult
-from agentkit.evaluation.results.rows import mean
+from agentkit.evaluation.results.report import EvaluationReport, TaskResult
+from agentkit.evaluation.results.statistics import RESAMPLES, holm, mean, sure_difference
 from agentkit.evaluation.results.texts import many, shown_value
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval
@@ -22,24 +21,6 @@ The tasks that both runs have are compared, so that a difference in these spoils
 
 _FOLLOWS = {"max_refinements": "refine"}
 """Settings that only stand there because of another one."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SettingDifference:
-    """A setting that is not the same in both runs.
-
-    Attributes:
-        name: The setting.
-        a: Its value in the first run, as JSON text; empty where it is not set.
-        b: The same of the second run.
-    """
-
-    name: str
-    a: str
-    b: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.a or 'not set'} and {self.b or 'not set'}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +40,6 @@ class GroupComparison:
         p_adjusted: For categories, ``p_value`` adjusted for their number by Holm's method; for all
             tasks the same as ``p_value``.
         tokens_ratio: Tokens of the second run for each of the first; None when that used none.
-        seconds_ratio: The same of wall time.
     """
 
     name: str
@@ -72,7 +52,6 @@ class GroupComparison:
     p_value: float
     p_adjusted: float
     tokens_ratio: float | None
-    seconds_ratio: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +66,8 @@ class Comparison:
         categories: The same by category, in alphabetical order.
         only_a: Ids of tasks that only the first run answered.
         only_b: Ids of tasks that only the second run answered.
-        differences: Settings that are not the same.
+        differences: Settings that are not the same, by name: the value in the first run and in
+            the second, as JSON text, empty where it is not set.
         warnings: Why the difference may not be what it seems, in sentences.
     """
 
@@ -98,7 +78,7 @@ class Comparison:
     categories: tuple[GroupComparison, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
-    differences: tuple[SettingDifference, ...]
+    differences: Mapping[str, tuple[str, str]]
     warnings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -128,7 +108,7 @@ def compare(a: EvaluationReport, b: EvaluationReport) -> Comparison:
             f"runs {a.run!r} and {b.run!r} have no task in common that both finished "
             f"({len(results_a):,} and {len(results_b):,} tasks); ask both the same sample"
         )
-    differences = tuple(_differences(a.settings, b.settings))
+    differences = _differences(a.settings, b.settings)
     only_a = tuple(sorted(results_a.keys() - results_b.keys()))
     only_b = tuple(sorted(results_b.keys() - results_a.keys()))
     return Comparison(
@@ -181,8 +161,7 @@ def _group(name: str, pairs: Sequence[_Pair]) -> GroupComparison:
         lost=lost,
         p_value=paired.p_value,
         p_adjusted=paired.p_value,
-        tokens_ratio=_ratio([(_tokens(one), _tokens(other)) for one, other in pairs]),
-        seconds_ratio=_ratio([(one.seconds, other.seconds) for one, other in pairs]),
+        tokens_ratio=_ratio([(one.tokens, other.tokens) for one, other in pairs]),
     )
 
 
@@ -195,33 +174,17 @@ def _better(one: TaskResult, other: TaskResult) -> bool:
     return _share(one) > _share(other)
 
 
-def _tokens(result: TaskResult) -> float:
-    return result.prompt_tokens + result.completion_tokens
-
-
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float | None:
     before = math.fsum(a for a, _ in pairs)
     return math.fsum(b for _, b in pairs) / before if before else None
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for their number (Holm 1979): none of them rises in order of size.
-
-    The chance that any of the categories that do not differ is called different stays below the
-    level that the adjusted values are compared with.
-    """
-    adjusted = [0.0] * len(p_values)
-    highest = 0.0
-    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[at]))
-        adjusted[at] = highest
-    return adjusted
-
-
-def _differences(a: JsonObject, b: JsonObject) -> Iterator[SettingDifference]:
-    for name in sorted(a.keys() | b.keys()):
-        if a.get(name) != b.get(name):
-            yield SettingDifference(name=name, a=_value(a, name), b=_value(b, name))
+def _differences(a: JsonObject, b: JsonObject) -> dict[str, tuple[str, str]]:
+    return {
+        name: (_value(a, name), _value(b, name))
+        for name in sorted(a.keys() | b.keys())
+        if a.get(name) != b.get(name)
+    }
 
 
 def _value(settings: JsonObject, name: str) -> str:
@@ -231,11 +194,11 @@ def _value(settings: JsonObject, name: str) -> str:
 def _warnings(
     a: EvaluationReport,
     b: EvaluationReport,
-    differences: Sequence[SettingDifference],
+    differences: Iterable[str],
     unpaired: int,
     paired: int,
 ) -> Iterator[str]:
-    changed = {one.name for one in differences} - _HARMLESS
+    changed = set(differences) - _HARMLESS
     changed -= {name for name, cause in _FOLLOWS.items() if cause in changed}
     if len(changed) > 1:
         yield (

@@ -6,17 +6,14 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentkit.evaluation.results.comparison import Comparison
-from agentkit.evaluation.results.records import EvaluationReport
-from agentkit.evaluation.results.rows import Example, Finding
+from agentkit.evaluation.results.report import EvaluationReport
 from agentkit.evaluation.results.tables import (
     Table,
-    category_table,
-    comparison_table,
-    detail_tables,
+    comparison_tables,
+    example_lines,
     headline,
     notes,
-    setting_table,
-    task_table,
+    report_tables,
     verdict_line,
 )
 from agentkit.evaluation.results.texts import label_name, shown
@@ -33,22 +30,17 @@ def report_markdown(report: EvaluationReport) -> str:
     Args:
         report: The report.
     """
-    lines = [
-        f"# Evaluation {escaped(shown(report.run, 80))}".rstrip(),
-        "",
-        escaped(shown(report.benchmark)),
-        "",
-    ]
+    lines = [f"# Evaluation {escaped(shown(report.run, 80))}".rstrip(), ""]
+    lines += [escaped(shown(report.benchmark)), ""]
     lines += [
         f"* {escaped(name)}: **{escaped(value)}**, {escaped(more)}"
         for name, value, more in headline(report)
     ]
     lines.append("")
-    if told := notes(report):
-        lines += [f"> * {escaped(note)}" for note in told]
-        lines.append("")
-    for table in (category_table(report), *detail_tables(report)):
-        lines += table_markdown(table)
+    lines += _warned(notes(report))
+    for tables in report_tables(report).values():
+        for table in tables:
+            lines += table_markdown(table)
     lines += _examples(report)
     if report.command:
         lines += ["## How to repeat", "", *fenced(report.command)]
@@ -64,13 +56,15 @@ def comparison_markdown(comparison: Comparison) -> str:
     names = f"{escaped(shown(comparison.a, 80))} and {escaped(shown(comparison.b, 80))}"
     lines = [f"# Evaluations {names}", "", escaped(shown(comparison.benchmark)), ""]
     lines += [escaped(verdict_line(comparison)), ""]
-    if comparison.warnings:
-        lines += [f"> * {escaped(shown(warning))}" for warning in comparison.warnings]
-        lines.append("")
-    for table in (comparison_table(comparison), setting_table(comparison), task_table(comparison)):
-        if table.rows:
-            lines += table_markdown(table)
+    lines += _warned(map(shown, comparison.warnings))
+    for table in comparison_tables(comparison):
+        lines += table_markdown(table)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _warned(sentences: Iterable[str]) -> list[str]:
+    lines = [f"> * {escaped(sentence)}" for sentence in sentences]
+    return [*lines, ""] if lines else []
 
 
 def table_markdown(table: Table) -> Iterator[str]:
@@ -91,58 +85,20 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _examples(report: EvaluationReport) -> Iterator[str]:
-    chosen = chosen_examples(report)
-    if not chosen:
-        return
-    yield "## Examples"
-    yield ""
-    for example in chosen:
-        yield from _example(example)
-
-
-def chosen_examples(report: EvaluationReport, a_label: int = _SHOWN_A_LABEL) -> list[Example]:
-    """The first few examples of each label.
-
-    Args:
-        report: The report.
-        a_label: How many of a label.
-    """
+    """The first few examples of each label."""
     seen: dict[str, int] = {}
-    chosen = []
     for example in report.examples:
         seen[example.label] = seen.get(example.label, 0) + 1
-        if seen[example.label] <= a_label:
-            chosen.append(example)
-    return chosen
-
-
-def _example(example: Example) -> Iterator[str]:
-    blamed = ".".join(filter(None, (example.tool, example.parameter)))
-    yield f"### {escaped(label_name(example.label))}: {escaped(shown(blamed or example.task, 120))}"
-    yield ""
-    place = f"episode {_code(example.episode_id)}, step {example.turn + 1}"
-    yield f"* task {_code(example.task)}, {place}"
-    yield f"* asked: {escaped(example.request)}"
-    for call in example.calls:
-        yield f"* called: {_code(call)}"
-    if example.more_calls:
-        yield f"* and {example.more_calls:,} more calls"
-    if example.answer:
-        yield f"* said: {escaped(example.answer)}"
-    for finding in example.findings:
-        yield f"* found: {_finding(finding)}"
-    if example.hint:
-        yield f"* hint: {escaped(example.hint)}"
-    yield ""
-
-
-def _finding(finding: Finding) -> str:
-    parts = [escaped(finding.message)]
-    if finding.says_more(finding.expected):
-        parts.append(f"expected {_code(finding.expected)}")
-    if finding.says_more(finding.actual):
-        parts.append(f"got {_code(finding.actual)}")
-    return ", ".join(parts)
+        if seen[example.label] > _SHOWN_A_LABEL:
+            continue
+        if len(seen) == 1 and seen[example.label] == 1:
+            yield from ("## Examples", "")
+        blamed = ".".join(filter(None, (example.tool, example.parameter))) or example.task
+        yield f"### {escaped(label_name(example.label))}: {escaped(shown(blamed, 120))}"
+        yield ""
+        for name, text in example_lines(example):
+            yield f"* {name}: {_code(text) if name == 'called' else escaped(text)}"
+        yield ""
 
 
 def escaped(text: str) -> str:

@@ -10,32 +10,14 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from agentkit.evaluation.results.comparison import Comparison
-from agentkit.evaluation.results.records import EvaluationReport
-from agentkit.evaluation.results.rows import Example, Finding
+from agentkit.evaluation.results.report import EvaluationReport, Example
 from agentkit.evaluation.results.tables import (
-    WORST,
     Table,
-    category_table,
-    comparison_table,
-    confusion_table,
-    finding_table,
+    comparison_tables,
+    example_lines,
     headline,
-    incident_table,
-    label_category_table,
-    label_table,
-    left_out_table,
-    metric_table,
     notes,
-    parameter_table,
-    pass_table,
-    recovery_table,
-    refine_table,
-    setting_table,
-    settings_table,
-    spread_table,
-    stop_table,
-    task_table,
-    tool_table,
+    report_tables,
     verdict_line,
 )
 from agentkit.evaluation.results.texts import interval, label_name, percent, points, shown
@@ -45,7 +27,7 @@ STYLE = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
 """The style sheet: light and dark, screen and paper.
 
 The colours of the labels were searched so that any two stay apart for people who do not see red,
-green or blue as others do; ``test_colours.py`` holds how far.
+green or blue as others do; ``test_pages.py`` holds how far.
 """
 
 _VOID = frozenset({"meta", "br"})
@@ -121,7 +103,7 @@ def report_html(report: EvaluationReport) -> str:
         report: The report.
     """
     title = f"Evaluation {shown(report.run, 80)}".rstrip()
-    sections = [section for section in _sections(report) if any(section.content)]
+    sections = [*_sections(report)]
     about = [shown(report.benchmark), ", ".join(shown(model, 80) for model in report.models)]
     about += [report.started[:16].replace("T", " ")] if report.started else []
     header = element(
@@ -142,8 +124,8 @@ def comparison_html(comparison: Comparison) -> str:
         comparison: The comparison.
     """
     title = f"Evaluations {shown(comparison.a, 80)} and {shown(comparison.b, 80)}"
-    table = comparison_table(comparison)
-    groups = [*comparison.categories, comparison.total][: len(table.rows)]
+    first, *others = comparison_tables(comparison)
+    groups = [*comparison.categories, comparison.total][: len(first.rows)]
     ends = [abs(end) for one in groups for end in (one.difference.low, one.difference.high)]
     reach = max(_LEAST_REACH, *ends)
     bars = [difference_bar(group.difference, reach) for group in groups]
@@ -155,9 +137,8 @@ def comparison_html(comparison: Comparison) -> str:
             element("p", shown(comparison.benchmark), class_="soft"),
             element("p", verdict_line(comparison)),
             _notes_html(shown(warning) for warning in comparison.warnings),
-            table_html(table, heading="h2", bars={scale: bars}),
-            table_html(setting_table(comparison), heading="h2"),
-            table_html(task_table(comparison), heading="h2"),
+            table_html(first, heading="h2", bars={scale: bars}),
+            *(table_html(table, heading="h2") for table in others),
         ),
     )
 
@@ -217,60 +198,31 @@ def section_html(section: Section) -> Markup:
     return element("section", heading, section.content, id=_anchor(section))
 
 
+_TITLES = {
+    "Accuracy": "Accuracy",
+    "Labels": "What went wrong",
+    "Tools": "Worst tools and parameters",
+    "Run": "How it was run",
+}
+
+
 def _sections(report: EvaluationReport) -> Iterator[Section]:
-    def section(name: str, title: str, *tables: Table) -> Section:
-        parts = (table_html(table, heading="h3") for table in tables)
-        return Section(name=name, title=title, content=tuple(filter(None, parts)))
-
-    def examples(ids: Iterable[Sequence[str]]) -> Mapping[str, Sequence[Markup]]:
-        places = {one.episode_id: f"e{at}" for at, one in reversed([*enumerate(report.examples)])}
-        return {"examples": [_links(own, places) for own in ids]}
-
-    categories = category_table(report)
-    groups = [*report.categories, report.total][: len(categories.rows)]
+    tables = dict(report_tables(report))
+    accuracy, *more = tables.pop("Accuracy")
+    groups = [*report.categories, report.total][: len(accuracy.rows)]
     bars = {"0 to 100%": [whisker_bar(group.accuracy) for group in groups]}
-    more = section("Accuracy", "Accuracy by category", pass_table(report), metric_table(report))
-    yield Section(
-        name=more.name,
-        title=more.title,
-        content=(table_html(categories, bars=bars), *more.content),
-    )
-    yield section(
-        "Labels",
-        "What went wrong",
-        label_table(report),
-        finding_table(report),
-        label_category_table(report),
-        recovery_table(report),
-    )
-    tools, parameters = report.tools[:WORST], report.parameters[:WORST]
-    tables = (
-        table_html(tool_table(report), heading="h3", more=examples(o.examples for o in tools)),
-        table_html(
-            parameter_table(report), heading="h3", more=examples(o.examples for o in parameters)
-        ),
-        table_html(confusion_table(report), heading="h3"),
-    )
-    yield Section(name="Tools", title="Worst tools and parameters", content=tables)
-    yield Section(name="Examples", title="Examples", content=tuple(examples_html(report.examples)))
-    yield section("Cost", "Tokens and time", spread_table(report), refine_table(report))
-    run = section(
-        "Run",
-        "How it was run",
-        stop_table(report),
-        incident_table(report),
-        settings_table(report),
-        left_out_table(report),
-    )
-    yield Section(name=run.name, title=run.title, content=(*run.content, _command(report.command)))
+    first = table_html(accuracy, heading="h3", bars=bars)
+    yield _section("Accuracy", [first, *(table_html(one, heading="h3") for one in more)])
+    for name, several in tables.items():
+        content = [table_html(table, heading="h3") for table in several]
+        yield _section(name, [*content, _command(report.command) if name == "Run" else ""])
+    if report.examples:
+        cards = tuple(examples_html(report.examples))
+        yield Section(name="Examples", title="Examples", content=cards)
 
 
-def _links(examples: Iterable[str], places: Mapping[str, str]) -> Markup:
-    return joined(
-        (element("a", f"example {at}", href=f"#{places[one]}"), " ")
-        for at, one in enumerate(examples, 1)
-        if one in places
-    )
+def _section(name: str, content: Sequence[Child]) -> Section:
+    return Section(name=name, title=_TITLES[name], content=tuple(content))
 
 
 def _command(command: str) -> Markup:
@@ -288,7 +240,6 @@ def table_html(
     *,
     heading: str = "",
     bars: Mapping[str, Sequence[Markup]] = MappingProxyType({}),
-    more: Mapping[str, Sequence[Markup]] = MappingProxyType({}),
 ) -> Markup:
     """A table; nothing when it has no rows. What is too wide for a screen scrolls by itself.
 
@@ -296,7 +247,6 @@ def table_html(
         table: The table.
         heading: The element of its heading; empty for none.
         bars: Pictures by title, one a row, in columns after the first; the row of all is set apart.
-        more: The content of further columns at the end, by title.
     """
     if not table.rows:
         return Markup()
@@ -306,7 +256,6 @@ def table_html(
         for (title, _), class_ in zip(table.columns, classes, strict=True)
     ]
     heads[1:1] = [element("th", title, scope="col") for title in bars]
-    heads += [element("th", title, scope="col") for title in more]
     body = []
     for at, row in enumerate(table.rows):
         first, *rest = zip(row, classes, strict=True)
@@ -314,11 +263,10 @@ def table_html(
             element("th", first[0], scope="row", class_=first[1]),
             *(element("td", own[at], class_="wide") for own in bars.values()),
             *(element("td", text, class_=class_) for text, class_ in rest),
-            *(element("td", own[at]) for own in more.values()),
         ]
         sums_up = bool(bars) and row[0] == "all" and at == len(table.rows) - 1
         body.append(element("tr", cells, class_="all" if sums_up else None))
-    is_full = bool(bars) or bool(more) or len(table.columns) > _FEW_COLUMNS
+    is_full = bool(bars) or len(table.columns) > _FEW_COLUMNS
     content = element(
         "table",
         element("caption", table.note) if table.note else "",
@@ -406,7 +354,10 @@ def examples_html(examples: Sequence[Example]) -> Iterator[Markup]:
 
 def _card(example: Example, at: int, *, is_open: bool) -> Markup:
     blamed = ".".join(filter(None, (example.tool, example.parameter)))
-    lines = ((element("dt", name), element("dd", text)) for name, text in _lines(example) if text)
+    lines = (
+        (element("dt", name), element("dd", element("code", text) if name == "called" else text))
+        for name, text in example_lines(example)
+    )
     return element(
         "details",
         element(
@@ -418,29 +369,3 @@ def _card(example: Example, at: int, *, is_open: bool) -> Markup:
         id=f"e{at}",
         open="" if is_open else None,
     )
-
-
-def _lines(example: Example) -> Iterator[tuple[str, Child]]:
-    where = f"step {example.turn + 1}"
-    where += f" of user turn {example.user_turn + 1}" if example.user_turn else ""
-    where += f", attempt {example.attempt + 1}" if example.attempt else ""
-    yield "task", f"{shown(example.task, 120)} ({shown(example.category, 80)})"
-    yield "asked", example.request
-    yield from (("called", element("code", call)) for call in example.calls)
-    if example.more_calls:
-        yield "", f"and {example.more_calls:,} more calls"
-    yield "said", example.answer
-    yield from (("found", _finding(finding)) for finding in example.findings)
-    if len(example.labels) > 1:
-        yield "labels", ", ".join(label_name(label) for label in example.labels)
-    yield "hint", example.hint
-    yield "episode", (element("code", shown(example.episode_id, 80)), f" {where}")
-
-
-def _finding(finding: Finding) -> Child:
-    parts: list[Child] = [finding.message]
-    if finding.says_more(finding.expected):
-        parts += [", expected ", element("code", finding.expected)]
-    if finding.says_more(finding.actual):
-        parts += [", got ", element("code", finding.actual)]
-    return parts

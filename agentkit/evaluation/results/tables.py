@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from agentkit.episodes import FailureLabel
 from agentkit.evaluation.results.comparison import Comparison, GroupComparison
-from agentkit.evaluation.results.counting import FEWEST_DRAWN
-from agentkit.evaluation.results.records import Distribution, EvaluationReport, GroupReport
+from agentkit.evaluation.results.report import EvaluationReport, Example, GroupReport
+from agentkit.evaluation.results.statistics import FEWEST_DRAWN
 from agentkit.evaluation.results.texts import (
     LABELS,
     dollars,
@@ -26,7 +26,7 @@ from agentkit.evaluation.results.texts import (
 )
 
 WORST = 25
-"""Rows of the tables of tools, parameters and mix-ups."""
+"""Rows of the tables of tools and parameters."""
 
 MOST_TASKS = 20
 _LONGEST = 80
@@ -81,13 +81,6 @@ def notes(report: EvaluationReport) -> tuple[str, ...]:
         f"In no number, because nobody judged: {many(total.unjudged, 'attempt')}.": total.unjudged,
         f"The model failed in {many(total.errors, 'attempt')}; these count.": total.errors,
         f"Settings that are not the same in all episodes: {', '.join(report.mixed)}.": report.mixed,
-        f"In no number, because it repeats another: {many(report.repeated, 'attempt')}.": (
-            report.repeated
-        ),
-        f"In no number, because no task is named: {many(report.strangers, 'episode')}.": (
-            report.strangers
-        ),
-        f"Judged and not diagnosed: {many(report.undiagnosed, 'episode')}.": report.undiagnosed,
     }
     return tuple(sentence for sentence, holds in sentences.items() if holds)
 
@@ -121,14 +114,21 @@ def _costs(report: EvaluationReport) -> Iterator[tuple[str, str, str]]:
 # --- a report -------------------------------------------------------------------------------------
 
 
-def detail_tables(report: EvaluationReport) -> Iterable[Table]:
-    """Every table after that of the categories, without those that have no rows."""
-    makers = (
-        *(pass_table, metric_table, label_table, finding_table, label_category_table, tool_table),
-        *(parameter_table, confusion_table, recovery_table, refine_table, spread_table),
-        *(stop_table, incident_table, settings_table, left_out_table),
-    )
-    return (table for table in (maker(report) for maker in makers) if table.rows)
+def report_tables(report: EvaluationReport) -> Mapping[str, tuple[Table, ...]]:
+    """The tables that have rows, by the part of the report that they belong to."""
+    parts = {
+        "Accuracy": (category_table(report), _pass_table(report), _metric_table(report)),
+        "Labels": (_label_table(report),),
+        "Tools": (tool_table(report), _parameter_table(report)),
+        "Run": (
+            _refine_table(report),
+            _incident_table(report),
+            _settings_table(report),
+            _left_out_table(report),
+        ),
+    }
+    filled = {name: tuple(one for one in tables if one.rows) for name, tables in parts.items()}
+    return {name: tables for name, tables in filled.items() if tables}
 
 
 def _groups(report: EvaluationReport) -> list[tuple[str, GroupReport]]:
@@ -140,11 +140,10 @@ def _groups(report: EvaluationReport) -> list[tuple[str, GroupReport]]:
 def category_table(report: EvaluationReport) -> Table:
     """Accuracy by category, and all categories together."""
     headings = ("category", "accuracy>", "95% interval>", "passed>", "attempts>", "mean score>")
-    rows = (_category_row(name, group) for name, group in _groups(report))
     return _table(
         "Accuracy by category",
         (*headings, "tokens>", "time>"),
-        rows,
+        (_category_row(name, group) for name, group in _groups(report)),
         "Tokens and time are means an attempt.",
     )
 
@@ -168,8 +167,7 @@ def _category_row(name: str, group: GroupReport) -> tuple[str, ...]:
     )
 
 
-def pass_table(report: EvaluationReport) -> Table:
-    """pass@k and pass^k."""
+def _pass_table(report: EvaluationReport) -> Table:
     rows = (
         (str(one.k), whole(one.tasks), percent(one.any_passes), percent(one.all_pass))
         for one in report.pass_at
@@ -178,75 +176,29 @@ def pass_table(report: EvaluationReport) -> Table:
     return _table("Repeated attempts", ("k>", "tasks>", "pass@k>", "pass^k>"), rows, note)
 
 
-def metric_table(report: EvaluationReport) -> Table:
-    """Means of the verdicts' further metrics, by category and overall."""
-    names = [one.name for one in report.total.metrics]
-    means = [
-        (title, {one.name: f"{one.mean:.3f}" for one in group.metrics})
+def _metric_table(report: EvaluationReport) -> Table:
+    names = tuple(report.total.metrics)
+    rows = (
+        (title, *(f"{group.metrics[one]:.3f}" if one in group.metrics else "-" for one in names))
         for title, group in (_groups(report) if names else ())
-    ]
+    )
     return _table(
         "Metrics of the verdicts",
         ("category", *(f"{shown(label_name(name), _LONGEST)}>" for name in names)),
-        ((title, *(own.get(name, "-") for name in names)) for title, own in means),
+        rows,
         "Means over the attempts that have the metric.",
     )
 
 
-def label_table(report: EvaluationReport) -> Table:
-    """How often each label is the dominant one of a turn, and of an episode."""
-    turns, episodes = report.total.turn_labels, report.total.episode_labels
+def _label_table(report: EvaluationReport) -> Table:
+    turns = report.total.turn_labels
     count = sum(turns.values())
     rows = (
-        (
-            label_name(label),
-            whole(turns.get(label, 0)),
-            share(turns.get(label, 0), count),
-            whole(episodes.get(label, 0)),
-            LABELS[label],
-        )
-        for label in used_labels(report)
+        (label_name(label), whole(turns[label]), share(turns[label], count), words)
+        for label, words in LABELS.items()
+        if label in turns
     )
-    return _table("Labels", ("label", "turns>", "share>", "episodes>", "meaning"), rows)
-
-
-def used_labels(report: EvaluationReport) -> tuple[FailureLabel, ...]:
-    """The labels that occur, the gravest first."""
-    found = report.total.turn_labels.keys() | report.total.episode_labels.keys()
-    return tuple(label for label in LABELS if label in found)
-
-
-def label_category_table(report: EvaluationReport) -> Table:
-    """How often each label is the dominant one of a turn, by category."""
-    labels = used_labels(report)
-    rows = (
-        (shown(group.name, _LONGEST), *(whole(group.turn_labels.get(one, 0)) for one in labels))
-        for group in report.categories
-    )
-    return _table(
-        "Labels by category",
-        ("category", *(f"{label_name(label)}>" for label in labels)),
-        rows,
-        "Turns of the model, by their dominant label.",
-    )
-
-
-def finding_table(report: EvaluationReport) -> Table:
-    """How often the verdicts' evidence is of each kind."""
-    headings = ("finding", "times>", "share>")
-    return _table("What the verdicts found", headings, _counted(report.total.findings.items()))
-
-
-def stop_table(report: EvaluationReport) -> Table:
-    """Why episodes ended."""
-    headings = ("reason", "episodes>", "share>")
-    return _table("Why episodes ended", headings, _counted(report.total.stop_reasons.items()))
-
-
-def _counted(counts: Iterable[tuple[str, int]]) -> Iterator[tuple[str, ...]]:
-    pairs = list(counts)
-    of = sum(n for _, n in pairs)
-    yield from ((label_name(name), whole(n), share(n, of)) for name, n in pairs)
+    return _table("Labels", ("label", "turns>", "share>", "meaning"), rows)
 
 
 def tool_table(report: EvaluationReport) -> Table:
@@ -258,43 +210,30 @@ def tool_table(report: EvaluationReport) -> Table:
             whole(one.faulty),
             share(one.faulty, one.episodes),
             f"{one.share.low:.0%}",
-            labels_text(one.labels),
+            _labels_text(one.labels),
         )
         for one in report.tools[:WORST]
     )
-    note = (
-        "Episodes: in which the tool was called or should have been. Faulty: a label blames it. At "
-        f"least: the lower end of the share's 95% interval. {seen_once(report)}"
-    )
+    once = report.tools and all(one.episodes == 1 for one in report.tools)
+    said = "Each was seen in one episode only, so their order says nothing." if once else ""
     return _table(
         "Worst tools",
         ("tool", "episodes>", "faulty>", "share>", "at least>", "labels"),
         rows,
-        note.rstrip() + _rest(len(report.tools), "tools"),
+        "Episodes: in which the tool was called or should have been. Faulty: a label blames it. At "
+        f"least: the lower end of the share's 95% interval. {said}".rstrip()
+        + _rest(len(report.tools), "tools"),
     )
 
 
-def seen_once(report: EvaluationReport) -> str:
-    """A sentence where no tool came up twice, so that none is worse than another; else empty."""
-    if not report.tools or any(one.episodes > 1 for one in report.tools):
-        return ""
-    if len(report.tools) == 1:
-        return "It was seen in one episode only."
-    return (
-        f"Each of the {len(report.tools):,} tools was seen in one episode only, so their order "
-        "says nothing."
-    )
-
-
-def parameter_table(report: EvaluationReport) -> Table:
-    """The worst parameters."""
+def _parameter_table(report: EvaluationReport) -> Table:
     rows = (
         (
             shown(one.tool, _LONGEST),
             shown(one.parameter, _LONGEST),
             whole(one.faults),
             whole(one.calls),
-            labels_text(one.labels),
+            _labels_text(one.labels),
         )
         for one in report.parameters[:WORST]
     )
@@ -303,34 +242,7 @@ def parameter_table(report: EvaluationReport) -> Table:
     return _table("Worst parameters", headings, rows, note)
 
 
-def confusion_table(report: EvaluationReport) -> Table:
-    """Tools that were called in place of others, in addition, or not at all."""
-    rows = (
-        (
-            shown(one.expected, _LONGEST) or "(no call)",
-            shown(one.called, _LONGEST) or "(no call)",
-            whole(one.count),
-        )
-        for one in report.confusions[:WORST]
-    )
-    headings = ("expected", "called", "count>")
-    note = _rest(len(report.confusions), "pairs").strip()
-    return _table("Expected and called tools", headings, rows, note)
-
-
-def recovery_table(report: EvaluationReport) -> Table:
-    """What became of failed calls."""
-    of = sum(one.count for one in report.recoveries)
-    rows = (
-        (label_name(one.kind), label_name(one.outcome), whole(one.count), share(one.count, of))
-        for one in report.recoveries
-    )
-    headings = ("failure", "what followed", "count>", "share>")
-    return _table("Recovery from failed calls", headings, rows)
-
-
-def refine_table(report: EvaluationReport) -> Table:
-    """What refinement did, and what it cost."""
+def _refine_table(report: EvaluationReport) -> Table:
     refine, total = report.total.refine, report.total
     tokens, n = refine.usage.total_tokens, max(1, total.attempts)
     rows = (
@@ -343,20 +255,7 @@ def refine_table(report: EvaluationReport) -> Table:
     return _table("Refinement", ("what", "value>"), rows if refine.turns else ())
 
 
-def spread_table(report: EvaluationReport) -> Table:
-    """How tokens and time are spread over the attempts."""
-
-    def row(name: str, one: Distribution, text: Callable[[float], str]) -> tuple[str, ...]:
-        numbers = (one.mean, one.minimum, one.median, one.p90, one.maximum)
-        return (name, *map(text, numbers))
-
-    rows = (row("tokens", report.tokens, whole), row("time", report.seconds, seconds))
-    headings = ("an attempt", "mean>", "least>", "median>", "9 in 10>", "most>")
-    return _table("Tokens and time", headings, rows if report.total.attempts else ())
-
-
-def incident_table(report: EvaluationReport) -> Table:
-    """Errors of the model, broken references and verifiers."""
+def _incident_table(report: EvaluationReport) -> Table:
     rows = (
         (
             label_name(shown(one.what, _LONGEST)),
@@ -364,7 +263,7 @@ def incident_table(report: EvaluationReport) -> Table:
             shown(one.task, _LONGEST),
             one.message,
         )
-        for one in (*report.errors, *report.faults)
+        for one in report.incidents
     )
     note = (
         "Errors of the model count as the verdict says; faults of the reference or the verifier "
@@ -373,14 +272,12 @@ def incident_table(report: EvaluationReport) -> Table:
     return _table("Errors and faults", ("what", "episodes>", "task", "message"), rows, note)
 
 
-def settings_table(report: EvaluationReport) -> Table:
-    """How the questions were asked."""
+def _settings_table(report: EvaluationReport) -> Table:
     rows = {
         "benchmark": report.benchmark,
         "model": ", ".join(report.models),
         "library versions": ", ".join(map(str, report.library_versions)),
         "first episode": report.started,
-        "last episode": report.ended,
     }
     rows |= {
         label_name(str(name)): value if isinstance(value, str) else json.dumps(value)
@@ -388,11 +285,10 @@ def settings_table(report: EvaluationReport) -> Table:
         if name not in {"benchmark", "model"}
     }
     cells = ((shown(name, _LONGEST), shown(value)) for name, value in rows.items() if value)
-    return _table("Settings", ("setting", "value"), cells)
+    return _table("Settings", ("setting", "value"), cells if report.models else ())
 
 
-def left_out_table(report: EvaluationReport) -> Table:
-    """What the source holds beside the tasks."""
+def _left_out_table(report: EvaluationReport) -> Table:
     rows = (
         (shown(one.reason), whole(one.count), _listed(one.where, one.count, _LONGEST))
         for one in report.left_out
@@ -405,7 +301,7 @@ def _listed(names: Sequence[str], count: int, longest: int) -> str:
     return f"{text} and {count - len(names):,} more" if count > len(names) else text
 
 
-def labels_text(labels: Mapping[FailureLabel, int]) -> str:
+def _labels_text(labels: Mapping[FailureLabel, int]) -> str:
     """The most frequent labels with their counts."""
     named = [f"{label_name(label)} {count:,}" for label, count in labels.items()]
     more = len(named) - _LABELS_NAMED
@@ -414,6 +310,24 @@ def labels_text(labels: Mapping[FailureLabel, int]) -> str:
 
 def _rest(count: int, noun: str) -> str:
     return f" The worst {WORST} of {count:,} {noun}." if count > WORST else ""
+
+
+def example_lines(example: Example) -> Iterator[tuple[str, str]]:
+    """What an example tells, as names and texts; a text that is code has the name ``called``."""
+    where = f"step {example.turn + 1}"
+    where += f" of user turn {example.user_turn + 1}" if example.user_turn else ""
+    where += f", attempt {example.attempt + 1}" if example.attempt else ""
+    lines = [
+        ("task", f"{shown(example.task, 120)} ({shown(example.category, 80)}), {where}"),
+        ("asked", example.request),
+        *(("called", call) for call in example.calls),
+        ("said", example.answer),
+        *(("found", finding) for finding in example.findings),
+        ("labels", ", ".join(map(label_name, example.labels)) if example.labels[1:] else ""),
+        ("hint", example.hint),
+        ("episode", shown(example.episode_id, 80)),
+    ]
+    yield from ((name, text) for name, text in lines if text)
 
 
 # --- a comparison ---------------------------------------------------------------------------------
@@ -430,6 +344,12 @@ def verdict_line(comparison: Comparison) -> str:
         f"{points(difference.low)} to {points(difference.high)}, "
         f"{'includes' if holds_zero else 'does not include'} zero."
     )
+
+
+def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
+    """The tables of a comparison that have rows; accuracy first."""
+    tables = (comparison_table(comparison), _setting_table(comparison), _task_table(comparison))
+    return tuple(table for table in tables if table.rows)
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -455,7 +375,7 @@ def _runs(comparison: Comparison) -> tuple[str, str]:
 
 
 def _comparison_row(name: str, group: GroupComparison) -> tuple[str, ...]:
-    difference = group.difference
+    difference, p, ratio = group.difference, group.p_adjusted, group.tokens_ratio
     return (
         name,
         whole(group.tasks),
@@ -465,34 +385,22 @@ def _comparison_row(name: str, group: GroupComparison) -> tuple[str, ...]:
         f"{points(difference.low)} to {points(difference.high)}",
         whole(len(group.gained)),
         whole(len(group.lost)),
-        p_text(group.p_adjusted),
-        ratio_text(group.tokens_ratio),
+        "<0.001" if p < 0.001 else f"{p:.3f}",
+        "-" if ratio is None else f"{ratio:.2f}x",
     )
 
 
-def p_text(p_value: float) -> str:
-    """A p-value with as many digits as matter."""
-    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
-
-
-def ratio_text(ratio: float | None) -> str:
-    """A ratio: ``1.62x``; a dash where there is none."""
-    return "-" if ratio is None else f"{ratio:.2f}x"
-
-
-def setting_table(comparison: Comparison) -> Table:
-    """Settings in which the runs differ."""
+def _setting_table(comparison: Comparison) -> Table:
     rows = (
-        (shown(one.name, _NAME), one.a or "(not set)", one.b or "(not set)")
-        for one in comparison.differences
+        (shown(name, _NAME), a or "(not set)", b or "(not set)")
+        for name, (a, b) in comparison.differences.items()
     )
-    a, b = _runs(comparison)
-    headings: tuple[tuple[str, Align], ...] = (("setting", "left"), (a, "left"), (b, "left"))
-    return Table(title="What differs", columns=headings, rows=tuple(rows))
+    headings: list[tuple[str, Align]] = [("setting", "left")]
+    headings += ((run, "left") for run in _runs(comparison))
+    return Table(title="What differs", columns=tuple(headings), rows=tuple(rows))
 
 
-def task_table(comparison: Comparison) -> Table:
-    """Ids of the tasks that changed, and of those that only one run has."""
+def _task_table(comparison: Comparison) -> Table:
     kinds = {
         "gained": comparison.total.gained,
         "lost": comparison.total.lost,

@@ -1,13 +1,11 @@
-"""Verifiers of the final answer: text, pattern, schema, your own function, and combinations."""
+"""Verifiers of the final answer: text, your own function, and several together."""
 
 from __future__ import annotations
 
 import inspect
-import json
-import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from agentkit.episodes import Episode, Evidence, Fault, Verdict, Verifier
 from agentkit.errors import UsageError
@@ -22,8 +20,6 @@ from agentkit.evaluation.verifiers.verdicts import (
     shown,
     without_answer,
 )
-from agentkit.messages import JsonObject
-from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
 from agentkit.tools.invocation import run_in_daemon_thread
 
 
@@ -44,8 +40,6 @@ class TextAnswerVerifier:
 
     async def verify(self, episode: Episode) -> Verdict:
         """Compare the final answer with the text."""
-        if problem := _gold_problem(self._expected.text, self._expected.match):
-            return faulty(self.name, "gold_error", problem)
         answer = answer_text(episode)
         if answer is None:
             return without_answer(self.name, episode)
@@ -64,108 +58,8 @@ class TextAnswerVerifier:
         return judged(self.name, [wrong])
 
 
-def _gold_problem(text: object, match: object) -> str:
-    if not isinstance(text, str) or not text.strip():
-        return f"the expected text is {shown(text)}, which no answer can be held against"
-    if match not in ("equal", "contains"):
-        return f"the match is {shown(match)}, expected 'equal' or 'contains'"
-    return ""
-
-
 def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).strip().casefold())
-
-
-_MOST_PROBLEMS = 20
-
-
-class PatternVerifier:
-    """Passes when a regular expression is found in the final answer.
-
-    The pattern is the author's own and is applied as it is: Python's ``re`` has no time limit, so
-    do not repeat a group that itself repeats.
-
-    Args:
-        pattern: The pattern, for ``re.search``; anchor it to match the whole answer.
-
-    Raises:
-        UsageError: It is no regular expression.
-    """
-
-    name = "pattern"
-
-    def __init__(self, pattern: str) -> None:
-        try:
-            self._pattern = re.compile(pattern)
-        except re.error as error:
-            raise UsageError(f"{pattern!r} is no regular expression: {error}") from error
-
-    async def verify(self, episode: Episode) -> Verdict:
-        """Search the final answer."""
-        answer = answer_text(episode)
-        if answer is None:
-            return without_answer(self.name, episode)
-        if self._pattern.search(answer):
-            return judged(self.name, ())
-        finding = Evidence(
-            kind="wrong_answer",
-            message=f"the answer does not hold {self._pattern.pattern!r}",
-            turn=answer_turn(episode),
-            expected=self._pattern.pattern,
-            actual=clipped(answer),
-        )
-        return judged(self.name, [finding])
-
-
-class SchemaVerifier:
-    """Passes when the final answer fits a JSON Schema (2020-12).
-
-    Structured output is taken as it is, text is read as JSON. Nothing is fetched for a ``$ref``.
-
-    Args:
-        schema: The schema.
-
-    Raises:
-        UsageError: It is no schema.
-    """
-
-    name = "schema"
-
-    def __init__(self, schema: JsonObject) -> None:
-        if fault := schema_fault(dict(schema)):
-            raise UsageError(f"not a JSON Schema, {fault}")
-        self._validator = BoundedValidator(dict(schema))
-
-    async def verify(self, episode: Episode) -> Verdict:
-        """Check the final answer against the schema."""
-        output: Any = episode.output
-        turn = answer_turn(episode)
-        if answer_text(episode) is None:
-            return without_answer(self.name, episode)
-        if isinstance(output, str):
-            try:
-                output = json.loads(output)
-            except (ValueError, RecursionError) as error:
-                message = f"the answer is not JSON: {error}"
-                finding = Evidence(kind="wrong_answer", message=message, turn=turn)
-                return judged(self.name, [finding])
-        try:
-            problems = self._validator.errors(output, limit=_MOST_PROBLEMS)
-        except UncheckableError as error:
-            message = f"the answer can not be checked: {error}"
-            return judged(self.name, [Evidence(kind="wrong_answer", message=message, turn=turn)])
-        return judged(
-            self.name,
-            [
-                Evidence(
-                    kind="wrong_answer",
-                    message=f"the answer does not fit at {one.json_path}: {clipped(one.message)}",
-                    turn=turn,
-                    parameter=one.json_path,
-                )
-                for one in sorted(problems, key=lambda one: one.json_path)
-            ],
-        )
 
 
 Judgement: TypeAlias = bool | float | Verdict
@@ -176,13 +70,12 @@ class FunctionVerifier:
     """Judges by a function.
 
     A function that is not ``async`` runs in a thread, so that a slow one holds up no other
-    episode. A number is a score; the episode passes when it is at least ``passes_at``.
+    episode. A number is a score; the episode passes when it is 1.
 
     Args:
         function: Gets the episode; sync or async. What it raises, the verifier raises:
             ``guarded`` makes a verdict of it.
         name: The verifier's name; that of the function when left out.
-        passes_at: The score that passes.
 
     Example:
         >>> import asyncio
@@ -197,11 +90,9 @@ class FunctionVerifier:
         function: Callable[[Episode], Judgement | Awaitable[Judgement]],
         *,
         name: str = "",
-        passes_at: float = 1.0,
     ) -> None:
         self.name = name or getattr(function, "__name__", type(function).__name__)
         self._function = function
-        self._passes_at = passes_at
 
     async def verify(self, episode: Episode) -> Verdict:
         """What the function says."""
@@ -223,9 +114,9 @@ class FunctionVerifier:
             )
             return faulty(self.name, "checker_error", reason)
         score = float(judgement)
-        if score >= self._passes_at:
+        if score == 1:
             return judged(self.name, (), score=score)
-        message = f"{self.name} gave the score {score:g}, and {self._passes_at:g} passes"
+        message = f"{self.name} gave the score {score:g}"
         finding = Evidence(kind="other", message=message, turn=answer_turn(episode))
         return judged(self.name, [finding], score=score)
 
@@ -247,61 +138,25 @@ class AllOf:
     name = "all_of"
 
     def __init__(self, verifiers: Iterable[Verifier]) -> None:
-        self._verifiers = _parts(verifiers, self.name)
+        self._verifiers = tuple(guarded(verifier) for verifier in verifiers)
+        if not self._verifiers:
+            raise UsageError("all_of of no verifiers judges nothing; give it at least one")
 
     async def verify(self, episode: Episode) -> Verdict:
         """Ask every part."""
         verdicts = [await verifier.verify(episode) for verifier in self._verifiers]
-        score = sum(verdict.score for verdict in verdicts) / len(verdicts)
-        passed = all(verdict.passed for verdict in verdicts)
-        return _combined(self.name, verdicts, passed=passed, score=score)
-
-
-class AnyOf:
-    """Passes when one of the verifiers passes; the score is the best of their scores.
-
-    A fault of one part is a fault of the whole, as in ``AllOf``. What was found wrong is reported
-    when no part passes.
-
-    Args:
-        verifiers: The parts, asked one after the other; what one of them raises is its verdict.
-
-    Raises:
-        UsageError: There is no part.
-    """
-
-    name = "any_of"
-
-    def __init__(self, verifiers: Iterable[Verifier]) -> None:
-        self._verifiers = _parts(verifiers, self.name)
-
-    async def verify(self, episode: Episode) -> Verdict:
-        """Ask every part."""
-        verdicts = [await verifier.verify(episode) for verifier in self._verifiers]
-        score = max(verdict.score for verdict in verdicts)
-        passed = any(verdict.passed for verdict in verdicts)
-        return _combined(self.name, verdicts, passed=passed, score=score)
-
-
-def _parts(verifiers: Iterable[Verifier], name: str) -> tuple[Verifier, ...]:
-    parts = tuple(guarded(verifier) for verifier in verifiers)
-    if not parts:
-        raise UsageError(f"{name} of no verifiers judges nothing; give it at least one")
-    return parts
-
-
-def _combined(name: str, verdicts: Sequence[Verdict], *, passed: bool, score: float) -> Verdict:
-    fault = _fault(verdicts)
-    evidence = tuple(item for verdict in verdicts for item in verdict.evidence)
-    return Verdict(
-        passed=passed and fault is None,
-        score=score,
-        evidence=() if passed and fault is None else evidence,
-        verifier=name,
-        fault=fault,
-        metrics=_metrics(verdicts),
-        details={"parts": [verdict.to_json() for verdict in verdicts]},
-    )
+        fault = _fault(verdicts)
+        passed = all(verdict.passed for verdict in verdicts) and fault is None
+        evidence = tuple(item for verdict in verdicts for item in verdict.evidence)
+        return Verdict(
+            passed=passed,
+            score=sum(verdict.score for verdict in verdicts) / len(verdicts),
+            evidence=() if passed else evidence,
+            verifier=self.name,
+            fault=fault,
+            metrics=_metrics(verdicts),
+            details={"parts": [verdict.to_json() for verdict in verdicts]},
+        )
 
 
 def _fault(verdicts: Sequence[Verdict]) -> Fault | None:

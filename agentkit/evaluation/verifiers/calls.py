@@ -12,14 +12,18 @@ from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labels import breaks_learned_rule
 from agentkit.episodes import Episode, Evidence, EvidenceKind, Turn, Verdict
 from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, GoldCall
-from agentkit.evaluation.scoring import allowed_values_evidence
 from agentkit.evaluation.verifiers.verdicts import clipped, faulty, judged, shown
 from agentkit.messages import JsonObject, ToolCall, ToolResult
-from agentkit.metrics import AllowedCall, CanonicalCall, canonical_calls
-from agentkit.metrics.allowed_values import GoldCalls
-from agentkit.metrics.assignment import optimal_assignment
+from agentkit.metrics import (
+    AllowedCall,
+    AllowedValuesResult,
+    CanonicalCall,
+    GoldCalls,
+    Mismatch,
+    canonical_calls,
+)
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.fit import fits
+from agentkit.tools.schema_validator import fits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -185,13 +189,18 @@ class CallComparison:
                 )
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
-        """Gold and made calls that are left, so paired that the fewest arguments differ in all."""
-        weights = [
-            [-_distance(self._gold[wanted], self._made[given]) for given in self._made_left]
+        """Gold and made calls that are left, in pairs; the most similar calls first."""
+        candidates = sorted(
+            (_distance(self._gold[wanted], self._made[given]), wanted, given)
             for wanted in self._gold_left
-        ]
-        for row, column in optimal_assignment(weights):
-            yield self._gold_left[row], self._made_left[column]
+            for given in self._made_left
+        )
+        paired: set[tuple[str, int]] = set()
+        for _, wanted, given in candidates:
+            ends = {("gold", wanted), ("made", given)}
+            if not ends & paired:
+                paired |= ends
+                yield wanted, given
 
     def _differences(self, gold: CanonicalCall, at: int) -> Iterator[Evidence]:
         call, made = self._calls[at], self._made[at]
@@ -299,8 +308,8 @@ class ExactCallsVerifier:
     all turns are judged together; without gold calls, none may be made. A gold call that a learned
     rule refused does not count.
 
-    What is left over is paired so that the fewest arguments differ in all, and each difference
-    becomes a finding. The score is the share of gold calls that were made, of the larger of the
+    What is left over is paired, the most similar calls first, and each difference becomes a
+    finding. The score is the share of gold calls that were made, of the larger of the
     two numbers of calls.
 
     Args:
@@ -332,33 +341,17 @@ class ExactCallsVerifier:
         )
 
 
-def gold_calls_problem(gold: object, definitions: Sequence[ToolDefinition]) -> str:
-    """Why calls can not be what is right, such as a tool that is not there; empty when they can.
+def gold_calls_problem(gold: Iterable[GoldCall], definitions: Iterable[ToolDefinition]) -> str:
+    """Why calls can not be what is right: a tool that is not there; empty when they can.
 
     Args:
         gold: What is held for right.
         definitions: The tools; without any, all names will do.
     """
-    if not isinstance(gold, list | tuple):
-        return f"the gold calls are {shown(gold)}, expected a sequence of GoldCall"
     known = {definition.name for definition in definitions}
     for at, call in enumerate(gold):
-        if not isinstance(call, GoldCall) or not isinstance(call.name, str):
-            return f"gold call {at} is {shown(call)}, expected a GoldCall with a name"
         if known and call.name not in known:
             return f"gold call {at} names {call.name!r}, which is not among the definitions"
-        if problem := _arguments_problem(call.arguments):
-            return f"gold call {at} ({call.name}) {problem}"
-    return ""
-
-
-def _arguments_problem(arguments: object) -> str:
-    if not isinstance(arguments, Mapping):
-        return f"has the arguments {shown(arguments)}, expected a JSON object"
-    try:
-        json.dumps(dict(arguments), sort_keys=True)
-    except (TypeError, ValueError, RecursionError) as error:
-        return f"has arguments that are not JSON: {error}"
     return ""
 
 
@@ -385,8 +378,6 @@ class AllowedCallsVerifier:
     async def verify(self, episode: Episode) -> Verdict:
         """Compare the calls of all turns with the gold calls."""
         gold = self._expected.calls
-        if problem := _records_problem(gold):
-            return faulty(self.name, "gold_error", problem)
         prepared = GoldCalls(gold, self._definitions, language=self._expected.language)
         if prepared.problems:
             reasons = "; ".join(map(str, prepared.problems))
@@ -405,14 +396,45 @@ class AllowedCallsVerifier:
         )
 
 
-def _records_problem(gold: object) -> str:
-    """Why the gold calls are no gold calls at all; empty when they are."""
-    if not isinstance(gold, list | tuple):
-        return f"the gold calls are {shown(gold)}, expected a sequence of AllowedCall"
-    for at, call in enumerate(gold):
-        if not isinstance(call, AllowedCall) or not isinstance(call.name, str):
-            return f"gold call {at} is {shown(call)}, expected an AllowedCall with a name"
-    return ""
+def allowed_values_evidence(
+    result: AllowedValuesResult, calls: Sequence[ToolCall], gold: Sequence[AllowedCall]
+) -> Iterator[Evidence]:
+    """What keeps calls from being the gold calls, finding by finding.
+
+    Args:
+        result: The comparison.
+        calls: The calls that were compared.
+        gold: The gold calls that they were compared with.
+    """
+    for missed in result.unmatched:
+        name = gold[missed.expected].name
+        if missed.nearest is None:
+            yield Evidence(kind="missing_call", message=f"{name} was not called", tool=name)
+        else:
+            call = calls[missed.nearest]
+            yield from (_from_mismatch(name, call, mismatch) for mismatch in missed.mismatches)
+    explained = {missed.nearest for missed in result.unmatched}
+    for at in result.spurious:
+        if at not in explained:
+            call = calls[at]
+            yield Evidence(
+                kind="unexpected_call",
+                message=f"{call.name} was called and should not have been",
+                call_id=call.call_id,
+                tool=call.name,
+            )
+
+
+def _from_mismatch(gold_tool: str, call: ToolCall, mismatch: Mismatch) -> Evidence:
+    return Evidence(
+        kind=mismatch.kind,
+        message=f"{gold_tool}: {mismatch}",
+        call_id=call.call_id,
+        tool=gold_tool,
+        parameter=mismatch.argument,
+        expected=list(mismatch.allowed) or None,
+        actual=mismatch.value,
+    )
 
 
 class AnyCallVerifier:

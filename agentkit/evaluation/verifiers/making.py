@@ -11,7 +11,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.expectations import (
     AllowedCalls,
     AnyCall,
-    DataFlow,
+    CustomExpectation,
     ExactCalls,
     Expectation,
     FinalState,
@@ -29,7 +29,6 @@ from agentkit.evaluation.verifiers.calls import (
     ExactCallsVerifier,
     NoCallVerifier,
 )
-from agentkit.evaluation.verifiers.data_flow import DataFlowVerifier
 from agentkit.evaluation.verifiers.numbers import NumberAnswerVerifier
 from agentkit.evaluation.verifiers.python_tests import PythonTestsVerifier
 from agentkit.evaluation.verifiers.rubric import RubricVerifier
@@ -78,6 +77,8 @@ def verifier_for(expectation: Expectation, scene: Scene) -> Verifier:
         True
     """
     make = _MAKERS.get(type(expectation))
+    if isinstance(expectation, CustomExpectation):
+        return guarded(expectation.verifier(scene.definitions))
     if make is None:
         known = ", ".join(kind.__name__ for kind in _MAKERS)
         message = f"{type(expectation).__name__} is no expectation; there are {known}"
@@ -92,7 +93,6 @@ def _final_state(expected: FinalState, scene: Scene) -> Verifier:
 _MAKERS: Mapping[type, Callable[[Any, Scene], Verifier]] = {
     AllowedCalls: lambda expected, scene: AllowedCallsVerifier(expected, scene.definitions),
     ExactCalls: lambda expected, scene: ExactCallsVerifier(expected, scene.definitions),
-    DataFlow: lambda expected, scene: DataFlowVerifier(expected, scene.definitions),
     AnyCall: lambda _, __: AnyCallVerifier(),
     NoCall: lambda _, __: NoCallVerifier(),
     NumberAnswer: lambda expected, _: NumberAnswerVerifier(expected),

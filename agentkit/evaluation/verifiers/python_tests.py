@@ -25,7 +25,6 @@ from agentkit.evaluation.verifiers.verdicts import (
     clipped,
     faulty,
     judged,
-    shown,
     without_answer,
 )
 
@@ -326,8 +325,6 @@ class PythonTestsVerifier:
     async def verify(self, episode: Episode) -> Verdict:
         """Run the code of the answer and its tests."""
         expected = self._expected
-        if problem := _gold_problem(expected.prompt, expected.tests, expected.entry_point):
-            return faulty(self.name, "gold_error", problem)
         answer = answer_text(episode)
         if answer is None:
             return without_answer(self.name, episode)
@@ -346,11 +343,3 @@ class PythonTestsVerifier:
             turn=answer_turn(episode),
             actual=clipped(answer),
         )
-
-
-def _gold_problem(prompt: object, tests: object, entry_point: object) -> str:
-    if not isinstance(prompt, str) or not isinstance(tests, str):
-        return f"prompt and tests are {shown(prompt)} and {shown(tests)}, expected two texts"
-    if not isinstance(entry_point, str) or not entry_point.isidentifier():
-        return f"the entry point is {shown(entry_point)}, expected the name of a function"
-    return ""

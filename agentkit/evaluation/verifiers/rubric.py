@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -18,7 +18,6 @@ from agentkit.evaluation.verifiers.verdicts import (
     described,
     faulty,
     judged,
-    shown,
     without_answer,
 )
 from agentkit.messages import (
@@ -70,21 +69,8 @@ class Finding:
     reason: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JudgePrompt:
-    """The two messages that a judge reads.
-
-    Attributes:
-        instructions: The system message.
-        question: The user message: material and criteria.
-    """
-
-    instructions: str
-    question: str
-
-
-def judge_prompt(episode: Episode, criteria: Mapping[str, str]) -> JudgePrompt:
-    """What to ask about an episode.
+def judge_prompt(episode: Episode, criteria: Mapping[str, str]) -> tuple[Message, ...]:
+    """What to ask about an episode: instructions, then material and criteria.
 
     Args:
         episode: The request, the calls with their results and the final answer are shown.
@@ -97,9 +83,9 @@ def judge_prompt(episode: Episode, criteria: Mapping[str, str]) -> JudgePrompt:
     mark = mark_for("\0".join(parts.values()))
     quoted = "\n\n".join(f"{name} {mark}\n{text}\nend {mark}" for name, text in parts.items())
     listed = "\n".join(f"- {json.dumps(name)}: {text}" for name, text in criteria.items())
-    return JudgePrompt(
-        instructions=INSTRUCTIONS.format(mark=mark),
-        question=f"# Material\n\n{quoted}\n\n# Criteria\n\n{listed}",
+    return (
+        SystemMessage(text=INSTRUCTIONS.format(mark=mark)),
+        UserMessage(text=f"# Material\n\n{quoted}\n\n# Criteria\n\n{listed}"),
     )
 
 
@@ -166,15 +152,6 @@ def read_findings(text: str, criteria: Mapping[str, str]) -> Mapping[str, Findin
     return found
 
 
-def question_again(problem: str) -> str:
-    """What a judge is told whose answer could not be read.
-
-    Args:
-        problem: What was wrong with it.
-    """
-    return _AGAIN.format(problem=problem)
-
-
 _ATTEMPTS = 2
 
 
@@ -208,18 +185,18 @@ class RubricVerifier:
 
     async def verify(self, episode: Episode) -> Verdict:
         """Ask the judge about every criterion."""
-        if problem := _rubric_problem(self._expected.criteria):
-            return faulty(self.name, "gold_error", problem)
+        if not self._expected.criteria:
+            return faulty(self.name, "gold_error", "the rubric has no criteria")
         if self._judge is None:
             return faulty(self.name, "checker_error", "there is no model to judge by the rubric")
         if answer_text(episode) is None and not episode.calls:
             return without_answer(self.name, episode)
-        examination = _Examination(self._judge, self._expected.criteria, self._settings)
+        usages: list[Usage] = []
         try:
-            found = await examination.findings(episode)
+            found = await self._findings(self._judge, episode, usages)
         except ModelError as error:
             found = f"the judge failed with {described(error)}"
-        costs = examination.costs()
+        costs = _costs(usages)
         if isinstance(found, str):
             return faulty(self.name, "checker_error", found, metrics=costs)
         return self._verdict(found, episode, costs)
@@ -250,60 +227,40 @@ class RubricVerifier:
             },
         )
 
-
-class _Examination:
-    """One episode before the judge."""
-
-    def __init__(
-        self, judge: ChatModel, criteria: Mapping[str, str], settings: ModelSettings
-    ) -> None:
-        self._judge = judge
-        self._criteria = criteria
-        self._settings = settings
-        self._usage = Usage()
-
-    async def findings(self, episode: Episode) -> Mapping[str, Finding] | str:
+    async def _findings(
+        self, judge: ChatModel, episode: Episode, usages: list[Usage]
+    ) -> Mapping[str, Finding] | str:
         """What the judge says about each criterion, or why that can not be known."""
-        prompt = judge_prompt(episode, self._criteria)
-        messages: tuple[Message, ...] = (
-            SystemMessage(text=prompt.instructions),
-            UserMessage(text=prompt.question),
-        )
+        criteria = self._expected.criteria
+        messages = judge_prompt(episode, criteria)
         request = ModelRequest(
             messages=messages,
             tool_choice="none",
-            output_schema=findings_schema(self._criteria),
+            output_schema=findings_schema(criteria),
             settings=self._settings,
         )
         problem = ""
         for _ in range(_ATTEMPTS):
-            response = await self._judge.complete(request)
-            self._usage += response.usage
+            response = await judge.complete(request)
+            usages.append(response.usage)
             text = response.message.text
-            found = read_findings(text, self._criteria)
+            found = read_findings(text, criteria)
             if not isinstance(found, str):
                 return found
             problem = found
-            again = (AssistantMessage(text=text), UserMessage(text=question_again(found)))
-            request = replace(request, messages=(*messages, *again))
+            again = UserMessage(text=_AGAIN.format(problem=found))
+            request = replace(request, messages=(*messages, AssistantMessage(text=text), again))
         return clipped(f"the judge's answer could not be read, twice: {problem}")
 
-    def costs(self) -> dict[str, float]:
-        """What the judge was asked and what it cost, by name of the metric."""
-        costs = {
-            "judge_requests": float(self._usage.requests),
-            "judge_prompt_tokens": float(self._usage.prompt_tokens),
-            "judge_completion_tokens": float(self._usage.completion_tokens),
-        }
-        if self._usage.cost_usd is not None:
-            costs["judge_cost_usd"] = self._usage.cost_usd
-        return costs
 
-
-def _rubric_problem(criteria: object) -> str:
-    if not isinstance(criteria, Mapping) or not criteria:
-        return f"the rubric has the criteria {shown(criteria)}, expected a sentence for each name"
-    for name, text in criteria.items():
-        if not (isinstance(name, str) and name.strip() and isinstance(text, str) and text.strip()):
-            return f"the criterion {shown(name)} is {shown(text)}, expected a sentence"
-    return ""
+def _costs(usages: Iterable[Usage]) -> dict[str, float]:
+    """What the judge was asked and what it cost, by name of the metric."""
+    usage = sum(usages, Usage())
+    costs = {
+        "judge_requests": float(usage.requests),
+        "judge_prompt_tokens": float(usage.prompt_tokens),
+        "judge_completion_tokens": float(usage.completion_tokens),
+    }
+    if usage.cost_usd is not None:
+        costs["judge_cost_usd"] = usage.cost_usd
+    return costs

@@ -35,7 +35,6 @@ from agentkit.metrics.intervals import wilson_interval
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.fit import fits
 from agentkit.tools.formats import FORMAT_EXAMPLES
 from agentkit.tools.rules import (
     Between,
@@ -52,6 +51,7 @@ from agentkit.tools.rules import (
 from agentkit.tools.rules.checking import EarlierCall
 from agentkit.tools.rules.contradictions import possible_types
 from agentkit.tools.schema import places, values_at
+from agentkit.tools.schema_validator import fits
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 

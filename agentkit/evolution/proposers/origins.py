@@ -27,8 +27,8 @@ from agentkit.evolution.proposers.constraints import (
     stated_in_error,
 )
 from agentkit.evolution.proposers.observed import ObservedCall, ToolRecord, values_of
-from agentkit.evolution.validation.directives import readings
 from agentkit.evolution.validation.origins import TRUSTED, speaks_as
+from agentkit.evolution.validation.pattern_checks import readings
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.evolution.validation.texts import folded, numbers_in
 from agentkit.messages import JsonObject

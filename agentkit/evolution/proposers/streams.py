@@ -32,7 +32,6 @@ from agentkit.evolution.validation.report import Check, FailedCheck, ProposedCha
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject, SystemMessage, UserMessage
-from agentkit.metrics.tooldna import ToolDnaMetrics
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
@@ -148,13 +147,16 @@ def clipped(text: str, *, most: int = _LONGEST_TEXT) -> str:
 #
 # ToolDNA learns descriptions from rollouts with a reward of exactly 1 and shows all others to the
 # feedback model (algorithm 1, lines 8 and 15). The reward is R1, R2 or R3 over its seven metrics
-# (``agentkit.metrics.rewards``), each of which is 1 exactly when every metric it is made of is 1.
-# A
-# runtime has verdicts of any verifier, so r = 1 is read off what the verdict holds.
+# (``agentkit_training.rewards``), each of which is 1 exactly when every metric it is made of is 1.
+# A runtime has verdicts of any verifier, so r = 1 is read off what the verdict holds.
 
 
 _DONE = frozenset({"finished", "deferred"})
-_METRICS = tuple(ToolDnaMetrics.__dataclass_fields__)
+_METRICS = (
+    *("format", "tool_parsed", "tool_name"),
+    *("param_name", "param_value", "perfect_match", "resolution"),
+)
+"""ToolDNA's seven metrics, as verdicts may hold them (appendix C.3.1)."""
 
 
 def is_perfect(episode: Episode) -> bool:

@@ -8,11 +8,8 @@ from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.evolution.validation.character_checks import (
     growth_bounded,
     lengths_kept,
-    no_chat_markers,
     no_confusables,
-    no_encoded_text,
     no_invisible_characters,
-    no_markup,
     no_mixed_scripts,
 )
 from agentkit.evolution.validation.contract_checks import (
@@ -22,36 +19,38 @@ from agentkit.evolution.validation.contract_checks import (
     fields_well_formed,
     first_example_kept,
     identity_kept,
+    orders_possible,
     parameters_known,
     result_kept,
     rules_valid,
     something_changed,
 )
-from agentkit.evolution.validation.directives import no_directives
-from agentkit.evolution.validation.leak_checks import (
-    no_addresses,
-    no_private_data,
-    no_secrets,
+from agentkit.evolution.validation.pattern_checks import (
+    NO_ADDRESSES,
+    NO_CHAT_MARKERS,
+    NO_DIRECTIVES,
+    NO_ENCODED_TEXT,
+    NO_MARKUP,
+    NO_PRIVATE_DATA,
+    NO_SECRETS,
     not_copied,
 )
-from agentkit.evolution.validation.purpose_checks import (
-    closed_lists_supported,
-    deeds_declared,
-    no_promises,
-    no_self_promotion,
-    purpose_kept,
-    restrictions_supported,
-    warnings_kept,
-)
 from agentkit.evolution.validation.report import Check, ProposedChange, ValidationReport
-from agentkit.evolution.validation.schema_checks import (
+from agentkit.evolution.validation.sentence_checks import (
+    CLOSED_LISTS_SUPPORTED,
+    DEEDS_DECLARED,
+    NO_INVENTED_PARAMETERS,
+    NO_PROMISES,
+    NO_SELF_PROMOTION,
+    RESTRICTIONS_SUPPORTED,
     bounds_agree,
-    no_invented_parameters,
     presence_agrees,
+    purpose_kept,
     types_agree,
     units_agree,
     values_agree,
     values_left_open,
+    warnings_kept,
 )
 from agentkit.evolution.validation.tool_names import no_near_copy, no_other_tools
 
@@ -61,13 +60,13 @@ LEXICAL_CHECKS: tuple[Check, ...] = (
     no_confusables,
     lengths_kept,
     growth_bounded,
-    no_addresses,
-    no_secrets,
-    no_private_data,
-    no_markup,
-    no_chat_markers,
-    no_encoded_text,
-    no_directives,
+    NO_ADDRESSES,
+    NO_SECRETS,
+    NO_PRIVATE_DATA,
+    NO_MARKUP,
+    NO_CHAT_MARKERS,
+    NO_ENCODED_TEXT,
+    NO_DIRECTIVES,
     no_other_tools,
 )
 """Each reads the changed texts alone. That an answer can be read at all, and is about a known
@@ -82,13 +81,14 @@ STRUCTURAL_CHECKS: tuple[Check, ...] = (
     effects_kept,
     parameters_known,
     rules_valid,
+    orders_possible,
     first_example_kept,
 )
 """Each compares the candidate with the base; none reads the words."""
 
 SEMANTIC_CHECKS: tuple[Check, ...] = (
     purpose_kept,
-    deeds_declared,
+    DEEDS_DECLARED,
     warnings_kept,
     values_agree,
     values_left_open,
@@ -96,11 +96,11 @@ SEMANTIC_CHECKS: tuple[Check, ...] = (
     types_agree,
     units_agree,
     bounds_agree,
-    restrictions_supported,
-    closed_lists_supported,
-    no_invented_parameters,
-    no_promises,
-    no_self_promotion,
+    RESTRICTIONS_SUPPORTED,
+    CLOSED_LISTS_SUPPORTED,
+    NO_INVENTED_PARAMETERS,
+    NO_PROMISES,
+    NO_SELF_PROMOTION,
     not_copied,
     examples_fit,
     no_near_copy,

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 
 from agentkit.evolution.validation.examples import NUMERIC, KnownValues, is_code
-from agentkit.evolution.validation.phrasebook import shipped_sections
+from agentkit.evolution.validation.phrases import sections as shipped_sections
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.schema_facts import ParameterFacts
 from agentkit.evolution.validation.texts import (

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentkit.composites import rule_problems
 from agentkit.errors import DefinitionError
-from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
     DEEPEST,
     is_too_deep,
@@ -22,10 +22,11 @@ from agentkit.evolution.validation.texts import (
     sequence,
     shown_value,
 )
-from agentkit.messages import JsonObject
+from agentkit.library.library import Library
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.fit import fits
+from agentkit.tools.rules import CallBefore
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import validate_arguments
 
 _CODES: Mapping[str, str] = {
@@ -43,9 +44,6 @@ _CODES: Mapping[str, str] = {
         "bounds_changed",
     ),
 }  # fmt: skip
-_ADVICE = (
-    "leave the contract as it is; state a narrower range or list as a rule, and the rest in words"
-)
 
 
 def contract_kept(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -53,47 +51,20 @@ def contract_kept(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Every difference is told with its place. Keywords beyond those with a code of their own, such as
     a ``description`` smuggled into the contract, are ``schema_changed``.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(contract_kept(rewrite("weather_forecast", {"parameters.days": "1 to 7 days."})))
-        []
-        >>> maximum = "/signature/parameters/properties/days/maximum"
-        >>> wider = rewrite("weather_forecast", {maximum: 90})
-        >>> [str(found) for found in contract_kept(wider)]
-        ['[bounds_changed] in signature.parameters.days: maximum was 7 and would be 90']
     """
     before, after = change.base.signature.parameters, change.candidate.signature.parameters
     yield from _differences("signature.parameters", before, after, 0)
 
 
 def result_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """The schema of the result.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(result_kept(rewrite("weather_now", {"rule": "Degrees have one decimal place."})))
-        []
-        >>> other = rewrite("weather_now", {"/signature/result": {"type": "string"}})
-        >>> [found.code for found in result_kept(other)]
-        ['result_changed']
-    """
+    """The schema of the result."""
     before, after = change.base.signature.result, change.candidate.signature.result
     if not same(before, after):
         yield _changed("result_changed", "signature.result", "the result schema", before, after)
 
 
 def effects_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """What running the tool does: declared effects stand whatever a text says.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(effects_kept(rewrite("calendar_cancel_event", {"rule": "Ask before it."})))
-        []
-        >>> tame = rewrite("calendar_cancel_event", {"/signature/effects/destructive": False})
-        >>> [found.code for found in effects_kept(tame)]
-        ['effects_changed']
-    """
+    """What running the tool does: declared effects stand whatever a text says."""
     before, after = change.base.signature.effects, change.candidate.signature.effects
     if before != after:
         yield _changed(
@@ -128,29 +99,23 @@ def _differences(path: str, before: Any, after: Any, depth: int) -> Iterator[Fai
 def _parameters(
     path: str, had: Mapping[str, Any], has: Mapping[str, Any], depth: int
 ) -> Iterator[FailedCheck]:
-    for name in [name for name in had if name not in has]:
-        yield _parameter(path, f"the parameter {name!r:.60} is gone")
-    for name in [name for name in has if name not in had]:
-        yield _parameter(path, f"there is no parameter {name!r:.60}")
+    for name in [*had, *has]:
+        if name not in has or name not in had:
+            is_new = name not in had
+            what = (
+                f"there is no parameter {name!r:.60}"
+                if is_new
+                else f"the parameter {name!r:.60} is gone"
+            )
+            yield failed("parameters_changed", field=path, what=what)
     for name, schema in had.items():
         if name in has:
             yield from _differences(f"{path}.{name}", schema, has[name], depth + 1)
 
 
-def _parameter(path: str, message: str) -> FailedCheck:
-    return FailedCheck(
-        code="parameters_changed", layer="structural", field=path, message=message, advice=_ADVICE
-    )
-
-
 def _changed(code: str, field: str, what: str, before: Any, after: Any) -> FailedCheck:
-    return FailedCheck(
-        code=code,
-        layer="structural",
-        field=field,
-        message=f"{what} was {shown_value(before)} and would be {shown_value(after)}",
-        advice=_ADVICE,
-    )
+    was, would_be = shown_value(before), shown_value(after)
+    return failed("contract", code=code, field=field, what=what, before=was, after=would_be)
 
 
 def _origin(definition: ToolDefinition) -> list[Any]:
@@ -176,43 +141,18 @@ def identity_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     """Name, children, program, pre- and postconditions and origin.
 
     A new program is a new composite and goes through InsertTool; a new condition is a rule.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(identity_kept(rewrite("weather_now", {"rule": "Cities in English."})))
-        []
-        >>> [found.code for found in identity_kept(rewrite("weather_now", {"/name": "weather"}))]
-        ['name_changed']
     """
     for code, field, part in _KEPT:
         before, after = part(change.base), part(change.candidate)
         if not same(before, after):
-            yield FailedCheck(
-                code=code,
-                layer="structural",
-                field=field,
-                message=f"it was {shown_value(before)} and would be {shown_value(after)}",
-                advice="leave it as it is; a proposal changes words, examples and rules",
-            )
+            was, would_be = shown_value(before), shown_value(after)
+            yield failed("kept", code=code, field=field, before=was, after=would_be)
 
 
 def something_changed(change: ProposedChange) -> Iterator[FailedCheck]:
-    """A proposal that changes nothing.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(something_changed(rewrite("weather_now", {"rule": "Cities in English."})))
-        []
-        >>> [found.code for found in something_changed(rewrite("weather_now", {}))]
-        ['no_change']
-    """
+    """A proposal that changes nothing."""
     if same(_content(change.base), _content(change.candidate)):
-        yield FailedCheck(
-            code="no_change",
-            layer="structural",
-            message="the candidate is the definition as it is",
-            advice="propose nothing when nothing should change",
-        )
+        yield failed("no_change")
 
 
 def _content(definition: ToolDefinition) -> list[Any]:
@@ -226,13 +166,7 @@ def _content(definition: ToolDefinition) -> list[Any]:
         [words.summary, words.tags, words.parameters, words.usage_rules],
         [conditions.pre, conditions.post, conditions.text, conditions.complexity],
         rules_of(definition),
-        [
-            [
-                getattr(example, name, example)
-                for name in ("arguments", "result", "query", "is_whole")
-            ]
-            for example in sequence(definition.examples)
-        ],
+        _contents(definition),
         definition.body,
     ]
 
@@ -246,26 +180,12 @@ def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
     A definition that was read from foreign JSON may hold anything in its fields. Texts without a
     letter or a digit count as malformed too: white space, or the ``...`` that a prompt shows. So do
     texts that are emptied.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(fields_well_formed(rewrite("weather_now", {"parameters.city": "Name of a city."})))
-        []
-        >>> odd = rewrite("weather_now", {"/description/usage_rules": [["Cities in English."]]})
-        >>> [found.field for found in fields_well_formed(odd)]
-        ['usage_rules[0]']
     """
     found = list(dict.fromkeys(_problems(change.candidate)))
     known = set(_problems(change.base)) if found else set()
     for field, problem in found:
         if (field, problem) not in known:
-            yield FailedCheck(
-                code="malformed",
-                layer="structural",
-                field=field,
-                message=problem,
-                advice="give texts as strings, several of them as a list, and examples as JSON",
-            )
+            yield failed("malformed", field=field, problem=problem)
 
 
 def _problems(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
@@ -324,30 +244,13 @@ def parameters_known(change: ProposedChange) -> Iterator[FailedCheck]:
 
     A dotted path goes through objects and lists, as ``attach_descriptions`` follows it: a text for
     any other place would be kept and shown to nobody.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(parameters_known(rewrite("bill_split", {"parameters.people": "How many pay."})))
-        []
-        >>> extra = rewrite("bill_split", {"parameters.discount_code": "A voucher."})
-        >>> [found.field for found in parameters_known(extra)]
-        ['parameters.discount_code']
     """
     had = mapping(change.base.description.parameters)
-    for path in mapping(change.candidate.description.parameters):
-        if path not in had and not exists(change.base.signature.parameters, path):
-            yield FailedCheck(
-                code="unknown_parameter",
-                layer="structural",
-                field=f"parameters.{path!s:.80}",
-                message=f"the tool has no parameter {path!r:.80}",
-                advice="describe the parameters that are there; the set of them does not change",
-            )
-
-
-def exists(schema: JsonObject, path: object) -> bool:
-    """Whether a dotted path leads to a part that ``attach_descriptions`` gives a text to."""
-    return isinstance(path, str) and path in _paths(schema, "", 0)
+    new = [path for path in mapping(change.candidate.description.parameters) if path not in had]
+    there = _paths(change.base.signature.parameters, "", 0) if new else set()
+    for path in new:
+        if path not in there:
+            yield failed("unknown_parameter", field=f"parameters.{path!s:.80}", found=path)
 
 
 def _paths(schema: Any, path: str, depth: int) -> set[str]:
@@ -366,16 +269,6 @@ def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:
 
     All rules of a candidate are looked at when it changes any of them or its examples, since they
     must hold together; a rule that was broken before is told too then.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> from agentkit.tools.rules import Between
-        >>> one = Between(parameter="days", maximum=5)
-        >>> list(rules_valid(rewrite("weather_forecast", rules=(one,))))
-        []
-        >>> wide = rewrite("weather_forecast", rules=(Between(parameter="weeks", maximum=5),))
-        >>> [found.message for found in rules_valid(wide)]
-        ['weather_forecast has no parameter weeks']
     """
     rules, had = rules_of(change.candidate), rules_of(change.base)
     if same(rules, had) and same(_contents(change.candidate), _contents(change.base)):
@@ -384,18 +277,38 @@ def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:
     held_to = replace(change.base, specification=conditions, examples=_readable(change.candidate))
     for at, rule in enumerate(rules):
         for found in rule_problems(rule, held_to, change.library):
-            yield _invalid(at, found.message, found.advice, excerpt=found.code)
+            yield failed(
+                "invalid_rule",
+                field=f"rules[{at}]",
+                excerpt=found.code,
+                problem=found.message,
+                advice=found.advice,
+            )
 
 
-def _invalid(at: int, message: str, advice: str, *, excerpt: str = "") -> FailedCheck:
-    return FailedCheck(
-        code="invalid_rule",
-        layer="structural",
-        field=f"rules[{at}]",
-        message=message,
-        advice=advice,
-        excerpt=excerpt,
-    )
+def orders_possible(change: ProposedChange) -> Iterator[FailedCheck]:
+    """A new order of calls that nobody can keep: each tool demands that the other came first."""
+    had, name = rules_of(change.base), change.base.name
+    for at, rule in enumerate(rules_of(change.candidate)):
+        is_new = isinstance(rule, CallBefore) and rule not in had
+        if is_new and (path := _way_back(rule.tool, name, change.library)):
+            told = " before ".join(f"{tool!r:.60}" for tool in (*reversed(path), name))
+            yield failed("invalid_rule.cycle", field=f"rules[{at}]", path=told)
+
+
+def _way_back(start: object, name: str, library: Library) -> tuple[str, ...]:
+    """The demands by which a tool leads to another one, that one first; empty for none."""
+    waiting: list[tuple[str, ...]] = [(start,)] if isinstance(start, str) else []
+    seen: set[str] = set()
+    while waiting:
+        path = waiting.pop()
+        if path[-1] == name:
+            return path
+        tool = None if path[-1] in seen else library.get(path[-1])
+        seen.add(path[-1])
+        demands = rules_of(tool.definition) if tool else ()
+        waiting += [(*path, one.tool) for one in demands if isinstance(one, CallBefore)]
+    return ()
 
 
 def _readable(definition: ToolDefinition) -> tuple[Example, ...]:
@@ -412,32 +325,17 @@ def _is_call(arguments: Any) -> bool:
 
 
 def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """The first example, which a person wrote or the tool itself gave (ToolDNA, section 3.3).
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(first_example_kept(rewrite("weather_now", {"rule": "Cities in English."})))
-        []
-        >>> without = rewrite("weather_now", {"/examples/0": None})
-        >>> [found.code for found in first_example_kept(without)]
-        ['first_example_changed']
-    """
+    """The first example, which a person wrote or the tool itself gave (ToolDNA, section 3.3)."""
     before, after = sequence(change.base.examples), sequence(change.candidate.examples)
-    if before and not (after and same(_content_of_rules(before[0]), _content_of_rules(after[0]))):
-        yield FailedCheck(
-            code="first_example_changed",
-            layer="structural",
-            field="examples[0]",
-            message="the first example is gone, changed or no longer first",
-            advice="keep it where it is, and add further ones behind it",
-        )
+    if before and not (after and same(_call(before[0]), _call(after[0]))):
+        yield failed("first_example_changed", field="examples[0]")
 
 
 def _contents(definition: ToolDefinition) -> list[list[Any]]:
-    return [_content_of_rules(example) for example in sequence(definition.examples)]
+    return [_call(example) for example in sequence(definition.examples)]
 
 
-def _content_of_rules(example: Any) -> list[Any]:
+def _call(example: Any) -> list[Any]:
     names = ("arguments", "result", "query", "is_whole")
     return [getattr(example, name, example) for name in names]
 
@@ -446,15 +344,6 @@ def examples_fit(change: ProposedChange) -> Iterator[FailedCheck]:
     """New examples whose arguments or results do not fit the schema.
 
     That examples keep to the learned rules is asked by ``rules_valid``, which knows both.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> good = {"/examples/-": {"arguments": {"amount": 80, "people": 2}, "result": 40.0}}
-        >>> list(examples_fit(rewrite("bill_split", good)))
-        []
-        >>> bad = {"/examples/-": {"arguments": {"amount": 80, "people": 0}, "result": 40.0}}
-        >>> [found.field for found in examples_fit(rewrite("bill_split", bad))]
-        ['examples[1]']
     """
     had = sequence(change.base.examples)
     for at, example in enumerate(sequence(change.candidate.examples)):
@@ -466,13 +355,7 @@ def examples_fit(change: ProposedChange) -> Iterator[FailedCheck]:
         if readable and example not in had:
             problem = _problem(change, example)
             if problem:
-                yield FailedCheck(
-                    code="example_does_not_fit",
-                    layer="semantic",
-                    field=f"examples[{at}]",
-                    message=problem,
-                    advice="take examples from calls that were accepted",
-                )
+                yield failed("example_does_not_fit", field=f"examples[{at}]", problem=problem)
 
 
 def _problem(change: ProposedChange, example: Example) -> str:

@@ -9,35 +9,26 @@ literals of programs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from agentkit.evolution.validation.character_checks import (
-    hidden_at,
-    holds_chat_marker,
-    holds_encoded_text,
-    no_chat_markers,
     no_confusables,
-    no_encoded_text,
     no_invisible_characters,
     no_mixed_scripts,
 )
-from agentkit.evolution.validation.directives import may_direct, no_directives
-from agentkit.evolution.validation.leak_checks import (
+from agentkit.evolution.validation.pattern_checks import (
+    NO_CHAT_MARKERS,
+    NO_DIRECTIVES,
+    NO_ENCODED_TEXT,
+    NO_SECRET_REQUESTS,
+    NO_SECRETS,
     asks_for_secret,
-    holds_secret,
-    no_secret_requests,
-    no_secrets,
 )
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
-from agentkit.evolution.validation.texts import (
-    LONGEST_SCANNED,
-    MOST_SCANNED,
-    Text,
-    TextKind,
-)
+from agentkit.evolution.validation.texts import LONGEST_SCANNED, MOST_SCANNED, Text, TextKind
 from agentkit.evolution.validation.tool_names import spoken
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
@@ -45,118 +36,15 @@ from agentkit.tools.definition import ToolDefinition
 _TOGETHER = 2_000
 """Characters that are read as one. More saves little, and one suspect makes all be read again."""
 
-_APART = " \n;\n"
-"""Stands between two texts: to a pattern no other than their ends, also where texts are folded and
-it becomes `` ; ``. So no word of a neighbour excuses a text, as *only* does behind and *if* before
-some phrases, and neither a line end nor a word spelled out letter by letter goes on across it."""
-
-_SILENT = re.compile(r"[\w .,;!?'()+*-]{0,11}", re.ASCII)
-"""A short name or value such as "kelvin" is no sentence. Marks of conversations, paths, addresses
-and escapes hold other signs."""
-
-
-def ways_to_say(text: str) -> Iterator[str]:
-    """What of a text is read: the text, a name also as words, of a short word nothing.
-
-    Example:
-        >>> list(ways_to_say("sendItToEveryone")), list(ways_to_say("kelvin"))
-        (['sendItToEveryone', 'send it to everyone'], [])
-    """
-    if _SILENT.fullmatch(text) and not asks_for_secret(text):
-        return
-    yield text
-    if " " not in text and text.isascii():
-        yield spoken(text)
-
-
-def _never(_text: str) -> bool:
-    return False
-
-
-_LOOKS: Mapping[Check, Callable[[str], object]] = {
-    no_invisible_characters: hidden_at,
-    no_mixed_scripts: _never,  # there is one script in ASCII
-    no_confusables: _never,
-    no_secrets: holds_secret,
-    no_secret_requests: asks_for_secret,
-    no_chat_markers: holds_chat_marker,
-    no_encoded_text: holds_encoded_text,
-    no_directives: may_direct,
-}
-"""How a check looks at ASCII texts that are read as one: never narrower than text by text."""
-
-
-class FirstLook:
-    """Tells which texts are clean, and knows them again.
-
-    Args:
-        checks: What texts are asked.
-        read: Whether a text alone passes them; for those beyond ASCII, where what stands in a text
-            excuses other parts of it.
-    """
-
-    def __init__(self, checks: Iterable[Check], read: Callable[[str], bool]) -> None:
-        asked = tuple(checks)
-        self._looks = [_LOOKS[check] for check in asked if check in _LOOKS]
-        self._can_look = len(self._looks) == len(asked)
-        self._read = read
-        self._clean: set[str] = set()
-
-    def passes(self, groups: Sequence[Iterable[str]]) -> list[bool]:
-        """For each group of texts, whether all of it is clean.
-
-        Nothing passes where a check is asked that has no such look.
-        """
-        if not self._can_look:
-            return [False] * len(groups)
-        passed = [True] * len(groups)
-        for portion in self._portions(groups):
-            if not self._are_clean(list(dict.fromkeys(text for _, new in portion for text in new))):
-                for at, new in portion:
-                    passed[at] = passed[at] and self._are_clean(new)
-        return passed
-
-    def _portions(self, groups: Sequence[Iterable[str]]) -> Iterator[list[tuple[int, list[str]]]]:
-        """Texts that were not read yet, by group, in portions that are read as one."""
-        portion: list[tuple[int, list[str]]] = []
-        size = 0
-        for at, group in enumerate(groups):
-            new = [text for text in group if text not in self._clean]
-            if new:
-                portion.append((at, new))
-                size += sum(map(len, new))
-            if size >= _TOGETHER:
-                yield portion
-                portion, size = [], 0
-        yield portion
-
-    def _are_clean(self, texts: Sequence[str]) -> bool:
-        said = [way for text in texts for way in ways_to_say(text)]
-        plain = [text for text in said if text.isascii()]
-        clean = self._are_clean_together(plain) and all(
-            self._read(text) for text in said if not text.isascii()
-        )
-        if clean:
-            self._clean.update(texts)
-        return clean
-
-    def _are_clean_together(self, plain: Sequence[str]) -> bool:
-        whole, middle = _APART.join(plain), len(plain) // 2
-        if len(whole) > LONGEST_SCANNED:
-            halves = (plain[:middle], plain[middle:])
-            return middle > 0 and all(map(self._are_clean_together, halves))
-        return not any(look(whole) for look in self._looks)
-
-
 IMPORT_CHECKS: tuple[Check, ...] = (
     no_invisible_characters,
     no_mixed_scripts,
     no_confusables,
-    no_secrets,
-    no_secret_requests,
-    no_chat_markers,
-    no_encoded_text,
-    no_directives,
+    NO_SECRETS,
+    NO_SECRET_REQUESTS,
+    NO_CHAT_MARKERS,
+    NO_ENCODED_TEXT,
+    NO_DIRECTIVES,
 )
 """The lexical checks that honest texts of people pass.
 
@@ -171,6 +59,14 @@ _CODED = frozenset({"pattern", "digest"})
 """Keys whose values look like keys and encoded text; only their words are read."""
 
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
+_SILENT = re.compile(r"[\w .,;!?'()+*-]{0,11}", re.ASCII)
+"""A short name or value such as "kelvin" is no sentence. Marks of conversations, paths, addresses
+and escapes hold other signs."""
+
+_APART = " \n;\n"
+"""Stands between two texts: to a pattern no other than their ends, also where texts are folded and
+it becomes `` ; ``. So no word of a neighbour excuses a text, as *only* does behind and *if* before
+some phrases, and neither a line end nor a word spelled out letter by letter goes on across it."""
 
 _KINDS: Mapping[str, TextKind] = {
     "summary": "summary",
@@ -221,31 +117,46 @@ def suspicions(
 def suspicions_of_all(
     definitions: Sequence[ToolDefinition], *, checks: Iterable[Check] = IMPORT_CHECKS
 ) -> list[tuple[FailedCheck, ...]]:
-    """``suspicions`` of each of many definitions, sooner: no text is read twice.
+    """``suspicions`` of each of many definitions, sooner: no clean text is read twice.
 
     Args:
         definitions: The definitions; their parts must be JSON data.
         checks: What their texts are asked.
     """
     asked = tuple(checks)
-    look = FirstLook(asked, lambda text: _passes(text, asked))
-    passed = look.passes([_texts_in(definition) for definition in definitions])
-    return [
-        () if is_clean else _found_in(definition, asked)
-        for definition, is_clean in zip(definitions, passed, strict=True)
-    ]
+    clean: set[str] = set()
+    found: list[tuple[FailedCheck, ...]] = []
+    for definition in definitions:
+        placed = list(_placed(definition))
+        new = dict.fromkeys(text for _, text in placed if text not in clean)
+        if asked == IMPORT_CHECKS and _are_clean(list(new)):
+            clean.update(new)
+            found.append(())
+        else:
+            found.append(_found_in(placed, asked))
+    return found
 
 
-def _passes(text: str, checks: Iterable[Check]) -> bool:
-    alone = Text(field="", kind="parameter", text=text)
-    return len(text) <= LONGEST_SCANNED and not _failed((alone,), checks)
-
-
-def _found_in(definition: ToolDefinition, checks: Iterable[Check]) -> tuple[FailedCheck, ...]:
-    """What the checks say of each text by itself."""
-    texts = (
-        Text(field=place.path, kind=place.kind, text=text) for place, text in _placed(definition)
+def _are_clean(texts: Sequence[str]) -> bool:
+    """Whether texts are clean that are read as one; text by text where they are not ASCII."""
+    whole = _APART.join(text for text in texts if text.isascii())
+    others = [text for text in texts if not text.isascii()]
+    if len(whole) > LONGEST_SCANNED or any(len(text) > LONGEST_SCANNED for text in others):
+        return False
+    alone = (Text(field="", kind="parameter", text=text) for text in others)
+    as_one = Text(field="", kind="usage_rule", text=whole)
+    return not (
+        asks_for_secret(whole)
+        or _failed((as_one,), IMPORT_CHECKS)
+        or any(_failed((text,), IMPORT_CHECKS) for text in alone)
     )
+
+
+def _found_in(
+    placed: Iterable[tuple[_Place, str]], checks: Iterable[Check]
+) -> tuple[FailedCheck, ...]:
+    """What the checks say of each text by itself."""
+    texts = (Text(field=place.path, kind=place.kind, text=text) for place, text in placed)
     found = (failed for batch in _batches(texts) for failed in _failed(batch, checks))
     return tuple({(one.code, one.field): one for one in found}.values())
 
@@ -282,11 +193,11 @@ class _Place(NamedTuple):
         return self.step if self.above is None else f"{self.above.path}{self.step}"
 
 
-def _parts(definition: ToolDefinition) -> Mapping[str, Any]:
-    """Every part of a definition that a model may read."""
+def _placed(definition: ToolDefinition) -> Iterator[tuple[_Place, str]]:
+    """Everything in a definition that a model may read and that could be a sentence."""
     record = definition.to_json()
     signature = record["signature"]
-    return {
+    parts = {
         "name": definition.name,
         **record.get("description", {}),
         **record.get("specification", {}),
@@ -295,14 +206,24 @@ def _parts(definition: ToolDefinition) -> Mapping[str, Any]:
         "examples": record.get("examples"),
         "program": record.get("body"),
     }
-
-
-def _placed(definition: ToolDefinition) -> Iterator[tuple[_Place, str]]:
-    """Everything in a definition that could be a sentence, by where it stands."""
-    for name, part in _parts(definition).items():
+    for name, part in parts.items():
         for place, text in _strings(part, _Place(name, _KINDS.get(name, "parameter"))):
             for said in ways_to_say(text):
                 yield place, said
+
+
+def ways_to_say(text: str) -> Iterator[str]:
+    """What of a text is read: the text, a name also as words, of a short word nothing.
+
+    Example:
+        >>> list(ways_to_say("sendItToEveryone")), list(ways_to_say("kelvin"))
+        (['sendItToEveryone', 'send it to everyone'], [])
+    """
+    if _SILENT.fullmatch(text) and not asks_for_secret(text):
+        return
+    yield text
+    if " " not in text and text.isascii():
+        yield spoken(text)
 
 
 def _strings(value: Any, place: _Place) -> Iterator[tuple[_Place, str]]:
@@ -323,31 +244,6 @@ def _strings(value: Any, place: _Place) -> Iterator[tuple[_Place, str]]:
             waiting.extend(
                 (_Place(f"[{at}]", kind, where), "", inner) for at, inner in enumerate(part)
             )
-
-
-def _texts_in(definition: ToolDefinition) -> Iterable[str]:
-    """The texts that ``_strings`` gives, each once and without its place."""
-    found: dict[str, None] = {}
-    waiting: list[Any] = list(_parts(definition).values())
-    while waiting:
-        part = waiting.pop()
-        kind = part.__class__
-        if kind is str:
-            found[part] = None
-        elif kind is list or kind is tuple:
-            waiting.extend(part)
-        elif isinstance(part, Mapping):
-            found.update(dict.fromkeys(part))
-            if said := _side_by_side(part):
-                found[said] = None
-            waiting.extend(
-                part.values() if _CODED.isdisjoint(part) else map(_decoded, part, part.values())
-            )
-    return found
-
-
-def _decoded(key: str, value: Any) -> Any:
-    return _words_of(value) if key in _CODED and isinstance(value, str) else value
 
 
 def _side_by_side(schema: Mapping[Any, Any]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from agentkit.evolution.validation.schema_facts import ParameterFacts, facts_of, limits_of
@@ -128,9 +129,8 @@ class ProposedChange:
     @property
     def summaries(self) -> tuple[str, str]:
         """The summary as it is and as it would be; empty for one that is no text."""
-        return text_or_empty(self.base.description.summary), text_or_empty(
-            self.candidate.description.summary
-        )
+        before, after = (tool.description.summary for tool in (self.base, self.candidate))
+        return text_or_empty(before), text_or_empty(after)
 
     @cached_property
     def known(self) -> str:
@@ -230,9 +230,7 @@ class FailedCheck:
 
     def to_json(self) -> dict[str, str]:
         """The failed check as a JSON object; empty parts are left out."""
-        names = ("code", "layer", "field", "message", "advice", "excerpt")
-        values = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in values.items() if value}
+        return {name: value for name, value in asdict(self).items() if value}
 
     @classmethod
     def from_json(cls, record: Mapping[str, str]) -> FailedCheck:
@@ -292,77 +290,31 @@ def _escaped(char: str) -> str:
     return f"<U+{ord(char):04X}>"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Form:
-    """Something that a text must not hold.
-
-    Attributes:
-        pattern: How it is written.
-        counts: Whether a match is what is meant.
-        gate: A quick pattern without which ``pattern`` can not match; None for none.
-        holds: Parts in small letters, one of which stands in every match; looked for first, which
-            costs next to nothing. Empty when there are no such.
-        what: What it is, in words.
-    """
-
-    pattern: re.Pattern[str]
-    counts: Callable[[str], bool] = bool
-    gate: re.Pattern[str] | None = None
-    holds: tuple[str, ...] = ()
-    what: str = ""
-
-    def matches(self, text: str) -> Iterator[str]:
-        """What in a text has this form."""
-        if self._may_match(text):
-            for match in self.pattern.finditer(text):
-                if self.counts(match.group()):
-                    yield match.group()
-
-    def _may_match(self, text: str) -> bool:
-        if self.holds:
-            small = text.casefold()
-            if not any(part in small for part in self.holds):
-                return False
-        return self.gate is None or self.gate.search(text) is not None
+@cache
+def _reasons() -> Mapping[str, Mapping[str, str]]:
+    text = files(__package__ or "").joinpath("phrases", "reasons.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
-def holds_any(text: str, forms: Iterable[Form]) -> bool:
-    """Whether a text holds something of one of the forms; what ``first_found`` says in full."""
-    return any(True for form in forms for _ in form.matches(text))
-
-
-def first_found(change: ProposedChange, forms: Sequence[Form]) -> Iterator[tuple[Edit, str, Form]]:
-    """In each changed text the first thing of one of the forms that the base does not hold already.
+def failed(
+    reason: str, *, code: str = "", field: str = "", excerpt: str = "", **values: object
+) -> FailedCheck:
+    """A failed check in the words of ``phrases/reasons.toml``.
 
     Args:
-        change: What is looked at.
-        forms: What is sought, in order.
+        reason: Its name there.
+        code: The code; by default the reason up to a dot.
+        field: Where, as in ``FailedCheck``.
+        excerpt: The text that shows it.
+        values: What the message names.
     """
-    for edit in change.edits:
-        found = (
-            (edit, text, form)
-            for form in forms
-            for text in form.matches(edit.after)
-            if text.casefold() not in change.known
-        )
-        yield from islice(found, 1)
-
-
-def reason(
-    code: str,
-    layer: Layer,
-    edit: Edit,
-    excerpt: str,
-    *,
-    message: str,
-    advice: str,
-) -> FailedCheck:
-    """A failed check about one edit."""
+    said = _reasons()[reason]
+    layer: Mapping[str, Layer] = {layer: layer for layer in get_args(Layer)}
     return FailedCheck(
-        code=code,
-        layer=layer,
-        field=edit.field,
-        message=message,
-        advice=advice,
+        code=code or reason.partition(".")[0],
+        layer=layer[said["layer"]],
+        field=field,
+        message=said["message"].format_map(values),
+        advice=said["advice"].format_map(values),
         excerpt=shown(excerpt),
     )

@@ -179,6 +179,13 @@ def sentences_of(definition: ToolDefinition, kinds: Iterable[TextKind]) -> str:
     return "\n".join(text.text for text in texts_of(definition) if text.kind in wanted)
 
 
+LOOKALIKES = str.maketrans(
+    "аеорсухіјѕԁһӏԛԝвкмнтгпАВЕКМНОРСТУХІЈЅԌԚԜοανρτικυχγεηωΑΒΕΖΗΙΚΜΝΟΡΤΥΧօոսցզհյլՕՍᎪᏴᏟᎬᎻᎫᏦᏞᎷᏀᏢᏒᏚᎢᏙᎳᏃ",
+    "aeopcyxijsdhlqwbkmhtrnABEKMHOPCTYXIJSGQWoavptikuxyenwABEZHIKMNOPTYXonugqhjlOUABCEHJKLMGPRSTVWZ",
+)
+"""Letters of other scripts and the Latin ones that they look like."""
+
+
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _INVISIBLE = re.compile(
     r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0000-\U000e01ef]"
@@ -273,7 +280,7 @@ _REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
 
 
 def same(left: Any, right: Any) -> bool:
-    """As ``agentkit.tools.fit.same_json``, without recursion and for any mapping or sequence.
+    """As ``agentkit.tools.canonical.same_json``, without recursion and for any mapping or sequence.
 
     What is compared was made by a proposer, who may nest it as deep as a parser lets through.
 

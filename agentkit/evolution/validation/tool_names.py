@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
-from agentkit.evolution.validation.report import FailedCheck, ProposedChange, reason
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
     Edit,
     leaves,
@@ -23,11 +22,75 @@ from agentkit.library.derived import Snapshot
 from agentkit.retrieval.words import terms
 from agentkit.tools.tool import Tool
 
+# --- The names of a library's tools, and the terms of their summaries, worked out once -----------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolWords:
+    """By which words the tools of a library are known.
+
+    Attributes:
+        spoken: Names by their words, as ``spoken`` gives them.
+        first: The first words of names that have several.
+        terms: The terms of each tool's summary.
+        tools: The tools of each term.
+    """
+
+    spoken: Mapping[str, str]
+    first: frozenset[str]
+    terms: Mapping[str, frozenset[str]]
+    tools: Mapping[str, tuple[str, ...]]
+
+
+class _Words:
+    """Works the words out once a library; see ``agentkit.library.derived``."""
+
+    def build(self, library: Snapshot) -> ToolWords:
+        nothing = ToolWords(spoken={}, first=frozenset(), terms={}, tools={})
+        return self.update(nothing, library, list(library.tools.values()), ())
+
+    def update(
+        self, value: ToolWords, library: Snapshot, added: Sequence[Tool], removed: Collection[str]
+    ) -> ToolWords:
+        new = {tool.name: frozenset(terms(tool.definition.description.summary)) for tool in added}
+        gone = {name for name in removed if name not in library.tools}
+        names = {key: name for key, name in value.spoken.items() if name not in gone}
+        names |= {spoken(name): name for name in new}
+        touched: dict[str, dict[str, None]] = {}
+        for name in (*sorted(gone), *new):
+            for term in value.terms.get(name, frozenset()) | new.get(name, frozenset()):
+                touched.setdefault(term, {})[name] = None
+        tools = {
+            term: (
+                *(name for name in value.tools.get(term, ()) if name not in changed),
+                *(name for name in changed if term in new.get(name, ())),
+            )
+            for term, changed in touched.items()
+        }
+        kept = {name: said for name, said in value.terms.items() if name not in gone}
+        return ToolWords(
+            spoken=names,
+            first=frozenset(name.split()[0] for name in names if " " in name),
+            terms=kept | new,
+            tools={**value.tools, **tools},
+        )
+
+
+WORDS = _Words()
+"""The kind of derived value that ``Library.derived`` keeps the words under."""
+
+
+def spoken(name: str) -> str:
+    """A name as words: ``sendEmail`` and ``send_email`` are both ``send email``."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return " ".join(re.split(r"[\s_.\-/:]+", apart)).strip().casefold()
+
+
+# --- Which tools a text names --------------------------------------------------------------------
+
+
 _TOKEN = re.compile(r"[A-Za-z0-9_]+(?:[.\-/:]+[A-Za-z0-9_]+)*")
 _LOOKS_LIKE_CODE = re.compile(r"[_.\-/:]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
-_HOLDS_CODE = re.compile(r"_|[A-Za-z0-9][.\-/:]+[A-Za-z0-9]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
-"""What stands in every text with a word that looks like code."""
-
 _IS_CODE = re.compile(r"_|[a-z0-9][A-Z]")
 """Words with a hyphen are often ordinary ones (*check-in*), so that they must equal a name."""
 
@@ -43,13 +106,6 @@ _MARKED = re.compile(
     r"|[\"'“„«「『《](\w[\w .-]{1,60}\w)[\"'”“»」』》]",
     re.IGNORECASE,
 )
-_HOLDS_MARK = re.compile(
-    r"[`(\"'“„«「『《]|tool|function|werkzeug|funktion|outil|fonction|herramienta|funci[oó]n|api"
-    r"|endpoint",
-    re.IGNORECASE,
-)
-"""What stands in every text with a word that ``_MARKED`` finds."""
-
 _CALLED = re.compile(
     r"\b(?i:call(?:s|ing)?|invok(?:e|ing)|run(?:ning)?|trigger|execute|rufe?|aufrufen|appelle[rz]?"
     r"|llam[ae]r?)\s+(?:the\s+)?[`\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)"
@@ -58,188 +114,18 @@ _CALLED = re.compile(
 )
 """What is said to be called, whether the library has it or not."""
 
-_SENTENCES = frozenset({"summary", "usage_rule"})
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\n+")
-_CLAUSE = re.compile(
-    r";\s*|\uff1b|,\s+(?=not\b)"
-    r"|,?\s(?:and|but|while|whereas|und|et|y)\s(?=`?TOOL|for\b)"
-)
-_TOOL_THERE = (
-    r"(?:for|to|when|if)\s(.{3,80}?),?\s(?:use|call|see|take|there is)\s`?TOOL`?(?: instead)?"
-    r"|(?:use|see|take)\s`?TOOL`?\s(?:instead )?(?:for|to|when|if)\s(.{3,80})"
-    r"|(?:not for\s.{3,60},?\s)?`?TOOL`?\s"
-    r"(?:(?:is |are )?(?:there )?for|to|[a-z]{2,12}s(?=\s))\s?(.{3,80})"
-    r"|(.{3,80}?)\s(?:is|are) (?:what|for|done by|done with|given by|found with|left to"
-    r"|the (?:job|task|work|purpose) of) `?TOOL`?(?: is for| does| gives| finds| shows| lists)?"
-    r"|(.{3,80}?)\s\((?:see|use|for (?:that|these|those|this):?(?: use| see)?) `?TOOL`?\)"
-    r"|(?:not (?:suited |meant |made )?for|(?:do not|don't) use (?:it|this|this tool)"
-    r" (?:for|to|when))\s(.{3,80}?)[,;:]?\s(?:use|see|call|take|there is)\s`?TOOL`?"
-    r"(?: instead| for (?:that|it|them|these|those))?"
-    r"|(?:für|um|zum|zur)\s(.{3,80}?),?\s(?:ist\s|gibt es\s|dient\s)?`?TOOL`?"
-    r"(?:\s(?:verwenden|benutzen|nutzen|da|zuständig))?"
-    r"|(?:pour|para)\s(.{3,80}?),?\s(?:utilise[rz]?|voir|usar?|use|usa|existe)\s`?TOOL`?"
-    r"|(?:如需|若要|要|需要)?(.{2,40}?)[\uff0c,]?(?:请)?(?:使用|用)\s?`?TOOL`?"
-    r"|(.{2,40}?)(?:には|は|場合は)[、]?\s?`?TOOL`?\s?を(?:使う|使用する|使います|使用します)"
-)
-_AWAY = re.compile(rf"(?:{_TOOL_THERE})$", re.IGNORECASE)
-"""How a sentence says which tool is for something else; the groups are what that is."""
-
-_FLOWS = re.compile(
-    r"\b(?:then|first|next|before|after(?:wards)?|once|later|always|never|every|each|all|any|also"
-    r"|automatically|immediately|right away|found|straight|must|should|results?|answers?|outputs?"
-    r"|hits?|again|rest|better|best|prefer\w*|rather|zuerst|danach|dann|immer|jede\w*|ensuite"
-    r"|toujours|luego|siempre)\b|后|立即|然后|再|每|先|总是|後|次に|常に|必ず",
-    re.IGNORECASE,
-)
-"""Words by which a sentence orders calls, hands data on or compares: none tells tools apart."""
-
-_STANDING_IN = "TOOL"
 _WINDOW = 4
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToolNames:
-    """The names of a library's tools as ``spoken`` gives them.
-
-    Attributes:
-        spoken: Names by their words.
-        first: The first words of names that have several.
-    """
-
-    spoken: Mapping[str, str]
-    first: frozenset[str]
-
-
-class _Names:
-    """Works the names out once a library; see ``agentkit.library.derived``."""
-
-    def build(self, library: Snapshot) -> ToolNames:
-        return _tool_names({spoken(name): name for name in library.tools})
-
-    def update(
-        self, value: ToolNames, library: Snapshot, added: Sequence[Tool], removed: Collection[str]
-    ) -> ToolNames:
-        gone = {spoken(name) for name in removed if name not in library.tools}
-        kept = {key: name for key, name in value.spoken.items() if key not in gone}
-        return _tool_names(kept | {spoken(tool.name): tool.name for tool in added})
-
-
-def _tool_names(names: Mapping[str, str]) -> ToolNames:
-    return ToolNames(spoken=names, first=frozenset(n.split()[0] for n in names if " " in n))
-
-
-NAMES = _Names()
-"""The kind of derived value that ``Library.derived`` keeps the names under."""
-
-
-def spoken(name: str) -> str:
-    """A name as words: ``sendEmail`` and ``send_email`` are both ``send email``."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    return " ".join(re.split(r"[\s_.\-/:]+", apart)).strip().casefold()
-
-
-def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
-    """Other tools of the library by name, and names of tools that do not exist.
-
-    What a tool is for belongs to its own text; a text that names others moves calls between tools
-    (or to one that an attacker brings). An order between tools is data: a ``CallBefore`` rule,
-    whose tool the text may name then. Children of a composite may be named as well, and so may
-    what the base names already.
-
-    A sentence in one of the usual forms may say which tool of the library is for something else
-    (``alternatives``): *To reserve a car, use cars_reserve.*
-
-    A name that is an ordinary word counts only where it is marked as a name: in quotation marks or
-    back-ticks, before ``(``, beside the word *tool*.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(no_other_tools(rewrite("calendar_create_event", {"rule": "Give day and start."})))
-        []
-        >>> pointing = rewrite("weather_now", {"rule": "Then call currency_convert."})
-        >>> [(found.code, found.excerpt) for found in no_other_tools(pointing)]
-        [('other_tool', 'currency_convert')]
-    """
-    names = change.library.derived(NAMES)
-    allowed: set[str] | None = None
-    for edit in change.edits:
-        if edit.kind == "example":
-            continue
-        for word, known in dict.fromkeys(_named(edit.after, names)):
-            allowed = allowed or _allowed(change)
-            if spoken(word) not in allowed and word.casefold() not in change.known:
-                if known and points_away(change, edit, word, known):
-                    continue
-                yield reason(
-                    "other_tool",
-                    "lexical",
-                    edit,
-                    word,
-                    message=f"it names the tool {known}"
-                    if known
-                    else f"it says to call {word!r:.80}, which the library does not have",
-                    advice="say what this tool does; state an order of tools as a call_before rule",
-                )
-
-
-def alternatives(change: ProposedChange) -> Iterator[str]:
-    """The other tools that new texts say are for something else.
-
-    It moves calls to these tools, so that a judge and a person are asked
-    (``ValidationPolicy.comparing``).
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> pointing = "To reserve a car, use cars_reserve."
-        >>> list(alternatives(rewrite("cars_search", {"rule": pointing})))
-        ['cars_reserve']
-    """
-    names = change.library.derived(NAMES)
-    for edit in change.edits:
-        if edit.kind in _SENTENCES and _HOLDS_CODE.search(edit.after):
-            for word, known in dict.fromkeys(_named(edit.after, names)):
-                if known and known != change.base.name and points_away(change, edit, word, known):
-                    yield known
-
-
-def points_away(change: ProposedChange, edit: Edit, word: str, known: str) -> bool:
-    """Whether each clause that names a tool says what else it is for, and nothing more.
-
-    What else: no more of this tool's words than of the other's, and not those alone. So a text can
-    not give this tool's own purpose away, nor send data or control on.
-    """
-    if edit.kind not in _SENTENCES:
-        return False
-    own = set(terms(" ".join((spoken(change.base.name), change.summaries[0]))))
-    other = change.library[known].definition
-    parts = [spoken(known), text_or_empty(other.description.summary)]
-    its = set(terms(" ".join((*parts, *map(str, mapping(other.signature.properties))))))
-    named = edit.after.replace(word, _STANDING_IN)
-    for sentence in (part for part in _SENTENCE.split(named) if _STANDING_IN in part):
-        clauses = (part for part in _CLAUSE.split(sentence) if _STANDING_IN in part)
-        if not (_is_of(sentence, own, its) or all(_is_of(part, own, its) for part in clauses)):
-            return False
-    return True
-
-
-def _is_of(clause: str, own: set[str], its: set[str]) -> bool:
-    """Whether a clause says in a usual form what another tool is for, in words of that one."""
-    match = _AWAY.match(clause.strip(" .`。"))
-    if match is None or _FLOWS.search(clause):
-        return False
-    said = set(terms(" ".join(filter(None, match.groups()))))
-    return len(said & own) <= len(said & its) and (not said & own or bool(said - own))
-
-
-def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
+def _named(text: str, tools: ToolWords) -> Iterator[tuple[str, str]]:
     """Words of a text that name a tool, with the name; an unknown tool has none."""
     names = tools.spoken
-    for word in _TOKEN.findall(text) if _HOLDS_CODE.search(text) else ():
+    for word in _TOKEN.findall(text):
         known = names.get(spoken(word)) if _LOOKS_LIKE_CODE.search(word) else None
         if known and (_IS_CODE.search(word) or word.casefold() == known.casefold()):
             yield word, known
-    for match in _MARKED.finditer(text) if _HOLDS_MARK.search(text) else ():
+    for match in _MARKED.finditer(text):
         for word in filter(None, match.groups()):
             if known := names.get(spoken(word)):
                 yield word, known
@@ -249,7 +135,7 @@ def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
             yield word, names.get(spoken(word), "")
 
 
-def _spelled(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
+def _spelled(text: str, tools: ToolWords) -> Iterator[tuple[str, str]]:
     """Names of two words and more, told as names: *the find slot tool*, *then call find slot*.
 
     Such names are often ordinary phrases (*prime factors*), which pass.
@@ -265,36 +151,127 @@ def _spelled(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
                     yield phrase, known
 
 
+def _foreign(change: ProposedChange) -> Iterator[tuple[Edit, str, str]]:
+    """The names of other tools that new texts bring, with the text and the tool."""
+    names = change.library.derived(WORDS)
+    allowed: set[str] | None = None
+    for edit in change.edits:
+        if edit.kind != "example":
+            for word, known in dict.fromkeys(_named(edit.after, names)):
+                allowed = allowed or _allowed(change)
+                if spoken(word) not in allowed and word.casefold() not in change.known:
+                    yield edit, word, known
+
+
 def _allowed(change: ProposedChange) -> set[str]:
     """Names that a text may hold: the tool's own, those of its parts and of what it must follow."""
     base, candidate = change.base, change.candidate
-    allowed = [base.name, candidate.name, *mapping(base.signature.properties)]
-    allowed += [child.name for child in sequence(base.signature.children)]
-    allowed += [
-        part
-        for path in mapping(base.description.parameters)
-        for part in re.split(r"[.\[\]]+", path)
+    paths = mapping(base.description.parameters)
+    parts: list[object] = [
+        *(base.name, candidate.name, *mapping(base.signature.properties)),
+        *(child.name for child in sequence(base.signature.children)),
+        *(part for path in paths for part in re.split(r"[.\[\]]+", path)),
+        *(getattr(rule, "tool", None) for rule in rules_of(candidate)),
+        *(base.signature.parameters, base.signature.result),
+        *([one.arguments, one.result] for one in sequence(base.examples)),
     ]
-    allowed += [
-        rule.tool for rule in rules_of(candidate) if isinstance(getattr(rule, "tool", None), str)
-    ]
-    allowed += leaves([base.signature.parameters, base.signature.result, _values(base.examples)])
-    return {spoken(name) for name in allowed}
+    return {spoken(name) for part in parts for name in leaves(part)}
 
 
-def _values(examples: Any) -> list[Any]:
-    return [[example.arguments, example.result] for example in sequence(examples)]
+# --- What a text may say of them -----------------------------------------------------------------
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\n+")
+_ORDERS = re.compile(
+    r"\b(?:then|first|next|before|after(?:wards)?|later|always|never|automatically|immediately"
+    r"|right away|straight|must|should|again|better|best|prefer\w*|rather|zuerst|danach|dann|immer"
+    r"|ensuite|toujours|luego|siempre)\b"
+    r"|后|立即|然后|再|每|先|总是|後|次に|常に|必ず|调用|呼[びんぶ]"
+    r"|^(?!(?:for|to|when|if|not|do not)\b).*"
+    r"\b(?:call(?:s|ed|ing)?|invok\w+|run|trigger\w*|execut\w+)\b"
+    r"|\b(?:pass|hand|send|feed|forward|chain|pipe)\w*\b.*\b(?:to|into|with|through)\b.*TOOL",
+    re.IGNORECASE,
+)
+"""Words by which a sentence orders calls or compares tools."""
+
+_HANDS_ON = re.compile(
+    r"\b(?:each|every|all|any|once|also|found|results?|answers?|outputs?|hits?|rest|jede\w*)\b",
+    re.IGNORECASE,
+)
+"""Words by which a sentence about use hands data on to another tool."""
+
+_CLAUSE = re.compile(r"[;,:]\s|\s(?:and|but|while|whereas|und|et|y)\s")
+_STANDING_IN = "TOOL"
+_BARE = frozenset(terms("TOOL use see take"))
+
+
+def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Calls of other tools that a text orders, and names of tools that do not exist.
+
+    A text that names others moves calls between tools (or to one that an attacker brings). An
+    order between tools is data: a ``CallBefore`` rule, whose tool the text may name then. Children
+    of a composite may be named as well, and so may what the base names already. Any other tool of
+    the library may be named where no call is ordered; that waits (``names_others``).
+
+    A name that is an ordinary word counts only where it is marked as a name: in quotation marks or
+    back-ticks, before ``(``, beside the word *tool*.
+    """
+    for edit, word, known in _foreign(change):
+        if not known or _orders_calls(change, edit, word, known):
+            reason = "other_tool" if known else "other_tool.unknown"
+            yield failed(reason, field=edit.field, excerpt=word, found=word, known=known)
+
+
+def names_others(change: ProposedChange) -> Iterator[str]:
+    """The other tools of the library that new texts name.
+
+    It moves calls to these tools, so that a judge and a person are asked
+    (``ValidationPolicy.comparing``).
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> pointing = "To reserve a car, use cars_reserve."
+        >>> list(names_others(rewrite("cars_search", {"rule": pointing})))
+        ['cars_reserve']
+    """
+    return (known for _, _, known in _foreign(change) if known)
+
+
+def _orders_calls(change: ProposedChange, edit: Edit, word: str, known: str) -> bool:
+    """Whether a sentence with the name orders calls, or gives this tool's own purpose away.
+
+    It does the latter with more of this tool's words than of the other's, or with those alone.
+    """
+    named = edit.after.replace(word, _STANDING_IN)
+    said_so = [part for part in _SENTENCE.split(named) if _STANDING_IN in part]
+    if any(map(_ORDERS.search, said_so)):
+        return True
+    if edit.kind == "parameter":
+        return False
+    other = change.library[known].definition
+    own = _terms_of(change.base.name, change.summaries[0])
+    parts = map(str, mapping(other.signature.properties))
+    its = _terms_of(known, text_or_empty(other.description.summary), *parts)
+    for sentence in said_so:
+        clause = next(part for part in _CLAUSE.split(sentence) if _STANDING_IN in part)
+        said = _terms_of(clause, "") - _BARE or _terms_of(sentence, "") - _BARE
+        is_own = len(said & own) > len(said & its) or bool(said and said <= own)
+        if _HANDS_ON.search(sentence) or is_own:
+            return True
+    return False
+
+
+def _terms_of(name: str, *texts: str) -> set[str]:
+    return set(terms(" ".join((spoken(name), *texts))))
 
 
 _FORMS = re.compile(
     r"call it only when the value of \S{1,80} is known from the user or from an earlier result;"
     r" otherwise ask for it\.|call it only when the request asks for what it does;"
     r" otherwise answer without it\.|(?:do not use it for this, which another tool does"
-    r"|prefer it to a tool that does this, when both seem to fit): (.+)$"
+    r"|(prefer it) to a tool that does this, when both seem to fit): (.+)$"
 )
 """The sentences with which the evidence proposer tells tools apart, and nothing else."""
-
-_PREFERRED = re.compile(r"prefer it to a tool that does this, when both seem to fit: (.+)$")
 
 
 def preferred_to(change: ProposedChange, sentence: str) -> str:
@@ -309,10 +286,8 @@ def preferred_to(change: ProposedChange, sentence: str) -> str:
         change: The change.
         sentence: A folded sentence of it.
     """
-    match = _PREFERRED.match(sentence)
-    if match is None:
-        return ""
-    return _whose_purpose(change, match.group(1))
+    match = _FORMS.match(sentence)
+    return _whose_purpose(change, match[2]) if match and match[1] else ""
 
 
 def without_closed_forms(change: ProposedChange, text: str) -> str:
@@ -321,7 +296,7 @@ def without_closed_forms(change: ProposedChange, text: str) -> str:
     What such a form quotes must be what another tool says of itself.
     """
     found = _FORMS.search(text)
-    if found is None or (found[1] and not _whose_purpose(change, found[1])):
+    if found is None or (found[2] and not _whose_purpose(change, found[2])):
         return text
     return f"{text[: found.start()]} {text[found.end() :]}"
 
@@ -336,10 +311,12 @@ def _whose_purpose(change: ProposedChange, said: str) -> str:
 
 
 def compares(change: ProposedChange) -> bool:
-    """Whether a change sets its tool against another one in an allowed form."""
-    return any(preferred_to(change, sentence) for _, sentence, _ in change.statements) or any(
-        True for _ in alternatives(change)
-    )
+    """Whether a change sets its tool against another one in an allowed form, or names one."""
+    preferred = (preferred_to(change, sentence) for _, sentence, _ in change.statements)
+    return any(preferred) or any(names_others(change))
+
+
+# --- A summary that comes close to another tool's ------------------------------------------------
 
 
 _ALIKE = 0.7
@@ -348,105 +325,25 @@ _FREQUENT = 200
 """A term of more tools than this tells none apart, and is skipped when looking for candidates."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SummaryTerms:
-    """The terms of each tool's summary, and the tools of each term."""
-
-    of_tool: Mapping[str, frozenset[str]]
-    tools: Mapping[str, tuple[str, ...]]
-
-
-class _Summaries:
-    """Works the terms out once a library; see ``agentkit.library.derived``."""
-
-    def build(self, library: Snapshot) -> SummaryTerms:
-        return _indexed({name: _terms(tool) for name, tool in library.tools.items()})
-
-    def update(
-        self,
-        value: SummaryTerms,
-        library: Snapshot,
-        added: Sequence[Tool],
-        removed: Collection[str],
-    ) -> SummaryTerms:
-        changed = {tool.name: _terms(tool) for tool in added}
-        gone = set(removed).union(changed)
-        touched = set(chain(*changed.values(), *(value.of_tool.get(name, ()) for name in gone)))
-        kept = {
-            name: words
-            for name, words in value.of_tool.items()
-            if name not in gone or name in changed
-        }
-        of_tool = kept | changed
-        fresh = {
-            term: tuple(n for n in value.tools.get(term, ()) if n not in gone) for term in touched
-        }
-        for name, words in changed.items():
-            for term in words:
-                fresh[term] = (*fresh[term], name)
-        return SummaryTerms(of_tool=of_tool, tools={**value.tools, **fresh})
-
-
-SUMMARIES = _Summaries()
-"""The kind of derived value that ``Library.derived`` keeps the terms under."""
-
-
-def _terms(tool: Tool) -> frozenset[str]:
-    return frozenset(terms(tool.definition.description.summary))
-
-
-def _indexed(of_tool: Mapping[str, frozenset[str]]) -> SummaryTerms:
-    tools: dict[str, list[str]] = {}
-    for name, words in of_tool.items():
-        for term in words:
-            tools.setdefault(term, []).append(name)
-    return SummaryTerms(
-        of_tool=of_tool, tools={term: tuple(names) for term, names in tools.items()}
-    )
-
-
 def no_near_copy(change: ProposedChange) -> Iterator[FailedCheck]:
     """A summary that comes close to another tool's and so takes calls that belong there.
 
     Alike are summaries that share seven tenths of their terms (Jaccard). Two that were as close
     before may stay so: duplicates are the Tool Manager's business. Whether bystanders lose calls is
     measured by a gate; this sees the plain case before anything is run.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> list(no_near_copy(rewrite("weather_now", {"sentence": "One city at a time."})))
-        []
-        >>> near = {"summary": "Expected temperature in Celsius for each of the coming days."}
-        >>> [found.message for found in no_near_copy(rewrite("weather_now", near))]
-        ['it says nearly the same as the summary of weather_forecast']
     """
     before, after = change.summaries
-    if before == after:
-        return
     said, had = frozenset(terms(after)), frozenset(terms(before))
-    for name, words in _closest(change, said):
-        likeness = _jaccard(said, words)
-        if likeness >= _ALIKE and likeness > _jaccard(had, words):
-            yield FailedCheck(
-                code="near_copy",
-                layer="semantic",
-                field="summary",
-                message=f"it says nearly the same as the summary of {name}",
-                advice="say what sets the tool apart",
-                excerpt=after[:120],
-            )
-            return
-
-
-def _closest(change: ProposedChange, said: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    if len(said) < _LEAST_TERMS:
+    if before == after or len(said) < _LEAST_TERMS:
         return
-    summaries = change.library.derived(SUMMARIES)
-    rare = [names for term in said if len(names := summaries.tools.get(term, ())) <= _FREQUENT]
-    shared = Counter(chain.from_iterable(rare))
+    known = change.library.derived(WORDS)
+    sharing: Iterable[tuple[str, ...]] = (known.tools.get(term, ()) for term in said)
+    shared = Counter(chain.from_iterable(names for names in sharing if len(names) <= _FREQUENT))
     for name, _ in shared.most_common(8):
-        if name != change.base.name:
-            yield name, summaries.of_tool[name]
+        likeness, before_it = (_jaccard(words, known.terms[name]) for words in (said, had))
+        if name != change.base.name and likeness >= _ALIKE and likeness > before_it:
+            yield failed("near_copy", field="summary", excerpt=after, known=name)
+            return
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
-from agentkit.evolution.validation.phrasebook import shipped_lines, shipped_sections
+from agentkit.evolution.validation.phrases import sections as shipped_sections
 
 _ENDING = re.compile(
     r"(?:ations?|ings?|ions?|ers?|ors?|ies|ied|ed|es|ly|al|en|er|te?n|(?<!s)s|e|y|a|o)$"
@@ -63,10 +63,10 @@ def words(lines: Iterable[str]) -> Iterator[str]:
 @cache
 def catalogue_nouns() -> frozenset[str]:
     """Nouns that many unrelated tools use (``tests/benchmarks/catalogue_words.py``)."""
-    return frozenset(words(shipped_lines("catalogue_words")))
+    return frozenset(words(shipped_sections("catalogue_words")[""]))
 
 
-SECTIONS: Mapping[str, list[str]] = shipped_sections("plain_words")
+SECTIONS: Mapping[str, tuple[str, ...]] = shipped_sections("plain_words")
 _ENGLISH = ("grammar", "describing", "values", "writing", "subjects")
 PLAIN = frozenset(stem(word) for name in _ENGLISH for word in words(SECTIONS[name]))
 PLAIN_ABROAD = frozenset(

@@ -14,9 +14,9 @@ from agentkit.evolution.gates import GateReport
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryStore
-from agentkit.library.capabilities import AppliedChange, changes_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
+from agentkit.library.store import AppliedChange
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 
@@ -251,7 +251,7 @@ def artifact_of(
         bare = _of_library(part)
         kept = tuple(one for one in evidence if one.tool in part)
         return Artifact(library=part, changes=bare.changes, evidence=kept, made_with=bare.made_with)
-    changes = takewhile(lambda one: one.version <= library.version, changes_of(source))
+    changes = takewhile(lambda one: one.version <= library.version, source.changes())
     return Artifact(
         library=library,
         changes=tuple(map(_change, changes)),

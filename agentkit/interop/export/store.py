@@ -17,12 +17,11 @@ from agentkit.evolution.checker import text_faults
 from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export.artifact import Artifact, ArtifactChange
 from agentkit.interop.export.file import read_artifact
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.changes import check_filter, no_such_version
 from agentkit.library.copying import copy_library
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 
 SCHEME = "artifact"

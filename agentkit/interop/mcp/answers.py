@@ -9,10 +9,10 @@ from agentkit.errors import McpConnectionError, ModelRetry, ToolFailed
 from agentkit.interop.mcp.listing import ListedTool, McpLimits, RawListing, record_of
 from agentkit.interop.mcp.screening import OVERSIZED
 from agentkit.messages import JsonObject
-from agentkit.tools.bounded import BoundedValidator, UncheckableError
-from agentkit.tools.fit import fits
+from agentkit.tools.error_messages import problems_of
 from agentkit.tools.invocation import run_in_daemon_thread
 from agentkit.tools.mcp_record import RESULT_FIELD
+from agentkit.tools.schema_validator import UncheckableError, fits, schema_errors
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
@@ -90,14 +90,14 @@ async def _hold_to_schema(value: Any, schema: JsonObject) -> None:
     if fits(value, schema):
         return
     try:
-        found = await run_in_daemon_thread(lambda: BoundedValidator(schema).errors(value, limit=1))
+        errors = await run_in_daemon_thread(lambda: schema_errors(value, schema, limit=1))
     except UncheckableError as error:
         why = f"The server broke its word, its answer can not be held against its schema: {error}"
         raise ToolFailed(why[:500]) from error
-    if found:
-        where = found[0].json_path.removeprefix("$").lstrip(".") or "its root"
-        why = f"at {where}: {found[0].message}"
-        raise ToolFailed(f"The server broke its word, its answer does not fit {why}"[:500])
+    for problem in problems_of(errors, owner="a field", noun="field", whole="answer"):
+        raise ToolFailed(
+            f"The server broke its word, its answer does not fit: {problem.rule}"[:500]
+        )
 
 
 def _refusal(error: MCPError, tool: str, server: str, limits: McpLimits) -> Exception:

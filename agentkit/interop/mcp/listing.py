@@ -12,7 +12,6 @@ from typing import Any, Literal
 from agentkit.errors import DefinitionError, MissingExtraError, UsageError
 from agentkit.evolution.validation.report import shown
 from agentkit.messages import JsonObject
-from agentkit.tools.bounded import schema_fault
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.mcp_record import (
     EFFECTS_KEY,
@@ -21,7 +20,7 @@ from agentkit.tools.mcp_record import (
     is_wrapped,
     unwrapped_schema,
 )
-from agentkit.tools.sources.dialects import normalise_schema
+from agentkit.tools.sources.dialects import normalise_schema, schema_fault
 from agentkit.tools.sources.json_records import definition_from_json
 
 HoldCode = Literal[

@@ -8,21 +8,27 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import quote
 
 from agentkit.errors import ToolFailed, UsageError
-from agentkit.interop.openapi.documents import Operation, ReferenceSpace, Unmappable, below
-from agentkit.interop.openapi.report import Notes
+from agentkit.interop.openapi.documents import (
+    OpenApiNote,
+    Operation,
+    ReferenceSpace,
+    Unmappable,
+    below,
+)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHORTEST_SECRET = 4
 """Shorter values are not looked for in texts: they would be found everywhere."""
 
 _BEARER_PARAMETERS = ("access_token", "oauth_token")
-_PLACES = ("query", "header", "cookie")  # looked up by values that may not be hashable
+_MAX_SCHEMES = 20
+"""Most alternatives of one operation, and most schemes of one alternative."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,16 +45,20 @@ class SecurityScheme:
 
     name: str
     kind: Literal["key", "basic", "bearer", "unsupported"]
-    location: Literal["header", "query", "cookie"] = "header"
+    location: Literal["header", "query"] = "header"
     parameter: str = "Authorization"
     told: str = ""
 
 
-def read_schemes(space: ReferenceSpace, notes: Notes) -> dict[str, SecurityScheme]:
+Requirements: TypeAlias = tuple[tuple[SecurityScheme, ...], ...]
+"""Alternatives, of each of which all schemes are needed; empty when nothing is wanted."""
+
+
+def read_schemes(space: ReferenceSpace, notes: list[OpenApiNote]) -> dict[str, SecurityScheme]:
     """The security schemes of a document by name; one that is broken is unsupported."""
     given = space.root.at("components", "securitySchemes")
     schemes: dict[str, SecurityScheme] = {}
-    for name in given.value if isinstance(given.value, Mapping) else ():
+    for name in given.mapping:
         at = given.at(name)
         try:
             schemes[name] = _scheme(name, space.followed(at).value)
@@ -56,14 +66,16 @@ def read_schemes(space: ReferenceSpace, notes: Notes) -> dict[str, SecuritySchem
             schemes[name] = SecurityScheme(name=name, kind="unsupported", told=error.message)
         if schemes[name].kind == "unsupported":
             message = f"the security scheme {name!r} is not supported: {schemes[name].told}"
-            notes.add("security_unsupported", message, at.pointer)
+            notes.append(
+                OpenApiNote(pointer=at.pointer, code="security_unsupported", message=message)
+            )
     return schemes
 
 
 def _scheme(name: str, raw: Mapping[str, Any]) -> SecurityScheme:
     kind, place, key = raw.get("type"), raw.get("in"), raw.get("name")
-    if kind == "apiKey" and place in _PLACES and isinstance(key, str):
-        where = cast("Literal['header', 'query', 'cookie']", place)
+    if kind == "apiKey" and place in ("header", "query") and isinstance(key, str):
+        where = cast("Literal['header', 'query']", place)
         told = f"a key in the {place} {key}"
         return SecurityScheme(name=name, kind="key", location=where, parameter=key, told=told)
     if kind in ("oauth2", "openIdConnect"):
@@ -74,26 +86,30 @@ def _scheme(name: str, raw: Mapping[str, Any]) -> SecurityScheme:
         return SecurityScheme(name=name, kind="bearer", told="a bearer token")
     if kind == "http" and scheme == "basic":
         return SecurityScheme(name=name, kind="basic", told="user and password (http basic)")
-    told = f"type {kind!r}" + (f" with scheme {scheme!r}" if scheme else "")
+    told = f"type {kind!r}" + "".join(f" {text!r:.40}" for text in (scheme, place) if text)
     return SecurityScheme(name=name, kind="unsupported", told=told)
 
 
 def requirements_of(
     operation: Operation, root: Mapping[str, Any], schemes: Mapping[str, SecurityScheme]
-) -> tuple[tuple[SecurityScheme, ...], ...]:
-    """Alternatives, of each of which all schemes are needed; empty when nothing is wanted.
+) -> Requirements:
+    """What an operation, or else the document, wants.
 
     Raises:
-        Unmappable: A requirement is no object.
+        Unmappable: It is no list of objects, or too long.
     """
-    given = operation.body.get("security", root.get("security"))
-    at = below(operation.pointer, "security")
+    given = operation.source.mapping.get("security", root.get("security"))
     if given is None:
         return ()
-    if not isinstance(given, list):
-        raise Unmappable(f"its security is a {type(given).__name__}, not a list", pointer=at)
-    if not all(isinstance(each, Mapping) for each in given):
-        raise Unmappable("a security requirement is an object", pointer=at)
+    if (
+        not isinstance(given, list)
+        or len(given) > _MAX_SCHEMES
+        or not all(isinstance(each, dict) and len(each) <= _MAX_SCHEMES for each in given)
+    ):
+        raise Unmappable(
+            f"its security is no list of at most {_MAX_SCHEMES} requirements",
+            pointer=below(operation.pointer, "security"),
+        )
     told = "it is not under components/securitySchemes"
     return tuple(
         tuple(
@@ -104,9 +120,7 @@ def requirements_of(
     )
 
 
-def secret_parameters(
-    alternatives: tuple[tuple[SecurityScheme, ...], ...],
-) -> frozenset[tuple[str, str]]:
+def secret_parameters(alternatives: Requirements) -> frozenset[tuple[str, str]]:
     """Place and name, in lower case, of what carries a secret of these schemes.
 
     A bearer token may travel in the query too (RFC 6750, section 2.3), and descriptions list that
@@ -143,45 +157,18 @@ class Env:
             )
 
     def read(self) -> str | None:
-        """The value without white space at its ends; None when it is unset or empty."""
-        return os.environ.get(self.name, "").strip() or None
-
-    def sendable(self) -> str:
-        """The value of a variable that is set.
+        """The value without white space at its ends; None when it is unset or empty.
 
         Raises:
             ToolFailed: It can not be sent.
         """
-        value = self.read() or ""
-        if not value.isprintable():
+        value = os.environ.get(self.name, "").strip() or None
+        if value is not None and not value.isprintable():
             raise ToolFailed(
                 f"the environment variable {self.name} holds a line break or another control "
                 "character, which can not be sent"
             )
         return value
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BasicEnv:
-    """User name and password of HTTP's basic scheme, each in a variable of its own.
-
-    Attributes:
-        username: The variable that holds the user name.
-        password: The variable that holds the password.
-    """
-
-    username: Env
-    password: Env
-
-
-Credential: TypeAlias = "Env | BasicEnv"
-"""Where a secret comes from. A single ``Env`` for the basic scheme holds ``user:password``."""
-
-
-def _variables_of(credential: Credential) -> tuple[Env, ...]:
-    if isinstance(credential, BasicEnv):
-        return credential.username, credential.password
-    return (credential,)
 
 
 @dataclass(kw_only=True, repr=False)
@@ -191,39 +178,30 @@ class Secrets:
     Attributes:
         headers: Headers to send.
         query: Names and values for the query.
-        cookies: Names and values of cookies.
         values: The secret texts themselves.
     """
 
     headers: dict[str, str] = field(default_factory=dict)
     query: list[tuple[str, str]] = field(default_factory=list)
-    cookies: list[tuple[str, str]] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing of the caller's would be sent."""
-        return not (self.headers or self.query or self.cookies)
+        return not (self.headers or self.query)
 
-    def add(self, scheme: SecurityScheme, credential: Credential) -> None:
-        """Take in the secret of a scheme, whose variables are set.
-
-        Raises:
-            ToolFailed: It can not be sent.
-        """
-        parts = [variable.sendable() for variable in _variables_of(credential)]
-        value = ":".join(parts)
+    def add(self, scheme: SecurityScheme, value: str) -> None:
+        """Take in the secret of a scheme."""
         self.values.append(value)
         if scheme.kind == "basic":
             encoded = base64.b64encode(value.encode()).decode("ascii")
-            self.values += [encoded, *parts, value.partition(":")[2]]
+            user, _, password = value.partition(":")
+            self.values += [encoded, user, password]
             self.headers["Authorization"] = f"Basic {encoded}"
         elif scheme.kind == "bearer":
             self.headers["Authorization"] = f"Bearer {value}"
         elif scheme.location == "query":
             self.query.append((scheme.parameter, value))
-        elif scheme.location == "cookie":
-            self.cookies.append((scheme.parameter, value))
         else:
             self.headers[scheme.parameter] = value
 
@@ -262,7 +240,7 @@ class Credentials:
     """Where the secrets of an API come from.
 
     Args:
-        auth: For each security scheme the variables that hold its secret.
+        auth: For each security scheme the variable that holds its secret.
         headers: Headers of every request.
         schemes: The schemes of the document.
 
@@ -273,7 +251,7 @@ class Credentials:
     def __init__(
         self,
         *,
-        auth: Mapping[str, Credential],
+        auth: Mapping[str, Env],
         headers: Mapping[str, str | Env],
         schemes: Mapping[str, SecurityScheme],
     ) -> None:
@@ -284,9 +262,7 @@ class Credentials:
         self._auth = dict(auth)
         self._headers = dict(headers)
 
-    def secrets_for(
-        self, alternatives: tuple[tuple[SecurityScheme, ...], ...], *, lenient: bool
-    ) -> Secrets:
+    def secrets_for(self, alternatives: Requirements, *, lenient: bool) -> Secrets:
         """The secrets of one request: of the first alternative all of whose variables are set.
 
         Args:
@@ -303,33 +279,30 @@ class Credentials:
         for schemes in alternatives:
             if not schemes or any(scheme.name not in self._auth for scheme in schemes):
                 continue
-            unset = list(self._unset(schemes))
+            values = {scheme: self._auth[scheme.name].read() for scheme in schemes}
+            unset = [self._auth[scheme.name].name for scheme in schemes if values[scheme] is None]
             if not unset:
-                for scheme in schemes:
-                    secrets.add(scheme, self._auth[scheme.name])
+                for scheme, value in values.items():
+                    secrets.add(scheme, value or "")
                 return secrets
             missing += unset
         if not alternatives or () in alternatives or (lenient and not self._auth):
             return secrets
         raise ToolFailed(_refusal(alternatives, missing))
 
-    def _unset(self, schemes: Iterable[SecurityScheme]) -> Iterator[str]:
-        for scheme in schemes:
-            variables = _variables_of(self._auth[scheme.name])
-            yield from (each.name for each in variables if each.read() is None)
-
     def _add_headers(self, secrets: Secrets) -> None:
         for name, given in self._headers.items():
             if isinstance(given, str):
                 secrets.headers[name] = given
                 continue
-            if given.read() is None:
+            value = given.read()
+            if value is None:
                 raise ToolFailed(
                     f"the header {name} comes from the environment variable {given.name}, which "
                     "is not set; the person who runs this program has to set it"
                 )
-            secrets.headers[name] = given.sendable()
-            secrets.values.append(secrets.headers[name])
+            secrets.headers[name] = value
+            secrets.values.append(value)
 
 
 def _check_header(name: str, value: object) -> None:
@@ -348,17 +321,15 @@ def _check(name: str, given: object, schemes: Mapping[str, SecurityScheme]) -> N
             f"the security scheme {name!r} is not supported ({scheme.told}); give a client "
             "that proves who is calling"
         )
-    if not isinstance(given, Env | BasicEnv):
+    if not isinstance(given, Env):
         # The value is not shown: it may be the secret itself.
         raise UsageError(
             f"auth[{name!r}] is a {type(given).__name__}; name the environment variable that holds "
             f"the secret: auth={{{name!r}: Env('VARIABLE')}}"
         )
-    if isinstance(given, BasicEnv) and scheme.kind != "basic":
-        raise UsageError(f"the security scheme {name!r} is {scheme.told}; give one Env(...)")
 
 
-def _refusal(alternatives: tuple[tuple[SecurityScheme, ...], ...], missing: list[str]) -> str:
+def _refusal(alternatives: Requirements, missing: list[str]) -> str:
     if missing:
         names = " and ".join(dict.fromkeys(missing))
         return (

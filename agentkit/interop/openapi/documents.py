@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from agentkit.errors import DefinitionError, MissingExtraError, ReadingLimitError, UsageError
 from agentkit.messages import JsonObject
@@ -22,22 +20,22 @@ Document: TypeAlias = "Mapping[str, Any] | str | bytes | Path"
 """What an API description can be given as, see ``read_document``."""
 
 MAX_NODES = 5_000_000
-"""Values in one document, aliases counted as often as they are used. The largest public API
-descriptions hold some 700,000."""
+"""Values in one document. The largest public API descriptions hold some 700,000."""
 
 MAX_BYTES = 64 * 1024 * 1024
 """Longest text of a document; GitHub's description has 12 MB."""
+
+MAX_OPERATIONS = 20_000
+"""Operations in one document, chosen or not; Microsoft Graph has some 16,000."""
+
+MAX_PATH = 2_000
+"""Longest path of an operation."""
 
 _LEAST_VALUES = 50_000  # a value of YAML takes ten times as long as one of JSON
 _URL = re.compile(r"https?://\S+", re.IGNORECASE)
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _SUPPORTED = re.compile(r"3\.[012](\.\d+)?([-+].*)?")
-_SWAGGER = (
-    "this is Swagger {version}, not OpenAPI 3; convert it first (the Swagger Editor does it under "
-    "Edit > Convert to OpenAPI 3, or: npx swagger2openapi FILE -o openapi.json) and import the "
-    "result"
-)
 _STRING, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _RESOLVERS = (  # those of YAML 1.2, in which `on` and dates are texts
     ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -53,10 +51,11 @@ _RESOLVERS = (  # those of YAML 1.2, in which `on` and dates are texts
 
 
 class OpenedDocument(NamedTuple):
-    """A document and where it came from."""
+    """A document, where it came from, and how many characters of JSON or YAML it takes."""
 
     root: Mapping[str, Any]
     reference: str
+    size: int
 
 
 def read_document(document: Document, *, reference: str = "") -> OpenedDocument:
@@ -64,7 +63,7 @@ def read_document(document: Document, *, reference: str = "") -> OpenedDocument:
 
     Args:
         document: A ``Path``, a text that is the path of a file, the text itself (JSON or YAML), or
-            a decoded object. A URL is not fetched: fetch it, and give what came.
+            a decoded object. URLs are not fetched: fetch it, and give what came.
         reference: File or URL that it came from, for what has no path of its own.
 
     Raises:
@@ -77,11 +76,15 @@ def read_document(document: Document, *, reference: str = "") -> OpenedDocument:
         path = Path(document)
         document, name = _file(path), str(path)
     try:
-        root = decode(document) if isinstance(document, str | bytes) else plain_json(document)
+        if isinstance(document, str | bytes):
+            root, size = decode(document), len(document)
+        else:
+            root = plain_json(document)
+            size = len(json.dumps(root, ensure_ascii=False))
         _check(root)
     except DefinitionError as error:
         raise DefinitionError(f"{name}: {error}" if name else str(error)) from error
-    return OpenedDocument(cast("Mapping[str, Any]", root), reference or name)
+    return OpenedDocument(cast("Mapping[str, Any]", root), reference or name, size)
 
 
 def is_openapi(data: object) -> bool:
@@ -99,9 +102,7 @@ def decode(text: str | bytes) -> Any:
         MissingExtraError: It is no JSON, and PyYAML is not installed.
     """
     if len(text) > MAX_BYTES:
-        raise DefinitionError(
-            f"the document has {len(text):,} bytes, more than the {MAX_BYTES:,} that are read"
-        )
+        raise DefinitionError(f"the document is longer than the {MAX_BYTES:,} bytes that are read")
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
@@ -115,10 +116,7 @@ def decode(text: str | bytes) -> Any:
     except ReadingLimitError as error:
         raise DefinitionError(f"the document is not read: {error}") from error
     except ValueError as error:
-        try:
-            return plain_json(_load_yaml(text))  # YAML may start like JSON
-        except (DefinitionError, ImportError):
-            raise DefinitionError(f"the document is not JSON: {error}") from error
+        raise DefinitionError(f"the document is not JSON: {error}") from error
     return plain_json(data) if _HALF_PAIR.search(text) else data
 
 
@@ -127,7 +125,7 @@ def plain_json(value: object) -> Any:
 
     Raises:
         DefinitionError: The value holds itself, is nested deeper than 200 levels, or has more than
-            five million parts, as aliases of YAML can make of a few lines.
+            five million parts.
     """
     left = MAX_NODES
 
@@ -135,10 +133,7 @@ def plain_json(value: object) -> Any:
         nonlocal left
         left -= 1
         if left < 0:
-            raise DefinitionError(
-                f"the document has more than {MAX_NODES:,} values once its aliases are written "
-                "out; that is no API description, so it is not read"
-            )
+            raise DefinitionError(f"the document has more than {MAX_NODES:,} values")
         if depth > MAX_DEPTH:
             raise DefinitionError(
                 f"the document is nested deeper than {MAX_DEPTH} levels, or holds itself; "
@@ -184,47 +179,43 @@ def _load_yaml(text: str) -> Any:
 
 
 def _check_yaml(text: str) -> None:
-    """Count values, levels and what aliases stand for, before anything is built of them."""
+    """Count levels and values, aliases as often as they are used, before anything is built."""
     import yaml
 
     most = value_limit(len(text), least=_LEAST_VALUES)
-    count, sizes = 0, dict[str | None, int | None]()  # by anchor; None as long as it is open
-    levels: list[tuple[str | None, list[int]]] = [(None, [])]
+    sizes = dict[str | None, int | None]()  # by anchor; None as long as it is open
+    levels: list[tuple[str | None, int]] = [(None, 0)]
     for event in yaml.parse(text, Loader=_loader()):
-        count += isinstance(event, yaml.NodeEvent)
-        if count > most:
-            raise DefinitionError(
-                f"{len(text):,} characters of YAML hold more than {most:,} values; a file that "
-                f"you trust is read with {LIMIT_VARIABLE}=10 in the environment"
-            )
         if isinstance(event, yaml.CollectionStartEvent):
-            levels.append((event.anchor, []))
+            levels.append((event.anchor, 1))
             sizes[event.anchor] = None
             if len(levels) > MAX_DEPTH + 1:
-                raise DefinitionError(
-                    f"the YAML text is nested too deeply, deeper than {MAX_DEPTH} levels"
-                )
+                _refuse_yaml(f"is nested too deeply, deeper than {MAX_DEPTH} levels")
             continue
-        anchor, size = getattr(event, "anchor", None), 1
         if isinstance(event, yaml.CollectionEndEvent):
-            anchor, parts = levels.pop()
-            size += sum(parts)
+            anchor, size = levels.pop()
         elif isinstance(event, yaml.AliasEvent):
-            known = sizes.get(anchor, 1)
+            anchor, known = event.anchor, sizes.get(event.anchor, 1)
             if known is None:
-                raise DefinitionError(
-                    "an alias of the YAML text holds itself; write recursion as $ref"
-                )
+                _refuse_yaml("has an alias that holds itself; write recursion as $ref")
             size = known
-        elif not isinstance(event, yaml.ScalarEvent):
+        elif isinstance(event, yaml.ScalarEvent):
+            anchor, size = event.anchor, 1
+        else:
             continue
-        if size > MAX_NODES:
-            raise DefinitionError(
-                f"the YAML text stands for more than {MAX_NODES:,} values once its aliases are "
-                "written out; write what is shared under components and use $ref"
-            )
         sizes[anchor] = size
-        levels[-1][1].append(size)
+        above, count = levels[-1]
+        if count + size > most:
+            _refuse_yaml(
+                f"has {len(text):,} characters and stands for more than {most:,} values, aliases "
+                f"written out; a file that you trust is read with {LIMIT_VARIABLE}=10 in the "
+                "environment"
+            )
+        levels[-1] = above, count + size
+
+
+def _refuse_yaml(why: str) -> NoReturn:
+    raise DefinitionError(f"the YAML text {why}")
 
 
 @cache
@@ -272,18 +263,39 @@ def _check(root: object) -> None:
     if not isinstance(root, Mapping):
         _refuse(f"it is a {type(root).__name__}")
     if "swagger" in root:
-        raise DefinitionError(_SWAGGER.format(version=root["swagger"]))
+        raise DefinitionError(
+            f"this is Swagger {root['swagger']!s:.20}, not OpenAPI 3; convert it first (npx "
+            "swagger2openapi FILE -o openapi.json) and import the result"
+        )
     version = root.get("openapi")
     if version is None:
-        _refuse(f"it has no key 'openapi'; its keys are {sorted(root)[:10]}")
+        _refuse(f"it has no key 'openapi'; its keys are {str(sorted(root)[:10])[:200]}")
     if not _SUPPORTED.fullmatch(str(version)):
-        raise DefinitionError(f"OpenAPI {version!r} is not supported; 3.0, 3.1 and 3.2 are")
+        raise DefinitionError(f"OpenAPI {version!r:.40} is not supported; 3.0, 3.1 and 3.2 are")
     if not isinstance(root.get("paths", {}), Mapping):
         _refuse(f"its 'paths' is a {type(root['paths']).__name__}")
 
 
 def _refuse(why: str) -> NoReturn:
     raise DefinitionError(f"this is no OpenAPI document: {why}")
+
+
+# --- parts of a document --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenApiNote:
+    """One thing that a reader of the description would want to know.
+
+    Attributes:
+        pointer: Where, as a JSON pointer into the document.
+        code: What kind of thing; equal things have equal codes, so that they can be counted.
+        message: The same in a sentence.
+    """
+
+    pointer: str
+    code: str
+    message: str
 
 
 class Unmappable(Exception):  # noqa: N818 - inside only: it becomes an entry of the report
@@ -311,159 +323,86 @@ def below(pointer: str, *keys: object) -> str:
     return "/".join([pointer, *steps])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RemoteReferences:
-    """Leave to follow references into other documents.
-
-    Attributes:
-        bases: What a document's URL has to start with; each ends in ``/`` or is the URL itself.
-        fetch: Gives the document behind such a URL, as text or decoded. It is called once for each.
-
-    Example:
-        >>> files = {"https://example.com/schemas/pet.json": {"type": "string"}}
-        >>> remote = RemoteReferences(bases=("https://example.com/schemas/",), fetch=files.get)
-        >>> remote.allows("https://example.com/schemas/pet.json")
-        True
-        >>> remote.allows("https://example.com/schemas/../secret.json")
-        False
-    """
-
-    bases: tuple[str, ...]
-    fetch: Callable[[str], str | bytes | Mapping[str, Any]]
-
-    def __post_init__(self) -> None:
-        for base in self.bases:
-            if not urlsplit(base).scheme:
-                raise UsageError(
-                    f"the base {base!r} is no URL; write bases=('https://example.com/schemas/',)"
-                )
-
-    def allows(self, url: str) -> bool:
-        """Whether a document may be fetched; steps such as ``..`` are taken first."""
-        path = unquote(urlsplit(url).path)
-        if "\\" in path or (path and posixpath.normpath(path) != path.rstrip("/")):
-            return False
-        return any(
-            url == base or (base.endswith("/") and url.startswith(base)) for base in self.bases
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Located:
-    """A part of a document.
-
-    Attributes:
-        value: The part.
-        document: URL of the document; empty for the one that is imported.
-        pointer: Where it stands in that document.
-    """
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a document, and its JSON pointer; the value is None where there is nothing."""
 
     value: Any
-    document: str = ""
     pointer: str = ""
 
-    def at(self, *keys: str | int) -> Located:
-        """A part of this part; its value is None where there is none."""
+    @property
+    def mapping(self) -> JsonObject:
+        """The value if it is an object; else an empty one."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    def at(self, *keys: str | int) -> Node:
+        """A part of this part."""
         value = self.value
         for key in keys:
             if isinstance(value, list) and isinstance(key, int):
                 value = value[key]
             else:
                 value = value.get(key) if isinstance(value, Mapping) else None
-        return Located(value=value, document=self.document, pointer=below(self.pointer, *keys))
+        return Node(value, below(self.pointer, *keys))
 
 
 class ReferenceSpace:
-    """The documents that references lead into.
+    """What the references of one document lead to.
 
     Args:
-        root: The document that is imported.
-        base: Its own file or URL, which relative references start from.
-        remote: What else may be fetched; None refuses all.
+        root: The document.
     """
 
-    def __init__(self, root: JsonObject, *, base: str, remote: RemoteReferences | None) -> None:
-        self.root = Located(value=root)
-        self._documents: dict[str, Any] = {"": root}
-        self._base = base
-        self._found: dict[tuple[str, str], Located] = {}
-        self._remote = remote
+    def __init__(self, root: JsonObject) -> None:
+        self.root = Node(root)
+        self._found: dict[str, Node] = {}
 
-    def find(self, reference: str, *, within: str, pointer: str) -> Located:
+    def find(self, reference: str, *, pointer: str) -> Node:
         """What a reference points at.
 
         Args:
             reference: The value of ``$ref``.
-            within: The document that it stands in.
             pointer: Where it stands, for the message.
 
         Raises:
-            Unmappable: It points nowhere, or into a document that may not be fetched.
+            Unmappable: It points nowhere, or into another document.
         """
-        known = self._found.get((within, reference))
+        known = self._found.get(reference)
         if known is not None:
             return known
-        place, fragment = urldefrag(reference)
-        document = within
-        if place:
-            url = urljoin(within or self._base, place)
-            document = "" if url == self._base else url
-        root = self._document(document, reference, pointer)
-        if fragment and not fragment.startswith("/"):
+        if not reference.startswith("#"):
             raise Unmappable(
-                f"the reference {reference!r:.200} names an anchor; only JSON pointers such as "
-                "'#/components/schemas/Pet' are followed",
+                f"the reference {reference!r:.200} leads into another document, which is not "
+                "fetched; bundle the description into one file",
                 pointer=pointer,
             )
-        value = root if not fragment else resolve_local(root, f"#{fragment}")
+        value = resolve_local(self.root.value, reference)
         if value is None:
             raise Unmappable(f"the reference {reference!r:.200} points nowhere", pointer=pointer)
-        found = Located(value=value, document=document, pointer=unquote(fragment))
-        self._found[within, reference] = found
+        found = self._found[reference] = Node(value, reference[1:])
         return found
 
-    def followed(self, part: Located) -> Located:
+    def followed(self, part: Node) -> Node:
         """A parameter, body, response or path item, after its ``$ref`` if it is one.
 
         Raises:
             Unmappable: A reference leads nowhere or in a circle, or the end is no object.
         """
-        found, seen = part, set[tuple[str, str]]()
-        while (found.document, found.pointer) not in seen:
-            seen.add((found.document, found.pointer))
+        found, seen = part, set[str]()
+        while found.pointer not in seen:
+            seen.add(found.pointer)
             if not isinstance(found.value, dict):
                 kind = type(found.value).__name__
                 raise Unmappable(f"an object belongs here, not a {kind}", pointer=found.pointer)
             reference = found.value.get("$ref")
             if not isinstance(reference, str):
                 return found
-            found = self.find(reference, within=found.document, pointer=found.pointer)
+            found = self.find(reference, pointer=found.pointer)
         raise Unmappable("the references lead in a circle", pointer=part.pointer)
 
-    def _document(self, document: str, reference: str, pointer: str) -> Any:
-        if document in self._documents:
-            return self._documents[document]
-        if self._remote is None or not self._remote.allows(document):
-            raise Unmappable(
-                f"the reference {reference!r:.200} leads into another document, which is not "
-                "fetched; bundle the description into one file, or allow "
-                "it to be fetched",
-                pointer=pointer,
-            )
-        try:
-            given = self._remote.fetch(document)
-            found = decode(given) if isinstance(given, str | bytes) else plain_json(given)
-        except Exception as error:  # the caller's own code: whatever it raises becomes a reason
-            told = str(error)[:200] or type(error).__name__
-            raise Unmappable(f"{document} could not be read: {told}", pointer=pointer) from error
-        self._documents[document] = found
-        return found
 
-
-METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-"""The keys of a path item that are operations; ``query`` is new in 3.2."""
-
-_UNSUPPORTED = frozenset({"options", "query", "trace"})
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_NOT_FOR_TOOLS = frozenset({"options", "trace"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -473,8 +412,7 @@ class Operation:
     Attributes:
         method: In capitals.
         path: The path with its placeholders.
-        pointer: Where the imported document lists it.
-        source: The operation object, and where it stands; empty when ``fault`` is set.
+        source: The operation object; empty when ``fault`` is set.
         shared: Parameters of the path, which those of the operation come after.
         servers: The servers of the operation or its path, or None.
         fault: Why nothing can be made of it.
@@ -482,69 +420,70 @@ class Operation:
 
     method: str
     path: str
-    pointer: str
-    source: Located = Located(value={})
-    shared: Located = Located(value=None)
+    source: Node
+    shared: Node = Node(None)
     servers: Any = None
     fault: str = ""
 
     @property
-    def body(self) -> Mapping[str, Any]:
-        """The operation object."""
-        found: Mapping[str, Any] = self.source.value
-        return found
+    def pointer(self) -> str:
+        """Where the operation stands."""
+        return self.source.pointer
 
     @property
     def operation_id(self) -> str | None:
         """Its ``operationId``, when that is text."""
-        given = self.body.get("operationId")
+        given = self.source.mapping.get("operationId")
         return given if isinstance(given, str) else None
 
     @property
     def tags(self) -> tuple[str, ...]:
         """Its labels."""
-        given = self.body.get("tags")
-        return tuple(
-            tag for tag in (given if isinstance(given, list) else ()) if isinstance(tag, str)
+        given = self.source.mapping.get("tags")
+        return (
+            tuple(tag for tag in given if isinstance(tag, str)) if isinstance(given, list) else ()
         )
 
 
-def operations_of(root: Mapping[str, Any], space: ReferenceSpace) -> Iterator[Operation]:
-    """Every operation under ``paths``."""
-    for path, item in (root.get("paths") or {}).items():
+def operations_of(space: ReferenceSpace) -> Iterator[Operation]:
+    """Every operation under ``paths``.
+
+    Raises:
+        DefinitionError: There are too many.
+    """
+    count = 0
+    for path, item in (space.root.value.get("paths") or {}).items():
         if path.startswith("x-"):
             continue
-        pointer = below("/paths", path)
-        try:
-            found = space.followed(Located(value=item, pointer=pointer))
-        except Unmappable as error:
-            yield Operation(method="*", path=path, pointer=pointer, fault=error.message)
-            continue
-        # 3.1 lets a path item stand beside its own reference; what stands here wins.
-        beside = {key: part for key, part in item.items() if key != "$ref"}
-        merged = Located(
-            value={**found.value, **beside}, document=found.document, pointer=found.pointer
-        )
-        for key in METHODS:
-            if key in merged.value:
-                yield _operation(key, path, merged, space)
+        for operation in _operations_at(Node(item, below("/paths", path)), path, space):
+            count += 1
+            if count > MAX_OPERATIONS:
+                raise DefinitionError(f"it has more than {MAX_OPERATIONS:,} operations")
+            yield operation
 
 
-def _operation(key: str, path: str, item: Located, space: ReferenceSpace) -> Operation:
-    method, pointer = key.upper(), below("/paths", path, key)
-    if key in _UNSUPPORTED:
-        fault = f"{method} operations are not mapped: they are not for tools"
-        return Operation(method=method, path=path, pointer=pointer, fault=fault)
+def _operations_at(item: Node, path: str, space: ReferenceSpace) -> Iterator[Operation]:
     try:
-        # OpenAPI has no reference here, but descriptions split over many files use them.
-        source = space.followed(item.at(key))
+        # 3.1 lets a path item stand beside its own reference; what stands here wins.
+        merged = Node({**space.followed(item).value, **item.value}, item.pointer)
     except Unmappable as error:
-        return Operation(method=method, path=path, pointer=pointer, fault=error.message)
-    return Operation(
-        method=method,
-        path=path,
-        pointer=pointer,
-        source=source,
-        shared=item.at("parameters"),
-        servers=source.value.get("servers") or item.value.get("servers"),
-    )
+        yield Operation(method="*", path=path, source=Node(None, item.pointer), fault=error.message)
+        return
+    for key in _METHODS:
+        if key not in merged.value:
+            continue
+        source, fault = merged.at(key), ""
+        if not isinstance(source.value, dict) or "$ref" in source.value:
+            fault = "an operation is an object, and no reference"
+        elif key in _NOT_FOR_TOOLS:
+            fault = f"{key.upper()} operations are not mapped: they are not for tools"
+        elif len(path) > MAX_PATH:
+            fault = f"its path is longer than {MAX_PATH:,} characters"
+        yield Operation(
+            method=key.upper(),
+            path=path[:MAX_PATH],
+            source=Node(None, source.pointer) if fault else source,
+            shared=merged.at("parameters"),
+            servers=source.mapping.get("servers") or merged.value.get("servers"),
+            fault=fault,
+        )

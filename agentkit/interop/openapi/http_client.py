@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin, urlsplit
@@ -23,21 +22,23 @@ from agentkit.interop.openapi.public_addresses import (
     PublicTransport,
     same_origin,
 )
-from agentkit.interop.openapi.requests import PreparedRequest, RequestPlan, kind_of, prepare
+from agentkit.interop.openapi.requests import PreparedRequest, RequestPlan, is_json, prepare
 from agentkit.reading import read_json
 
 if TYPE_CHECKING:
     import httpx
 
+_MAX_REDIRECTS = 5
+_BINARY = ("image/", "audio/", "video/", "font/", "application/pdf", "application/zip")
 _LONGEST_DETAIL = 600
-_WORDS = ("detail", "message", "title", "error_description", "description", "reason", "msg")
-_NESTED = ("detail", "errors", "error", "details", "invalid_params", "invalid-params", "violations")
-_PLACES = ("field", "loc", "pointer", "name", "path", "param")
-_MAX_DEPTH = 4
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_ASKS_TO_WAIT = frozenset({429, 503})
 _AGAIN_LATER = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses of trouble that may be gone at another try."""
+
+_FREE_PIECES = 4_000
+_BYTES_A_PIECE = 64
+"""An answer may come in so many pieces, and in one more for so many bytes: each costs as much time
+as some kilobytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,12 +52,7 @@ class CallPolicy:
             with ``Retry-After``, which say that nothing was done.
         backoff_seconds: Wait before the second try; doubles each time. ``Retry-After`` counts
             instead, as long as the time allows.
-        max_response_bytes: Longest body that is read.
-        max_redirects: How many redirects are followed, on the same host only.
-        redirect_hosts: Other hosts (``host`` or ``host:port``) that a GET may be redirected to. No
-            credentials are sent there.
-        credential_hosts: Other hosts of the API's own (``host`` or ``host:port``), which get
-            credentials too where the description names them.
+        max_response_bytes: Longest body that is read, unpacked.
         sleep: How to wait; a test passes its own.
     """
 
@@ -64,16 +60,13 @@ class CallPolicy:
     max_retries: int = 2
     backoff_seconds: float = 0.5
     max_response_bytes: int = 2_000_000
-    max_redirects: int = 5
-    redirect_hosts: tuple[str, ...] = ()
-    credential_hosts: tuple[str, ...] = ()
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def __post_init__(self) -> None:
         if not self.timeout_seconds > 0 or self.max_response_bytes <= 0:
             raise UsageError("timeout_seconds and max_response_bytes must be positive")
-        if self.max_retries < 0 or self.max_redirects < 0:
-            raise UsageError("max_retries and max_redirects must be 0 or more")
+        if self.max_retries < 0:
+            raise UsageError("max_retries must be 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,8 +97,10 @@ class HttpClient:
         client: An ``httpx.AsyncClient`` of the caller's; None opens one for each event loop.
         credentials: Where secrets come from.
         policy: How calls are made.
-        public_only: Whether a client of our own connects to public addresses only, except for
-            the policy's ``redirect_hosts``.
+        public_only: Whether a client of our own connects to public addresses only.
+        withheld_from: The server, where the description came from elsewhere and the caller has not
+            named it: it gets no credentials. Else a description could have keys sent to whom it
+            likes.
     """
 
     def __init__(
@@ -115,12 +110,14 @@ class HttpClient:
         credentials: Credentials,
         policy: CallPolicy,
         public_only: bool = False,
+        withheld_from: str = "",
     ) -> None:
         self._given = client
         self._credentials = credentials
         self._policy = policy
+        self._withheld_from = withheld_from
         self._clients: LoopBound[httpx.AsyncClient] = LoopBound(
-            opened=partial(_open, policy.redirect_hosts if public_only else None),
+            opened=partial(_open, public_only=public_only),
             closed=lambda one: one.aclose(),
             is_closed=lambda one: one.is_closed,
         )
@@ -141,8 +138,12 @@ class HttpClient:
         """
         lenient = self._given is not None  # the caller's client may prove who is calling
         secrets = self._credentials.secrets_for(plan.security, lenient=lenient)
-        if not plan.is_known and not secrets.is_empty:
-            raise ToolFailed(_withheld(plan.server))
+        if self._withheld_from and (lenient or not secrets.is_empty):
+            raise ToolFailed(
+                "the API's description comes from elsewhere than the server that it names, so "
+                "credentials are not sent. The person who runs this program can let them go there "
+                f"with server={self._withheld_from!r}"
+            )
         try:
             request = prepare(plan, arguments, secrets)
         except (ValueError, RecursionError) as error:  # NaN, half a surrogate pair, far too deep
@@ -204,30 +205,23 @@ class HttpClient:
 
         Raises:
             ModelRetry: The answer is longer than the policy allows.
+            ToolFailed: It is written in a way that is not read.
             httpx.HTTPError: Nothing, or not all, came back.
         """
         client = self._given or await self._clients.get()
-        for _ in range(self._policy.max_redirects + 1):
+        for _ in range(_MAX_REDIRECTS + 1):
             async with _sent(client, request, seconds) as response:
                 answer = await self._read(response, secrets)
-            leads = self._redirected(request, answer)
+            leads = _redirected(request, answer)
             if leads is None:
                 break
             request = leads
         return answer
 
     async def _read(self, response: httpx.Response, secrets: Secrets) -> HttpAnswer:
-        limit = self._policy.max_response_bytes
-        content = bytearray()
-        async for part in response.aiter_bytes():
-            content += part
-            if len(content) > limit:
-                raise ModelRetry(
-                    f"the answer is longer than the {limit:,} bytes that are read; ask for less, "
-                    "for example for fewer results or a narrower filter"
-                )
+        content = await _content(response, self._policy.max_response_bytes)
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        text = _text(bytes(content), media_type, response.charset_encoding)
+        text = _text(content, media_type, response.charset_encoding)
         return HttpAnswer(
             status=response.status_code,
             media_type=media_type,
@@ -237,34 +231,63 @@ class HttpClient:
             location=response.headers.get("location", ""),
         )
 
-    def _redirected(self, request: PreparedRequest, answer: HttpAnswer) -> PreparedRequest | None:
-        """The request that a redirect asks for; None where none is followed."""
-        if answer.status not in _REDIRECTS or not answer.location:
-            return None
+
+async def _content(response: httpx.Response, limit: int) -> bytes:
+    """The body, unpacked no further than the limit.
+
+    Raises:
+        ModelRetry: It is longer.
+        ToolFailed: It is packed in another way than asked for, damaged, or comes in crumbs.
+    """
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
+        raise ToolFailed(
+            f"the answer is compressed in a way that was not asked for: {encoding:.20}"
+        )
+    packed = zlib.decompressobj(47) if encoding not in {"", "identity"} else None  # gzip or zlib
+    content, received, pieces = bytearray(), 0, 0
+    async for part in cast("AsyncIterator[bytes]", response.stream):
+        pieces, received = pieces + 1, received + len(part)
+        if pieces % 100 == 0:
+            await asyncio.sleep(0)  # parts that came together are handed on without a pause
+        if pieces > _FREE_PIECES + received // _BYTES_A_PIECE:
+            raise ToolFailed(f"the answer came in more than {pieces - 1:,} pieces of a few bytes")
         try:
-            target = urljoin(request.url, answer.location)
-            is_same = same_origin(request.url, target)
-            host = urlsplit(target).netloc
-        except ValueError:  # such as a port of six digits
-            return None
-        is_read = request.method in {"GET", "HEAD"}
-        if not is_same and not (is_read and host in self._policy.redirect_hosts):
-            return None
-        headers = dict(request.headers) if is_same else {"Accept": request.headers["Accept"]}
-        leads = replace(request, url=target, headers=headers, is_known=request.is_known and is_same)
-        if answer.status in {301, 302, 303} and not is_read:
-            headers.pop("Content-Type", None)
-            leads = replace(leads, method="GET", content=None, parts=())
-        return leads
+            more = packed.decompress(part, limit + 1 - len(content)) if packed else part
+        except zlib.error as error:
+            raise ToolFailed(f"the compressed answer is damaged: {error}") from error
+        content += more
+        if len(content) > limit:
+            raise ModelRetry(
+                f"the answer is longer than the {limit:,} bytes that are read; ask for less, "
+                "for example for fewer results or a narrower filter"
+            )
+    return bytes(content)
 
 
-def _open(private_hosts: Collection[str] | None) -> httpx.AsyncClient:
-    """A client; unless it is None, it connects to no private hosts but these."""
+def _redirected(request: PreparedRequest, answer: HttpAnswer) -> PreparedRequest | None:
+    """The request that a redirect on the same host asks for; None for any other answer."""
+    if answer.status not in _REDIRECTS or not answer.location:
+        return None
+    try:
+        target = urljoin(request.url, answer.location)
+        if not same_origin(request.url, target):
+            return None
+    except ValueError:  # such as a port of six digits
+        return None
+    if answer.status in {301, 302, 303} and request.method not in {"GET", "HEAD"}:
+        headers = {name: text for name, text in request.headers.items() if name != "Content-Type"}
+        return replace(request, url=target, method="GET", headers=headers, content=None)
+    return replace(request, url=target)
+
+
+def _open(*, public_only: bool) -> httpx.AsyncClient:
+    """A client, which may connect to public addresses only."""
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
     import httpx
 
-    transport = None if private_hosts is None else PublicTransport(private_hosts)
+    transport = PublicTransport() if public_only else None
     return httpx.AsyncClient(
         transport=cast("httpx.AsyncBaseTransport | None", transport),
         # No cookie is kept: what one call is told would otherwise be sent with another's.
@@ -278,22 +301,15 @@ def _open(private_hosts: Collection[str] | None) -> httpx.AsyncClient:
 async def _sent(
     client: httpx.AsyncClient, request: PreparedRequest, seconds: float
 ) -> AsyncIterator[httpx.Response]:
-    import httpx
-
-    parts: Any = {
-        "method": request.method,
-        "url": request.url,
-        "headers": [(name.encode(), value.encode()) for name, value in request.headers.items()],
-        "content": request.content,
-        "files": list(request.parts) or None,
-    }
-    if request.is_known:
-        built = client.build_request(**parts, timeout=seconds)
-        sending = client.send(built, stream=True, follow_redirects=False)
-    else:  # without the headers, cookies and credentials that a client of the caller's may have
-        built = httpx.Request(**parts, extensions={"timeout": httpx.Timeout(seconds).as_dict()})
-        sending = client.send(built, stream=True, follow_redirects=False, auth=None)
-    response = await sending
+    headers = {**request.headers, "Accept-Encoding": "gzip, deflate"}
+    built = client.build_request(
+        request.method,
+        request.url,
+        headers=[(name.encode(), value.encode()) for name, value in headers.items()],
+        content=request.content,
+        timeout=seconds,
+    )
+    response = await client.send(built, stream=True, follow_redirects=False)
     try:
         yield response
     finally:
@@ -302,7 +318,7 @@ async def _sent(
 
 def _wait(plan: RequestPlan, answer: HttpAnswer, backoff: float) -> float | None:
     """Seconds until another try; None when there is none."""
-    asked = answer.status in _ASKS_TO_WAIT and answer.retry_after is not None
+    asked = answer.status == 503 and answer.retry_after is not None
     may_repeat = plan.repeatable or answer.status == 429 or asked
     if answer.status not in _AGAIN_LATER or not may_repeat:
         return None
@@ -311,25 +327,18 @@ def _wait(plan: RequestPlan, answer: HttpAnswer, backoff: float) -> float | None
 
 def _text(content: bytes, media_type: str, charset: str | None) -> str | None:
     """The body as text; None for what is not text by its type or its bytes."""
-    if media_type and kind_of(media_type) not in {"json", "text", "form"}:
+    if not is_json(media_type) and media_type.startswith(_BINARY):
         return None
     try:
         return content.decode(charset or "utf-8")
     except (UnicodeDecodeError, LookupError):
-        is_binary = kind_of(media_type or "x/x") == "binary"
-        return None if is_binary else content.decode("utf-8", "replace")
+        return content.decode("utf-8", "replace") if media_type.startswith("text/") else None
 
 
 def _retry_after(given: str | None) -> float | None:
-    """Seconds, from a number or a date (RFC 9110, section 10.2.3)."""
-    if not given:
-        return None
-    try:
-        if given.strip().isdigit():
-            return float(given)
-        return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
+    """The seconds that a server asks to wait; dates are not read."""
+    text = (given or "").strip()
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def value_of(answer: HttpAnswer) -> Any:
@@ -347,7 +356,7 @@ def value_of(answer: HttpAnswer) -> Any:
             "bytes": answer.size,
             "note": "the content is binary and is not shown",
         }
-    if kind_of(answer.media_type or "application/json") == "json":
+    if is_json(answer.media_type or "application/json"):
         try:
             return plain_json(read_json(answer.text))
         except ReadingLimitError as error:
@@ -364,7 +373,7 @@ def signal_of(answer: HttpAnswer, *, what: str) -> ToolSignal:
         answer: The answer.
         what: Method and path, for the words.
     """
-    said = detail_of(answer)
+    said = _detail(answer)
     told = f"{what} was answered with {answer.status}" + (f": {said}" if said else "")
     match answer.status:
         case 400 | 409 | 413 | 414 | 416 | 422:
@@ -386,56 +395,17 @@ def signal_of(answer: HttpAnswer, *, what: str) -> ToolSignal:
             return ToolFailed(told)
 
 
-def detail_of(answer: HttpAnswer) -> str:
-    """What an error answer says: problem details (RFC 9457), the usual JSON, or the text itself."""
+def _detail(answer: HttpAnswer) -> str:
+    """What an error answer says, on one line."""
     if answer.text is None:
         return ""
     if "html" in answer.media_type:
         return "an HTML page"
-    try:
-        words = dict.fromkeys(_said(read_json(answer.text), 0))
-    except ValueError:
-        words = {}
-    text = "; ".join(words) or answer.text
-    return " ".join(text.split())[:_LONGEST_DETAIL]
-
-
-def _said(data: Any, depth: int) -> Iterator[str]:
-    if isinstance(data, str):
-        yield data
-    elif depth <= _MAX_DEPTH and isinstance(data, list):
-        for item in data[:20]:
-            yield from _said(item, depth + 1)
-    elif depth <= _MAX_DEPTH and isinstance(data, Mapping):
-        place = next((data[key] for key in _PLACES if key in data), "") if depth else ""
-        where = ".".join(map(str, place)) if isinstance(place, list) else place
-        words = [data[key] for key in _WORDS if isinstance(data.get(key), str) and data[key]]
-        yield from (f"{where}: {word}" if place else word for word in words)
-        for key in _NESTED:
-            nested = data.get(key)
-            if isinstance(nested, Mapping) and not nested.keys() & {*_WORDS, *_NESTED}:
-                yield from (f"{name}: {_flat(item)}" for name, item in nested.items())
-            elif nested is not None and nested not in words:
-                yield from _said(nested, depth + 1)
-
-
-def _flat(item: Any) -> str:
-    if isinstance(item, list) and all(isinstance(each, str) for each in item):
-        return ", ".join(item)
-    return item if isinstance(item, str) else json.dumps(item, default=str)
+    return " ".join(answer.text[: 4 * _LONGEST_DETAIL].split())[:_LONGEST_DETAIL]
 
 
 def _not_public(error: NotPublicError, server: str) -> str:
     return (
         f"{error}, and the API's description comes from elsewhere: such a call could reach what "
         f"only this network may. The person who runs this program can allow it with {server=}"
-    )
-
-
-def _withheld(server: str) -> str:
-    host = urlsplit(server).netloc
-    return (
-        f"the API's description names {host} for this call, and credentials are for the API's own "
-        "server. The person who runs this program can let them go there with "
-        f"policy=CallPolicy(credential_hosts=({host!r},)), or --api-auth-host {host}"
     )

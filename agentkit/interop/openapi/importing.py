@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from agentkit.errors import DefinitionError, UsageError
+from agentkit.errors import UsageError
 from agentkit.interop.openapi.arguments import (
+    MAX_MEDIA_TYPES,
     Arguments,
-    free_name,
+    Names,
     read_body,
     read_parameters,
     tool_name,
 )
 from agentkit.interop.openapi.credentials import (
-    Credential,
     Credentials,
     Env,
     SecurityScheme,
@@ -29,27 +27,20 @@ from agentkit.interop.openapi.credentials import (
 )
 from agentkit.interop.openapi.documents import (
     Document,
+    OpenApiNote,
+    OpenedDocument,
     Operation,
     ReferenceSpace,
-    RemoteReferences,
     Unmappable,
-    below,
     operations_of,
     read_document,
 )
 from agentkit.interop.openapi.http_client import CallPolicy, HttpClient
 from agentkit.interop.openapi.public_addresses import chosen_server, is_remote, same_origin
-from agentkit.interop.openapi.report import (
-    Notes,
-    OpenApiNote,
-    OpenApiReport,
-    OperationReport,
-    OperationStatus,
-)
-from agentkit.interop.openapi.requests import Field, RequestPlan, kind_of
-from agentkit.interop.openapi.schemas import SchemaPool
+from agentkit.interop.openapi.requests import RequestPlan, is_json
+from agentkit.interop.openapi.schemas import Budget, SchemaPool
 from agentkit.tools.definition import Description, Effects, Origin, Signature, ToolDefinition
-from agentkit.tools.schema import check_bounds, detach_descriptions, inline_root, resolve_local
+from agentkit.tools.schema import detach_descriptions, inline_root
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -65,8 +56,14 @@ model is shown them whenever it is shown the tool; without a bound it would be u
 MAX_RESULT_SCHEMA = 4_000
 """Most characters of the schemas that a result refers to; public APIs link all records."""
 
-LARGE = 20_000
-"""From how many characters on a tool's schema is worth a note: some 5,000 tokens."""
+MAX_OWN_SIZE = 100_000
+"""Most characters of a tool's own schemas; a tool that takes more is not mapped."""
+
+MAX_TAGS = 50
+
+_FREE_SIZE, _EXPANSION, _AN_OPERATION = 600_000, 16, 4_000
+"""Characters of schemas that any document may become, how many more for each of its own, and what
+an operation counts besides its schemas."""
 
 _EFFECTS: Mapping[str, Effects] = {
     "GET": Effects(reads=True, writes=False, idempotent=True, open_world=True),
@@ -79,17 +76,97 @@ _EFFECTS: Mapping[str, Effects] = {
 """What HTTP says of its methods (RFC 9110, section 9.2). DELETE is destructive, so that a person
 is asked; PUT repeats safely, but overwrites, which only the API's author can judge."""
 
-_CURSORS = (
-    *("cursor", "page_token", "next_token", "continuation_token"),
-    *("starting_after", "after", "marker", "start_cursor"),
-)
-_NUMBERS = ("page", "page_number", "offset", "skip", "start_index")
-_SIZES = ("per_page", "page_size", "limit", "max_results", "page_limit", "count", "size", "top")
-_NEXT = (
-    *("next_cursor", "next_page_token", "next_token", "continuation_token"),
-    *("end_cursor", "next_page", "next"),
-)
-_HOLDERS = ("meta", "pagination", "paging", "links", "response_metadata", "page_info", "_links")
+OperationStatus = Literal["mapped", "deprecated", "unselected", "unusable"]
+"""``unselected``: left out by the caller's own choice of operations and tags."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OperationReport:
+    """What came of one operation.
+
+    Attributes:
+        method: In capitals.
+        path: The path as written, with its placeholders.
+        pointer: Where it stands, as a JSON pointer into the document.
+        status: Whether there is a tool for it, and why not.
+        operation_id: Its ``operationId``, if it has one.
+        tool_name: The tool's name; None when there is no tool.
+        reason: Why there is no tool, in a sentence; empty for a mapped operation.
+        notes: What was changed, left out or could not be told.
+    """
+
+    method: str
+    path: str
+    pointer: str
+    status: OperationStatus
+    operation_id: str | None = None
+    tool_name: str | None = None
+    reason: str = ""
+    notes: tuple[OpenApiNote, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Method and path, as people write an operation."""
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenApiReport:
+    """What was mapped and what was not: each operation of the document is in it once.
+
+    Attributes:
+        title: The API's title.
+        version: The API's version.
+        openapi: The version of OpenAPI that the document is written in.
+        reference: File or URL that it came from; empty when it was given as data.
+        server: The base URL that calls go to, unless an operation names its own; empty if unknown.
+        security: The names of the security schemes, and what each wants.
+        operations: Every operation, in document order.
+        notes: What concerns the whole document, such as webhooks.
+    """
+
+    title: str
+    version: str
+    openapi: str
+    reference: str = ""
+    server: str = ""
+    security: Mapping[str, str] = field(default_factory=dict)
+    operations: tuple[OperationReport, ...] = ()
+    notes: tuple[OpenApiNote, ...] = ()
+
+    @property
+    def mapped(self) -> tuple[OperationReport, ...]:
+        """The operations that there is a tool for."""
+        return tuple(entry for entry in self.operations if entry.status == "mapped")
+
+    @property
+    def unusable(self) -> tuple[OperationReport, ...]:
+        """The operations that could not be mapped, each with its reason."""
+        return tuple(entry for entry in self.operations if entry.status == "unusable")
+
+    @property
+    def summary(self) -> str:
+        """One line of counts.
+
+        Example:
+            >>> OpenApiReport(title="Pets", version="1", openapi="3.1.0").summary
+            'Pets 1 (OpenAPI 3.1.0): 0 of 0 operations mapped'
+        """
+        counts = Counter(entry.status for entry in self.operations)
+        mapped = counts.pop("mapped", 0)
+        rest = "".join(f", {count:,} {status}" for status, count in counts.items())
+        head = f"{self.title} {self.version}".strip() or "without a title"
+        total = len(self.operations)
+        return f"{head} (OpenAPI {self.openapi}): {mapped:,} of {total:,} operations mapped{rest}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON object; empty parts of operations are left out."""
+        record = asdict(self)
+        record["operations"] = [
+            {key: value for key, value in entry.items() if value not in (None, "", ())}
+            for entry in record["operations"]
+        ]
+        return record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,15 +220,13 @@ class OpenApiTools:
 def openapi_tools(
     document: Document,
     *,
-    server: str | int | None = None,
-    server_variables: Mapping[str, str] | None = None,
-    auth: Mapping[str, Credential] | None = None,
+    server: str | None = None,
+    auth: Mapping[str, Env] | None = None,
     headers: Mapping[str, str | Env] | None = None,
     prefix: str = "",
     operations: Iterable[str] = (),
     tags: Iterable[str] = (),
     include_deprecated: bool = False,
-    remote: RemoteReferences | None = None,
     client: httpx.AsyncClient | None = None,
     policy: CallPolicy | None = None,
     reference: str = "",
@@ -162,9 +237,8 @@ def openapi_tools(
 
     Args:
         document: A path, a text (JSON, or YAML with the extra ``openapi``), or decoded data.
-        server: The base URL of all calls, or the index among the document's servers; by default
-            the first, and that of an operation which names its own.
-        server_variables: Values of the variables in the URL of a server.
+        server: The base URL of all calls; by default the first of the document, or of an
+            operation which names another path on the same host.
         auth: For each security scheme of the document the environment variable that holds the
             secret: ``{"api_key": Env("PETSTORE_KEY")}``. Read at each call.
         headers: Headers of every request, such as a version that the API wants.
@@ -172,13 +246,12 @@ def openapi_tools(
         operations: Only these: operation ids, or ``"GET /pets/{id}"``. Empty takes all.
         tags: Only operations with one of these tags. Empty takes all.
         include_deprecated: Whether deprecated operations become tools as well.
-        remote: Leave to follow references into other documents; refused without.
         client: An ``httpx.AsyncClient`` to send through; the caller closes it. By default each
             event loop has one of our own, which keeps no cookies.
         policy: Timeouts, sizes and retries of calls.
         reference: File or URL that a text or data came from. The servers of a description from a
-            public URL must have public addresses, unless ``server`` is a URL of the caller's; and
-            credentials go to that URL's own host alone, unless the caller names another.
+            public URL must have public addresses, and get credentials only where it is on that
+            URL's own host, unless the caller names the ``server``.
 
     Raises:
         DefinitionError: The document is no OpenAPI 3 description.
@@ -198,30 +271,22 @@ def openapi_tools(
         >>> found["getPet"].definition.signature.required
         ('id',)
     """
-    root, reference = read_document(document, reference=reference)
+    opened = read_document(document, reference=reference)
     rules = policy or CallPolicy()
-    space = ReferenceSpace(root, base=reference, remote=remote)
-    notes = Notes()
-    schemes = read_schemes(space, notes)
-    http_client = HttpClient(
-        client=client,
-        credentials=Credentials(auth=auth or {}, headers=headers or {}, schemes=schemes),
-        policy=rules,
-        public_only=not isinstance(server, str) and is_remote(reference),
-    )
     importer = _Importer(
-        root=root,
-        reference=reference,
-        space=space,
-        schemes=schemes,
+        opened=opened,
         server=server,
-        variables=server_variables or {},
-        hosts=frozenset(host.lower() for host in rules.credential_hosts),
         prefix=prefix,
         operations=_several(operations, "operations"),
         tags=_several(tags, "tags"),
         include_deprecated=include_deprecated,
-        notes=notes,
+    )
+    http_client = HttpClient(
+        client=client,
+        credentials=Credentials(auth=auth or {}, headers=headers or {}, schemes=importer.schemes),
+        policy=rules,
+        public_only=importer.is_foreign,
+        withheld_from=importer.withheld_from,
     )
     importer.run()
     tools = tuple(
@@ -246,76 +311,75 @@ def _several(given: Iterable[str], option: str) -> frozenset[str]:
 class _Importer:
     """One import."""
 
-    root: Mapping[str, Any]
-    reference: str
-    space: ReferenceSpace
-    schemes: Mapping[str, SecurityScheme]
-    server: str | int | None
-    variables: Mapping[str, str]
-    hosts: frozenset[str]
+    opened: OpenedDocument
+    server: str | None
     prefix: str
     operations: frozenset[str]
     tags: frozenset[str]
     include_deprecated: bool
-    notes: Notes
     mapped: list[tuple[ToolDefinition, RequestPlan]] = field(default_factory=list)
     entries: list[OperationReport] = field(default_factory=list)
-    base: str = ""
-    _taken: set[str] = field(default_factory=set)
+    notes: list[OpenApiNote] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.root = self.opened.root
+        self.space = ReferenceSpace(self.root)
+        self.schemes: dict[str, SecurityScheme] = read_schemes(self.space, self.notes)
+        self.budget = Budget(left=_FREE_SIZE + _EXPANSION * self.opened.size)
+        self._names = Names()
         is_old = str(self.root["openapi"]).startswith("3.0")
-        self._request = SchemaPool(self.space, direction="request", is_old=is_old)
-        self._response = SchemaPool(self.space, direction="response", is_old=is_old)
-        self.base = self._server(self.root.get("servers"), self.server)
-
-    def _server(self, servers: object, choice: str | int | None) -> str:
-        return chosen_server(
-            servers, server=choice, variables=self.variables, reference=self.reference
+        self._request, self._response = (
+            SchemaPool(self.space, direction=direction, is_old=is_old, budget=self.budget)
+            for direction in ("request", "response")
         )
+        reference = self.opened.reference
+        self.base = chosen_server(self.root.get("servers"), self.server, reference=reference)
+        self.is_foreign = self.server is None and is_remote(reference)
+        is_home = not (self.is_foreign and self.base) or same_origin(reference, self.base)
+        self.withheld_from = "" if is_home else self.base
 
     def run(self) -> None:
         """Go through the operations."""
-        seen: set[str] = set()
-        for operation in operations_of(self.root, self.space):
+        unknown = set(self.operations)
+        for operation in operations_of(self.space):
             labels = {operation.operation_id or "", f"{operation.method} {operation.path}"}
-            seen |= labels
+            unknown -= labels
             is_named = not self.operations or bool(self.operations & labels)
             if not is_named or (self.tags and self.tags.isdisjoint(operation.tags)):
                 self._report(operation, "unselected", reason="not among the chosen operations")
             elif operation.fault:
                 self._report(operation, "unusable", reason=operation.fault)
-            elif operation.body.get("deprecated") is True and not self.include_deprecated:
+            elif operation.source.value.get("deprecated") is True and not self.include_deprecated:
                 reason = "deprecated; include_deprecated=True takes it"
                 self._report(operation, "deprecated", reason=reason)
             else:
                 self._take(operation)
-        if unknown := sorted(self.operations - seen):
+        if unknown:
             raise UsageError(
-                f"the document has no operation {unknown[0]!r}; name operations by their "
+                f"the document has no operation {min(unknown)!r}; name operations by their "
                 "operationId or as 'GET /path'"
             )
 
     def _take(self, operation: Operation) -> None:
-        wanted = tool_name(
-            operation.operation_id, operation.method, operation.path, prefix=self.prefix
-        )
-        name = free_name(wanted, self._taken)
-        notes = Notes()
-        if name != wanted:
-            message = f"another operation is named {wanted!r}, so this one is {name!r}"
-            notes.add("name_taken", message, operation.pointer)
+        arguments = Arguments(pool=self._request)
         try:
-            self.mapped.append(self._map(operation, name, notes))
+            self.budget.spend(_AN_OPERATION, operation.pointer)
+            wanted = tool_name(
+                operation.operation_id, operation.method, operation.path, prefix=self.prefix
+            )
+            name = self._names.take(wanted)
+            if name != wanted:
+                message = f"another operation is named {wanted!r}, so this one is {name!r}"
+                arguments.note("name_taken", message, operation.pointer)
+            self.mapped.append(self._map(operation, name, arguments))
         except Unmappable as error:
             note = OpenApiNote(pointer=error.pointer, code="unusable", message=error.message)
             self._report(operation, "unusable", reason=error.message, notes=[note])
         else:
-            self._taken.add(name)
-            self._report(operation, "mapped", tool=name, notes=notes)
+            self._report(operation, "mapped", tool=name, notes=arguments.notes)
 
     def _map(
-        self, operation: Operation, name: str, notes: Notes
+        self, operation: Operation, name: str, arguments: Arguments
     ) -> tuple[ToolDefinition, RequestPlan]:
         """One operation as what a model sees, and as the plan of its requests.
 
@@ -324,37 +388,25 @@ class _Importer:
         """
         server = self._own_server(operation)
         security = requirements_of(operation, self.root, self.schemes)
-        arguments = Arguments(pool=self._request, notes=notes)
         parameters = read_parameters(operation, arguments, secret_parameters(security))
         body = read_body(operation, arguments)
         schema, texts = _contract(operation, arguments)
-        result, accept = read_answer(operation, self._response, notes)
-        try:
-            check_bounds(schema)
-            check_bounds(result or {})
-        except DefinitionError as error:
-            raise Unmappable(str(error), pointer=operation.pointer) from error
+        result, accept = _read_answer(operation, self._response, arguments)
         effects, given = _EFFECTS[operation.method], operation.operation_id
-        rule = paging_rule(parameters, result)
         definition = ToolDefinition(
             name=name,
             signature=Signature(parameters=schema, result=result, effects=effects),
             description=Description(
                 summary=_summary(operation, arguments),
-                tags=operation.tags,
+                tags=operation.tags[:MAX_TAGS],
                 parameters=texts,
-                usage_rules=(rule,) if rule else (),
             ),
             origin=Origin(
                 kind="openapi",
-                reference=f"{self.reference}#{operation.pointer}",
+                reference=f"{self.opened.reference}#{operation.pointer}",
                 original_name=given if given and given != name else None,
             ),
         )
-        if operation.body.get("callbacks"):
-            message = "callbacks are requests that the API makes; they are not mapped"
-            at = below(operation.pointer, "callbacks")
-            notes.add("callbacks_not_mapped", message, at)
         plan = RequestPlan(
             tool_name=name,
             method=operation.method,
@@ -365,29 +417,24 @@ class _Importer:
             accept=accept,
             security=security,
             repeatable=effects.idempotent is True,
-            is_known=self._is_known(server),
         )
         return definition, plan
 
     def _own_server(self, operation: Operation) -> str:
-        if not operation.servers or isinstance(self.server, str):
+        """The server of an operation, which may be another path on the API's own host."""
+        if not operation.servers or self.server is not None:
             return self.base  # a URL of the caller's own is meant for every call
         try:
-            return self._server(operation.servers, None) or self.base
+            found = chosen_server(operation.servers, None, reference=self.opened.reference)
+            if not found or (self.base and same_origin(self.base, found)):
+                return found or self.base
         except UsageError as error:
             raise Unmappable(str(error), pointer=operation.pointer) from error
-
-    def _is_known(self, server: str) -> bool:
-        """Whether credentials may go to a server: the caller named it, or it is the document's.
-
-        A document from a public URL could name any server as its own, so that only the one it came
-        from is.
-        """
-        if isinstance(self.server, str) or urlsplit(server).netloc.lower() in self.hosts:
-            return True
-        is_chosen = self.server is not None or not is_remote(self.reference)
-        home = self.base if is_chosen else self.reference
-        return not server or (home != "" and same_origin(home, server))
+        raise Unmappable(
+            f"it has a server of its own ({found:.200}); import it apart, with "
+            "operations= and server=",
+            pointer=operation.pointer,
+        )
 
     def _report(
         self,
@@ -412,155 +459,100 @@ class _Importer:
 
     def report(self) -> OpenApiReport:
         """What came of it."""
-        info = self.root.get("info")
-        told: Mapping[str, Any] = info if isinstance(info, Mapping) else {}
-        notes = Notes([*self.notes, *self._request.notes, *self._response.notes])
+        info = self.space.root.at("info").mapping
         if hooks := self.root.get("webhooks"):
             message = f"{len(hooks)} webhooks are requests that the API makes; they are not mapped"
-            notes.add("webhooks_not_mapped", message, "/webhooks")
-        self._note_elsewhere(notes)
+            self._note("webhooks_not_mapped", message, "/webhooks")
+        if self.withheld_from:
+            message = (
+                f"calls go to {self.base}, which is not where the description came from: no "
+                f"credentials are sent there without server={self.base!r}"
+            )
+            self._note("other_server", message, "/servers")
         if not self.base:
             message = "the document names no absolute server; calls need server='https://...'"
-            notes.add("no_server", message, "/servers")
+            self._note("no_server", message, "/servers")
         return OpenApiReport(
-            title=str(told.get("title", "")),
-            version=str(told.get("version", "")),
+            title=str(info.get("title", ""))[:200],
+            version=str(info.get("version", ""))[:200],
             openapi=str(self.root["openapi"]),
-            reference=self.reference,
+            reference=self.opened.reference,
             server=self.base,
             operations=tuple(self.entries),
-            notes=tuple(dict.fromkeys(notes)),
+            notes=tuple(self.notes),
             security={name: scheme.told for name, scheme in self.schemes.items()},
         )
 
-    def _note_elsewhere(self, notes: Notes) -> None:
-        """Where operations lead that get no credentials."""
-        counts = Counter(plan.server for _, plan in self.mapped if not plan.is_known)
-        for server, count in counts.items():
-            told = "1 operation goes" if count == 1 else f"{count:,} operations go"
-            message = (
-                f"{told} to {server}, which the description names: no credentials are sent there, "
-                f"unless CallPolicy(credential_hosts=({urlsplit(server).netloc!r},)) lets them"
-            )
-            notes.add("other_server", message, "/servers")
+    def _note(self, code: str, message: str, pointer: str) -> None:
+        self.notes.append(OpenApiNote(pointer=pointer, code=code, message=message))
 
 
 def _contract(
     operation: Operation, arguments: Arguments
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The parameters schema, and the words that were in it."""
-    definitions, cut = arguments.pool.closed(arguments.names, budget=MAX_SIZE, strict=True)
+    """The parameters schema, and the words that were in it.
+
+    Raises:
+        Unmappable: It is far too large, or a definition can not be converted.
+    """
+    size = sum(one.size for one in arguments.converted)
+    if size > MAX_OWN_SIZE:
+        message = f"its parameters take {size:,} characters, over {MAX_OWN_SIZE:,}"
+        raise Unmappable(message, pointer=operation.pointer)
+    definitions, cut = arguments.pool.closed(arguments.converted, budget=MAX_SIZE, strict=True)
     if cut:
-        message = f"far schemas that allow anything: {cut}"
-        arguments.notes.add("parameters_cut", message, operation.pointer)
-    bare, texts = detach_descriptions(arguments.schema(definitions))
-    size = len(json.dumps(bare)) + sum(map(len, texts.values()))
-    if size >= LARGE:
-        message = (
-            f"the parameters take {size:,} characters, some {size // 4:,} tokens whenever a model "
-            "is shown the tool"
-        )
-        arguments.notes.add("large_parameters", message, operation.pointer)
-    return bare, texts
+        message = f"far schemas that allow anything: {_some(cut)}"
+        arguments.note("parameters_cut", message, operation.pointer)
+    return detach_descriptions(arguments.schema(definitions))
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def _summary(operation: Operation, arguments: Arguments) -> str:
-    given = (operation.body.get(key) for key in ("summary", "description"))
-    texts = [text.strip() for text in given if isinstance(text, str) and text.strip()]
-    text = "\n\n".join(dict.fromkeys(texts)) or f"{operation.method} {operation.path}"
+    given = (operation.source.value.get(key) for key in ("summary", "description"))
+    texts = [text[: 2 * MAX_SUMMARY].strip() for text in given if isinstance(text, str)]
+    text = "\n\n".join(dict.fromkeys(filter(None, texts)))
     if len(text) <= MAX_SUMMARY:
-        return text
-    message = f"the description has {len(text):,} characters, {MAX_SUMMARY:,} are kept"
-    arguments.notes.add("description_shortened", message, operation.pointer)
+        return text or f"{operation.method} {operation.path[: MAX_SUMMARY // 2]}"
+    message = f"of the description {MAX_SUMMARY:,} characters are kept"
+    arguments.note("description_shortened", message, operation.pointer)
     return f"{text[: MAX_SUMMARY - 1].rsplit(maxsplit=1)[0]}…"
 
 
-def read_answer(
-    operation: Operation, pool: SchemaPool, notes: Notes
+def _read_answer(
+    operation: Operation, pool: SchemaPool, arguments: Arguments
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The schema of the first success that is JSON, and the media types of successes, JSON first.
+    """The schema of the first success if it is JSON, and its media types, JSON first.
 
     What is wrong with answers is a note: then the result stays undeclared.
     """
-    schema: dict[str, Any] | None = None
-    accept: list[str] = []
     given = operation.source.at("responses")
-    codes = given.value if isinstance(given.value, Mapping) else {}
-    successes = sorted(code for code in codes if code[:1] == "2" and len(code) == 3)
-    for code in successes or [code for code in ("default",) if code in codes]:
-        try:
-            found = pool.space.followed(given.at(code)).at("content")
-            content = found.value if isinstance(found.value, Mapping) else {}
-            types = sorted(content, key=lambda name: kind_of(name) != "json")
-            accept += types
-            media = found.at(*types[:1], "schema")
-            if schema is not None or media.value is None or kind_of(types[0]) != "json":
-                continue
-            converted = pool.convert(media)
-        except Unmappable as error:
-            message = f"the result stays undeclared: {error.message}"
-            notes.add("result_undeclared", message, error.pointer)
-            continue
-        definitions, cut = pool.closed(converted.names, budget=MAX_RESULT_SCHEMA, strict=False)
-        if cut:
-            message = f"far or unusable schemas that allow anything: {cut}"
-            notes.add("result_cut", message, media.pointer)
-        schema = converted.schema or None
-        if schema and definitions:
-            schema = inline_root({**schema, "$defs": definitions})
-    return schema, tuple(dict.fromkeys(accept))
-
-
-def paging_rule(parameters: Iterable[Field], result: Mapping[str, Any] | None) -> str:
-    """How an operation hands out its results in pages, as far as its names tell; empty for not.
-
-    Args:
-        parameters: Its parameters; those of the query count.
-        result: The schema of its result.
-    """
-    by_name = {_plain(each.name): each.argument for each in parameters if each.location == "query"}
-    cursor, size = _first(_CURSORS, by_name), _first(_SIZES, by_name)
-    parameter = cursor or _first(_NUMBERS, by_name)
-    if not parameter:
-        return ""
-    following = _next_field(result) if cursor and result else ""
-    if following:
-        told = f"pass the `{following}` of an answer as `{parameter}`"
-    elif cursor:
-        told = f"pass as `{parameter}` what an answer names as the place to go on from"
-    else:
-        told = f"raise `{parameter}`"
-    held = f"; `{size}` sets how much a page holds" if size else ""
-    return f"Results come in pages: {told} to get the next one{held}."
-
-
-def _plain(name: str) -> str:
-    """``pageToken``, ``page-token`` and ``page[token]`` as ``page_token``."""
-    spaced = "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
-    spaced = "".join(char if char.isalnum() else "_" for char in spaced)
-    return "_".join(part for part in spaced.split("_") if part)
-
-
-def _first(names: Iterable[str], by_name: Mapping[str, str]) -> str:
-    return next((by_name[name] for name in names if name in by_name), "")
-
-
-def _next_field(result: Mapping[str, Any]) -> str:
-    """The dotted path in a result of what leads to the next page; empty where none is seen."""
-    fields = _properties(result, result)
-    holders = {name: part for name, part in fields.items() if _plain(name) in _HOLDERS}
-    for holder, inside in [
-        ("", fields),
-        *((h, _properties(p, result)) for h, p in holders.items()),
-    ]:
-        found = _first(_NEXT, {_plain(name): name for name in inside})
-        if found:
-            return f"{holder}.{found}" if holder else found
-    return ""
-
-
-def _properties(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    if isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
-        schema = resolve_local(root, schema["$ref"])
-    found = schema.get("properties") if isinstance(schema, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    successes = sorted(code for code in given.mapping if code[:1] == "2" and len(code) == 3)
+    code = successes[0] if successes else "default"
+    if code not in given.mapping:
+        return None, ()
+    try:
+        found = pool.space.followed(given.at(code)).at("content")
+        types = sorted(list(found.mapping)[:MAX_MEDIA_TYPES], key=lambda one: not is_json(one))
+        media = found.at(*types[:1], "schema")
+        if not types or not is_json(types[0]) or media.value is None:
+            return None, tuple(types)
+        converted = pool.convert(media)
+        if converted.size > MAX_OWN_SIZE:
+            return None, tuple(types)
+        definitions, cut = pool.closed((converted,), budget=MAX_RESULT_SCHEMA, strict=False)
+    except Unmappable as error:
+        arguments.note(
+            "result_undeclared", f"the result stays undeclared: {error.message}", error.pointer
+        )
+        return None, ()
+    if cut:
+        message = f"far or unusable schemas that allow anything: {_some(cut)}"
+        arguments.note("result_cut", message, media.pointer)
+    schema = converted.schema
+    if schema and definitions:
+        schema = inline_root({**schema, "$defs": definitions})
+    return schema or None, tuple(types)

@@ -14,7 +14,7 @@ import contextlib
 import ipaddress
 import re
 import socket
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin, urlsplit
 
@@ -26,38 +26,27 @@ if TYPE_CHECKING:
     import httpx
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
-_UNSAID = ({"url": "/"},)
-"""What OpenAPI has a document mean that lists no server: the host that it came from."""
+_LONGEST_URL = 2_000
 
 
-def chosen_server(
-    servers: object, *, server: str | int | None, variables: Mapping[str, str], reference: str
-) -> str:
-    """The base URL among the servers of a document or an operation.
+def chosen_server(servers: object, chosen: str | None, *, reference: str) -> str:
+    """The base URL of a document or an operation.
 
     Args:
         servers: The list as written; absent or empty, it is the host that the document came from.
-        server: A URL of the caller's own, or the index in the list; None takes the first.
-        variables: Values of the URL's variables; the others take their defaults.
+        chosen: A URL of the caller's own; None takes the first of the list.
         reference: URL that the document came from, which relative URLs start from.
 
     Returns:
         The URL without a slash at its end; empty when the document names no absolute one.
 
     Raises:
-        UsageError: The caller's choice is not possible.
+        UsageError: It is no URL of a server.
     """
-    if isinstance(server, str):
-        return _checked(server)
-    entries = (servers if isinstance(servers, list) else None) or _UNSAID
-    listed = [entry for entry in entries if isinstance(entry, Mapping)]
-    index = server or 0
-    if server is not None and not 0 <= index < len(listed):
-        urls = [str(entry.get("url")) for entry in listed]
-        raise UsageError(f"there is no server {index}; the document has {len(listed)}: {urls}")
-    if not listed:
-        return ""
-    url = _filled(listed[index], variables)
+    if chosen is not None:
+        return _checked(chosen)
+    entry = servers[0] if isinstance(servers, list) and servers else {"url": "/"}
+    url = _filled(entry) if isinstance(entry, Mapping) else ""
     try:
         if reference.lower().startswith(("http://", "https://")):
             url = urljoin(reference, url)
@@ -67,26 +56,22 @@ def chosen_server(
     return _checked(url) if is_absolute else ""
 
 
-def _filled(entry: Mapping[str, Any], variables: Mapping[str, str]) -> str:
+def _filled(entry: Mapping[str, Any]) -> str:
+    """The URL of a server with the defaults of its variables."""
     known = entry.get("variables")
     declared: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
 
     def value(match: re.Match[str]) -> str:
-        name = match[1]
-        given = declared.get(name)
-        rule: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-        chosen = variables.get(name, rule.get("default"))
-        if chosen is None:
+        given = declared.get(match[1])
+        default = given.get("default") if isinstance(given, Mapping) else None
+        if default is None:
             raise UsageError(
-                f"the server {entry.get('url')} needs a value for {name!r}; "
-                "give it among the server variables, or give the server's whole URL"
+                f"the server {str(entry['url'])[:200]} needs a value for {match[1]!r}; give the "
+                "server's whole URL with server="
             )
-        members = rule.get("enum")
-        if isinstance(members, list) and members and chosen not in members:
-            raise UsageError(f"the server variable {name!r} is one of {members}, not {chosen!r}")
-        return str(chosen)
+        return str(default)[:_LONGEST_URL]
 
-    return _VARIABLE.sub(value, str(entry.get("url", "")))
+    return _VARIABLE.sub(value, str(entry.get("url", ""))[:_LONGEST_URL])
 
 
 def same_origin(left: str, right: str) -> bool:
@@ -189,7 +174,7 @@ def is_remote(reference: str) -> bool:
         host = (parts.hostname or "").rstrip(".")
     except ValueError:
         return True  # a URL that nobody can read is not known to be near
-    if parts.scheme.lower() not in {"http", "https"}:
+    if parts.scheme.lower() not in {"http", "https"} and not reference.startswith("//"):
         return False
     try:
         return is_public(host)
@@ -274,20 +259,16 @@ class PublicTransport:
     are refused as far as this machine knows them.
 
     Args:
-        exempt: Hosts (``host`` or ``host:port``) that may be private.
         backend: Opens connections; None for httpcore's own.
     """
 
-    def __init__(
-        self, exempt: Collection[str] = (), *, backend: httpcore.AsyncNetworkBackend | None = None
-    ) -> None:
+    def __init__(self, *, backend: httpcore.AsyncNetworkBackend | None = None) -> None:
         import httpcore
         import httpx
 
-        self._exempt = frozenset(urlsplit(f"//{host}").hostname for host in exempt)
         self._direct = httpx.AsyncHTTPTransport()
         # httpx offers no argument for it; the pool has no connection yet that needed closing.
-        backend = _CheckedBackend(backend or httpcore.AnyIOBackend(), self._exempt)  # type: ignore[assignment] # it is asked for no more than these two
+        backend = _CheckedBackend(backend or httpcore.AnyIOBackend())  # type: ignore[assignment] # it is asked for no more than these two
         self._direct._pool = httpcore.AsyncConnectionPool(  # noqa: SLF001
             ssl_context=httpx.create_ssl_context(), network_backend=backend
         )
@@ -305,11 +286,10 @@ class PublicTransport:
         if proxy is None:
             return await self._direct.handle_async_request(request)
         host = request.url.host
-        if host not in self._exempt:
-            refuse_inner_name(host)
-            # Behind a proxy, this machine may be unable to look up any name.
-            with contextlib.suppress(OSError, UnicodeError):
-                await public_addresses(host, request.url.port or 0)
+        refuse_inner_name(host)
+        # Behind a proxy, this machine may be unable to look up any name.
+        with contextlib.suppress(OSError, UnicodeError):
+            await public_addresses(host, request.url.port or 0)
         if proxy not in self._proxied:
             self._proxied[proxy] = httpx.AsyncHTTPTransport(proxy=proxy)
         return await self._proxied[proxy].handle_async_request(request)
@@ -329,9 +309,8 @@ class PublicTransport:
 class _CheckedBackend:
     """Opens connections to addresses that were checked, for httpcore."""
 
-    def __init__(self, inner: httpcore.AsyncNetworkBackend, exempt: Collection[str | None]) -> None:
+    def __init__(self, inner: httpcore.AsyncNetworkBackend) -> None:
         self._inner = inner
-        self._exempt = exempt
         self.sleep = inner.sleep
 
     async def connect_tcp(
@@ -341,7 +320,7 @@ class _CheckedBackend:
         import httpcore
 
         try:
-            addresses = [host] if host in self._exempt else await public_addresses(host, port)
+            addresses = await public_addresses(host, port)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(str(error)) from error
         failure: Exception = httpcore.ConnectError(f"{host} has no address")

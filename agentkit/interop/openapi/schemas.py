@@ -10,15 +10,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentkit.errors import DefinitionError
-from agentkit.interop.openapi.documents import Located, ReferenceSpace, Unmappable, below
-from agentkit.interop.openapi.report import Notes
-from agentkit.tools.schema import SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS
+from agentkit.interop.openapi.documents import Node, ReferenceSpace, Unmappable, below
+from agentkit.messages import JsonObject
+from agentkit.tools.patterns import pattern_weight
+from agentkit.tools.schema import (
+    MAX_PATTERN_WEIGHT,
+    MAX_SCHEMAS_FOR_A_VALUE,
+    SCHEMA_KEYWORDS,
+    SCHEMA_LIST_KEYWORDS,
+    SCHEMA_MAP_KEYWORDS,
+    schemas_in,
+)
 from agentkit.tools.sources.dialects import normalise_schema
 
 Direction = Literal["request", "response"]
@@ -29,37 +36,62 @@ _HIDDEN: Mapping[Direction, str] = {"request": "readOnly", "response": "writeOnl
 _MAX_DEPTH = 48
 _LONGEST_EXAMPLE = 200
 _SCALARS = ("string", "integer", "number", "boolean")
-_STILL_HERE = frozenset({"allOf", "anyOf", "else", "if", "not", "oneOf", "then"})
-"""Keywords whose schemas look at the same value: a circle of these alone never ends."""
-
+_MAX_SCALAR = 400
+_NO_SCALAR = frozenset(
+    {"$ref", "allOf", "anyOf", "else", "if", "items", "not", "oneOf", "properties", "then"}
+)
+_ONE_FOR_THE_SAME = ("not", "if", "then", "else")
+_COMBINING = frozenset({"$ref", "allOf", "anyOf", "dependentSchemas", "oneOf"})
 _DROPPED = frozenset(
     {"$anchor", "$comment", "$dynamicAnchor", "$dynamicRef", "$id", "$schema", "$vocabulary"}
     | {"$defs", "definitions"}  # every reference is rewritten, so nothing refers to these any more
-    | {"discriminator"}  # becomes a const in the branches, see `_branches`
-    | {"example", "examples", "nullable", "readOnly", "writeOnly"}  # read elsewhere
-    | {"externalDocs", "xml"}
+    | {"discriminator", "externalDocs", "xml", "readOnly", "writeOnly"}
+    | {"example", "examples", "nullable"}  # another keyword takes their place
 )
-"""Keywords that are left out, or that another takes the place of."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Converted:
     """A schema in 2020-12.
 
     Attributes:
         schema: The schema; its references are ``#/$defs/NAME``.
         names: The definitions that it refers to itself.
-        here: Those of them that look at the same value.
+        size: How many characters of JSON it takes.
+        combining: Its parts that hold other schemas against the same value.
+        patterns: How large its patterns are.
     """
 
     schema: dict[str, Any]
-    names: tuple[str, ...] = ()
-    here: tuple[str, ...] = ()
+    names: tuple[str, ...]
+    size: int
+    combining: tuple[JsonObject, ...]
+    patterns: int
 
-    @cached_property
-    def size(self) -> int:
-        """How many characters of JSON the schema takes."""
-        return len(json.dumps(self.schema, ensure_ascii=False))
+
+@dataclass(kw_only=True, slots=True)
+class Budget:
+    """How much may be made of one document, so that a short one does not become a great many tools.
+
+    Attributes:
+        left: Characters of schemas that may still be made.
+    """
+
+    left: int
+
+    def spend(self, characters: int, pointer: str) -> None:
+        """Count what is made.
+
+        Raises:
+            Unmappable: Nothing is left.
+        """
+        self.left -= characters
+        if self.left < 0:
+            raise Unmappable(
+                "the description asks for more than its size allows; choose some of its "
+                "operations (operations=, tags=)",
+                pointer=pointer,
+            )
 
 
 class SchemaPool:
@@ -69,57 +101,82 @@ class SchemaPool:
         space: Where references lead.
         direction: Which properties travel.
         is_old: Whether the document is OpenAPI 3.0, where siblings of ``$ref`` mean nothing.
+        budget: What conversions are counted against.
     """
 
-    def __init__(self, space: ReferenceSpace, *, direction: Direction, is_old: bool) -> None:
+    def __init__(
+        self, space: ReferenceSpace, *, direction: Direction, is_old: bool, budget: Budget
+    ) -> None:
         self.space = space
+        self.budget = budget
         self.hidden = _HIDDEN[direction]
         self.is_old = is_old
-        self.notes = Notes()
-        self._converted: dict[tuple[str, str], Converted] = {}
-        self._names: dict[tuple[str, str], str] = {}
-        self._found: dict[str, Located] = {}
-        self._definitions: dict[str, Converted | Unmappable] = {}
-        self._circular: dict[str, bool] = {}
+        self._converted: dict[str, Converted | Unmappable] = {}
+        self._names: dict[str, str] = {}
+        self._found: dict[str, Node] = {}
+        self._scalars: dict[str, bool] = {}
+        self._counts: dict[int, int] = {}  # of parts that `_converted` keeps alive
 
-    def convert(self, raw: Located) -> Converted:
+    def convert(self, raw: Node) -> Converted:
         """One schema; what it refers to is converted when it is asked for.
 
         Raises:
-            Unmappable: A reference in it can not be followed.
+            Unmappable: A reference in it can not be followed, or it asks too much.
         """
-        key = raw.document, raw.pointer
-        if key not in self._converted:  # many operations share a parameter
-            walk = _Walk(pool=self, document=raw.document)
-            given = {} if raw.value is None else raw.value
-            found = walk.schema(given, raw.pointer, 0, here=True)
-            try:
-                normalised = normalise_schema(found)
-            except DefinitionError as error:
-                raise Unmappable(str(error), pointer=raw.pointer) from error
-            for change in normalised.changes:
-                self.notes.add("repaired", change.rule, f"{raw.pointer}{change.pointer}")
-            self._converted[key] = Converted(
-                schema=normalised.schema,
-                names=tuple(dict.fromkeys(walk.names)),
-                here=tuple(dict.fromkeys(walk.here)),
-            )
-        return self._converted[key]
+        found = self._converted.get(raw.pointer)
+        if found is None:
+            found = self._converted[raw.pointer] = self._convert(raw)
+        if isinstance(found, Unmappable):
+            raise found
+        return found
 
-    def name_of(self, found: Located) -> str:
+    def _convert(self, raw: Node) -> Converted | Unmappable:
+        walk = _Walk(self)
+        try:
+            self.budget.spend(0, raw.pointer)
+            schema = walk.schema({} if raw.value is None else raw.value, raw.pointer, 0)
+            schema = normalise_schema(schema).schema
+        except Unmappable as error:
+            return error
+        except DefinitionError as error:
+            return Unmappable(str(error), pointer=raw.pointer)
+        return self.measured(schema)
+
+    def measured(self, schema: dict[str, Any]) -> Converted:
+        """A schema in 2020-12 with what is known of it; it counts as made."""
+        size = len(json.dumps(schema, ensure_ascii=False))
+        self.budget.left -= size
+        parts = list(schemas_in(schema))
+        references = (part["$ref"].removeprefix("#/$defs/") for part in parts if "$ref" in part)
+        patterns = (part["pattern"] for part in parts if isinstance(part.get("pattern"), str))
+        return Converted(
+            schema=schema,
+            names=tuple(dict.fromkeys(references)),
+            size=size,
+            combining=tuple(part for part in parts if not part.keys().isdisjoint(_COMBINING)),
+            patterns=sum(map(pattern_weight, patterns)),
+        )
+
+    def name_of(self, found: Node) -> str:
         """The name under which a schema stands in ``$defs``."""
-        key = found.document, found.pointer
-        if key not in self._names:
-            # A schema that is a document of its own is named as its file is.
-            place = found.pointer or found.document.rpartition("/")[2].rpartition(".")[0]
-            last = place.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+        if found.pointer not in self._names:
+            last = found.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")[:100]
             wanted = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("_") or "schema"
-            name, number = wanted, 2
-            while name in self._found:
-                name, number = f"{wanted}__{number}", number + 1
-            self._names[key] = name
+            name = wanted if wanted not in self._found else f"{wanted}__{len(self._found)}"
+            self._names[found.pointer] = name
             self._found[name] = found
-        return self._names[key]
+        return self._names[found.pointer]
+
+    def is_small_scalar(self, found: Node) -> bool:
+        """Whether a schema is that of a text, a number or a flag, and takes few characters."""
+        if found.pointer not in self._scalars:
+            given = found.mapping
+            self._scalars[found.pointer] = (
+                given.get("type") in _SCALARS
+                and not given.keys() & _NO_SCALAR
+                and len(json.dumps(given)) <= _MAX_SCALAR
+            )
+        return self._scalars[found.pointer]
 
     def definition(self, name: str) -> Converted:
         """The definition of a name, or of a reference to it.
@@ -127,115 +184,121 @@ class SchemaPool:
         Raises:
             Unmappable: It can not be converted.
         """
-        name = name.removeprefix("#/$defs/")
-        if name not in self._definitions:
-            try:
-                self._definitions[name] = self.convert(self._found[name])
-            except Unmappable as error:
-                self._definitions[name] = error
-        known = self._definitions[name]
-        if isinstance(known, Unmappable):
-            raise known
-        return known
+        return self.convert(self._found[name.removeprefix("#/$defs/")])
 
     def closed(
-        self, names: Iterable[str], *, budget: int, strict: bool
-    ) -> tuple[dict[str, Any], str]:
-        """The definitions that names reach: the nearest first, of equally near ones the smallest.
+        self, roots: Sequence[Converted], *, budget: int, strict: bool
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The definitions that schemas reach: the nearest first, of equally near ones the smallest.
 
         Args:
-            names: What the schema refers to itself.
+            roots: The schemas.
             budget: Most characters in all; definitions beyond it allow anything.
-            strict: Whether a definition that can not be converted is an error; otherwise it
-                allows anything.
+            strict: Whether a definition that can not be used is an error; otherwise it allows
+                anything.
 
         Returns:
-            The definitions by name, and which of them were cut, in words.
+            The definitions by name, and which of them were cut.
 
         Raises:
-            Unmappable: Only when strict.
+            Unmappable: The schemas ask too much of whoever walks them, or one can not be converted.
         """
         definitions: dict[str, Any] = {}
         cut: list[str] = []
-        level = list(dict.fromkeys(names))
+        left, patterns, level = budget, 0, list(roots)
         while level:
+            patterns += sum(one.patterns for one in level)
+            names = [name for one in level for name in one.names if name not in definitions]
             found = [
-                (name, self._usable(name, strict=strict) if budget > 0 else None) for name in level
+                (name, self._usable(name, strict=strict) if left > 0 else None)
+                for name in dict.fromkeys(names)
             ]
-            following: list[str] = []
+            level = []
             for name, one in sorted(found, key=lambda pair: pair[1].size if pair[1] else 0):
-                if one is None or one.size > budget:
+                if one is None or one.size > left:
                     cut.append(name)
-                    definitions[name] = {"title": name}
+                    definitions[name] = {}
                     continue
-                budget -= one.size
+                left -= one.size
                 definitions[name] = one.schema
-                following += one.names
-            level = [name for name in dict.fromkeys(following) if name not in definitions]
-        more = f" and {len(cut) - 3:,} more" if len(cut) > 3 else ""
-        return definitions, ", ".join(cut[:3]) + more
+                level.append(one)
+        self.budget.spend(budget - left + sum(one.size for one in roots), "")
+        if patterns > MAX_PATTERN_WEIGHT:
+            raise Unmappable("its patterns are too large to be matched", pointer="")
+        for root in roots:
+            self._check(root)
+        return definitions, cut
 
     def _usable(self, name: str, *, strict: bool) -> Converted | None:
         try:
-            self._refuse_circle(name)
-            return self.definition(name)
+            found = self.definition(name)
+            self._check(found)
         except Unmappable:
             if strict:
                 raise
             return None
+        return found
 
-    def _refuse_circle(self, name: str) -> None:
-        """Refuse a definition that looking at one value comes back to: it never ends."""
-        if name not in self._circular:
-            seen: set[str] = set()
-            waiting = list(self.definition(name).here)
-            while waiting:
-                step = waiting.pop()
-                if step not in seen:
-                    seen.add(step)
-                    waiting += self.definition(step).here
-            self._circular[name] = name in seen
-        if self._circular[name]:
-            message = f"the schema {name!r} is defined by nothing but itself"
-            raise Unmappable(message, pointer=self._found[name].pointer)
+    def _check(self, found: Converted) -> None:
+        """Refuse a schema that holds one value against very many, each of them worked out once.
+
+        Raises:
+            Unmappable: Its references and combinations multiply each other.
+        """
+        most = max((self._held(part, 0) for part in found.combining), default=0)
+        if most > MAX_SCHEMAS_FOR_A_VALUE:
+            raise Unmappable(
+                "its references hold one value against more than "
+                f"{MAX_SCHEMAS_FOR_A_VALUE:,} schemas",
+                pointer="",
+            )
+
+    def _held(self, part: Any, depth: int) -> int:
+        """How many schemas one value is held against, references and combinations followed."""
+        if not isinstance(part, dict):
+            return 1
+        if depth > _MAX_DEPTH:
+            return MAX_SCHEMAS_FOR_A_VALUE + 1
+        if id(part) not in self._counts:
+            self._counts[id(part)] = 1  # where references go in a circle
+            below = [part[key] for key in _ONE_FOR_THE_SAME if key in part]
+            below += [one for key in ("allOf", "anyOf", "oneOf") for one in part.get(key, ())]
+            below += part.get("dependentSchemas", {}).values()
+            if "$ref" in part:
+                below.append(self.definition(part["$ref"]).schema)
+            found = 1 + sum(self._held(one, depth + 1) for one in below)
+            self._counts[id(part)] = min(found, MAX_SCHEMAS_FOR_A_VALUE + 1)
+        return self._counts[id(part)]
 
 
-@dataclass(kw_only=True, slots=True)
 class _Walk:
-    """One pass over one schema, which notes the definitions that it refers to."""
+    """One pass over one schema."""
 
-    pool: SchemaPool
-    document: str
-    names: list[str] = field(default_factory=list)
-    here: list[str] = field(default_factory=list)
+    def __init__(self, pool: SchemaPool) -> None:
+        self.pool = pool
 
-    def schema(self, raw: object, pointer: str, depth: int, *, here: bool) -> Any:
+    def schema(self, raw: object, pointer: str, depth: int) -> Any:
         if not isinstance(raw, dict):
             return raw  # a boolean, or something that the repairs deal with
         if depth > _MAX_DEPTH:
-            note = f"nested deeper than {_MAX_DEPTH} levels, cut"
-            self.pool.notes.add("cut", note, pointer)
             return {}
-        is_reference = isinstance(raw.get("$ref"), str)
-        read = self._reference if is_reference else self._keywords
-        found = read(raw, pointer, depth, here=here)
+        read = self._reference if isinstance(raw.get("$ref"), str) else self._keywords
+        found = read(raw, pointer, depth)
         return allow_null(found) if raw.get("nullable") is True else found
 
-    def _keywords(
-        self, raw: Mapping[str, Any], pointer: str, depth: int, *, here: bool
-    ) -> dict[str, Any]:
+    def _keywords(self, raw: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for key, rule in raw.items():
             if key in _DROPPED or key.startswith("x-"):
                 continue
-            at, inside = below(pointer, key), here and key in _STILL_HERE
+            at = below(pointer, key)
             if key in SCHEMA_KEYWORDS:
-                kept[key] = self.schema(rule, at, depth + 1, here=inside)
+                kept[key] = self.schema(rule, at, depth + 1)
             elif key in SCHEMA_LIST_KEYWORDS and isinstance(rule, list):
-                kept[key] = self._branches(raw, key, at, depth, here=inside)
+                kept[key] = [self.schema(part, at, depth + 1) for part in rule]
             elif key in SCHEMA_MAP_KEYWORDS and isinstance(rule, dict):
                 kept[key] = {
-                    name: self.schema(part, below(at, name), depth + 1, here=False)
+                    name: self.schema(part, at, depth + 1)
                     for name, part in rule.items()
                     if key != "properties" or not self._is_hidden(part)
                 }
@@ -251,22 +314,6 @@ class _Walk:
             kept["examples"] = examples
         return kept
 
-    def _branches(
-        self, raw: Mapping[str, Any], key: str, pointer: str, depth: int, *, here: bool
-    ) -> list[Any]:
-        """The schemas of a combination; each says by which value of a discriminator it is meant."""
-        name, values = _tags_of(raw.get("discriminator"))
-        made = []
-        for index, branch in enumerate(raw[key]):
-            part = self.schema(branch, below(pointer, index), depth + 1, here=here)
-            reference = branch.get("$ref") if isinstance(branch, dict) else None
-            tags = values.get(reference, []) if isinstance(reference, str) else []
-            if tags and key != "allOf":
-                rule = {"const": tags[0]} if len(tags) == 1 else {"enum": tags}
-                part = {**part, "properties": {name: rule}, "required": [name]}
-            made.append(part)
-        return made
-
     def _is_hidden(self, part: object) -> bool:
         if not isinstance(part, dict):
             return False
@@ -274,51 +321,29 @@ class _Walk:
         if part.get(self.pool.hidden) is True or not isinstance(reference, str):
             return part.get(self.pool.hidden) is True
         try:
-            found = self.pool.space.find(reference, within=self.document, pointer="")
+            found = self.pool.space.find(reference, pointer="")
         except Unmappable:
             return False  # told where the reference itself is read
-        return isinstance(found.value, dict) and found.value.get(self.pool.hidden) is True
+        return found.mapping.get(self.pool.hidden) is True
 
-    def _reference(
-        self, raw: Mapping[str, Any], pointer: str, depth: int, *, here: bool
-    ) -> dict[str, Any]:
-        found = self.pool.space.find(raw["$ref"], within=self.document, pointer=pointer)
-        if _is_scalar(found.value):  # an enum or a format reads better in its place
-            other = _Walk(pool=self.pool, document=found.document)
-            made: dict[str, Any] = other.schema(found.value, found.pointer, depth + 1, here=False)
+    def _reference(self, raw: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
+        found = self.pool.space.find(raw["$ref"], pointer=pointer)
+        if self.pool.is_small_scalar(found):  # an enum or a format reads better in its place
+            made: dict[str, Any] = self._keywords(found.value, found.pointer, depth + 1)
         else:
-            name = self.pool.name_of(found)
-            self.names.append(name)
-            if here:
-                self.here.append(name)
-            made = {"$ref": f"#/$defs/{name}"}
+            made = {"$ref": f"#/$defs/{self.pool.name_of(found)}"}
         beside = {key: rule for key, rule in raw.items() if key != "$ref"}
         if self.pool.is_old:
             words = beside.get("description")
             return {**made, "description": words} if isinstance(words, str) else made
-        return {**made, **self._keywords(beside, pointer, depth, here=here)} if beside else made
-
-
-def _is_scalar(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and value.get("type") in _SCALARS
-        and not value.keys() & (_STILL_HERE | {"$ref", "properties", "items"})
-    )
+        return {**made, **self._keywords(beside, pointer, depth)} if beside else made
 
 
 def examples_of(raw: Mapping[str, Any]) -> list[Any]:
-    """The short examples of a schema or a parameter: ``example`` and ``examples`` of all versions.
-
-    ``examples`` is a list in a schema and a map of objects with a ``value`` elsewhere.
-    """
+    """The short examples of a schema: ``example`` of 3.0 and ``examples`` of 3.1."""
     found = [raw["example"]] if "example" in raw else []
-    named = raw.get("examples")
-    if isinstance(named, list):
-        found += named
-    elif isinstance(named, Mapping):
-        parts = [part for part in named.values() if isinstance(part, Mapping)]
-        found += [part["value"] for part in parts if "value" in part]
+    listed = raw.get("examples")
+    found += listed[:3] if isinstance(listed, list) else ()
     return [item for item in found if len(json.dumps(item, default=str)) <= _LONGEST_EXAMPLE][:3]
 
 
@@ -342,22 +367,3 @@ def allow_null(schema: dict[str, Any]) -> dict[str, Any]:
     if isinstance(members, list) and None not in members:
         changed["enum"] = [*members, None]
     return changed
-
-
-def _tags_of(discriminator: object) -> tuple[str, Mapping[str, list[str]]]:
-    """The property of a discriminator, and for each branch's reference the values that mean it.
-
-    Without a ``mapping`` the values are the names of schemas, but real documents often mean
-    something else; so only what is written counts.
-    """
-    by_reference: dict[str, list[str]] = {}
-    given = discriminator if isinstance(discriminator, Mapping) else {}
-    name, mapping = given.get("propertyName"), given.get("mapping")
-    if not isinstance(name, str) or not isinstance(mapping, Mapping):
-        return "", by_reference
-    for value, target in mapping.items():
-        if isinstance(target, str):
-            is_name = not any(mark in target for mark in "/#.")
-            reference = f"#/components/schemas/{target}" if is_name else target
-            by_reference.setdefault(reference, []).append(value)
-    return name, by_reference

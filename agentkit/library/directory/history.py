@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.errors import AgentKitError, DefinitionError, StoreFormatError
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.changes import no_such_version, now
 from agentkit.library.directory.folder import Folder, Signature
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.sealing import is_sealed, seal
 from agentkit.library.sqlite.connection import storable
-from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, LibraryChange, ToolRevision
 from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 

@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError, UsageError
 from agentkit.library.capabilities import (
-    AppliedChange,
     Compacted,
     EpisodeVolume,
     Retention,
@@ -30,7 +29,7 @@ from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.library.sqlite.connection import storable
-from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 
 _SECONDS_OF_A_WRITER = 3600
 """A draft of a writer on another machine may be in use; none is for so long."""

@@ -8,16 +8,14 @@ import re
 import socket
 import threading
 import time
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.events import LibraryEvent
 from agentkit.library.remote.address import KEY_VARIABLE, Address
 from agentkit.library.remote.wire import (
@@ -34,15 +32,24 @@ from agentkit.library.remote.wire import (
     definition_from_json,
     revision_from_json,
 )
-from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, ToolRevision
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
     import httpx
 
-_GZIP = 16 + zlib.MAX_WBITS
-_PIECE = 1 << 18
+logger = logging.getLogger(__name__)
+
+_CONNECT_SECONDS = 5.0
+_READ_SECONDS = 20.0
+_IDLE_SECONDS = 60.0
+_WORDS = 200
+_ETAG = re.compile(r"[!#-~]{1,200}")
+_OK, _NOT_MODIFIED, _TOO_MANY, _SERVER_ERROR = 200, 304, 429, 500
+
+_BYTES_OF_A_LINE = 40
+"""What a line takes in memory beside its text; without counting that, empty ones would be free."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,8 +58,8 @@ class Bounds:
 
     Attributes:
         head_bytes: Of a head.
-        page_bytes: Of a page, after unpacking. A page holds whole changes, and one change may
-            bring ten thousand tools.
+        page_bytes: Of a page. A page holds whole changes, and one change may bring ten thousand
+            tools.
         line_bytes: Of a line: a definition or an event.
         library_bytes: Of all pages that are read in a row.
     """
@@ -63,46 +70,11 @@ class Bounds:
     library_bytes: int = 1_000_000_000
 
 
-def unpacked(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """What a body says, a bounded piece at a time: a small body may unpack to very much.
-
-    Args:
-        pieces: The body as it came.
-        encoding: The header ``Content-Encoding``.
-
-    Raises:
-        StoreFormatError: The body is packed in a way that was not asked for, or is damaged.
-    """
-    match encoding.strip().lower():
-        case "" | "identity":
-            yield from pieces
-        case "gzip":
-            yield from _unzipped(pieces)
-        case other:
-            raise StoreFormatError(f"the answer is packed by {other[:40]!r}, not by gzip")
-
-
-def _unzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    unpacker = zlib.decompressobj(_GZIP)
-    try:
-        for piece in pieces:
-            rest = piece
-            while rest and not unpacker.eof:
-                yield unpacker.decompress(rest, _PIECE)
-                rest = unpacker.unconsumed_tail
-        while not unpacker.eof and (more := unpacker.decompress(b"", _PIECE)):
-            yield more
-    except zlib.error as error:
-        raise StoreFormatError(f"the answer can not be unpacked: {error}") from error
-    if not unpacker.eof:
-        raise StoreFormatError("the answer breaks off before its end")
-
-
 def lines_of(pieces: Iterable[bytes], *, most: int, longest: int) -> Iterator[bytes]:
     r"""The lines of a body.
 
     Args:
-        pieces: The body, unpacked.
+        pieces: The body.
         most: Bytes of the whole.
         longest: Bytes of one line.
 
@@ -137,31 +109,8 @@ def _check_length(line: bytearray, longest: int) -> None:
         raise StoreFormatError(f"a line of the answer has more than {longest:,} bytes")
 
 
-_LOG = logging.getLogger(__name__)
-
-_CONNECT_SECONDS = 5.0
-_READ_SECONDS = 20.0
-_IDLE_SECONDS = 60.0
-_WORDS = 200
-_ETAG = re.compile(r"[!#-~]{1,200}")
-_OK, _NOT_MODIFIED, _TOO_MANY, _SERVER_ERROR = 200, 304, 429, 500
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """A good answer, while it is being read.
-
-    Attributes:
-        etag: Names its content; empty when the server gave none.
-        lines: Its lines.
-    """
-
-    etag: str
-    lines: Iterator[bytes]
-
-
-class Connection:
-    """Asks one server, in one thread at a time; any thread may close it.
+class LibraryClient:
+    """Reads the resources of one server, in one thread at a time; any thread may close it.
 
     Nothing is ever sent to another host: redirects are not followed.
 
@@ -172,7 +121,7 @@ class Connection:
     """
 
     def __init__(self, address: Address, *, key: str, bounds: Bounds) -> None:
-        self._address = address
+        self.address = address
         self._key = key
         self._bounds = bounds
         self._lock = threading.Lock()
@@ -180,56 +129,6 @@ class Connection:
         self._client: httpx.Client | None = None
         self._sockets: list[socket.socket] = []
         self.is_closed = False
-
-    @contextmanager
-    def get(
-        self,
-        path: str,
-        query: Mapping[str, str | int],
-        *,
-        etag: str = "",
-        wait_seconds: float = 0.0,
-        is_fresh: bool = False,
-    ) -> Iterator[Answer | None]:
-        """Ask for something; None where it is what ``etag`` names.
-
-        Args:
-            path: Of the resource, below the library's own.
-            query: Of the URL.
-            etag: Names what is known already.
-            wait_seconds: How long the server may take before it begins.
-            is_fresh: Ask that no cache on the way answers.
-
-        Raises:
-            StoreUnavailableError: The server can not be reached, is too slow, or hung up.
-            StoreFormatError: The answer is not what the protocol says.
-            StoreError: The server refuses, or the connection is closed.
-        """
-        headers = {"if-none-match": f'"{etag}"'} if _etag(etag) else {}
-        if is_fresh:
-            headers["cache-control"] = "no-cache"
-        seconds = self._address.timeout_seconds + wait_seconds
-        with self._translated(), self._cut_after(seconds) as is_late:
-            client = self._opened()
-            with client.stream(
-                "GET",
-                self._address.base + path,
-                params=dict(query),
-                headers=headers,
-                timeout=_timeout(min(_READ_SECONDS, self._address.timeout_seconds) + wait_seconds),
-                extensions={"trace": self._notice},
-            ) as response:
-                if response.status_code == _NOT_MODIFIED and etag:
-                    yield None
-                    return
-                self._check(response, path)
-                yield Answer(
-                    etag=_etag(response.headers.get("etag", "")),
-                    lines=self._lines(response, path, is_late),
-                )
-
-    def __str__(self) -> str:
-        return str(self._address)
 
     def close(self) -> None:
         """Break off what is under way, and ask no more. A second call does nothing."""
@@ -240,227 +139,26 @@ class Connection:
         if client is not None:
             client.close()
 
-    def _opened(self) -> httpx.Client:
-        if self.is_closed:
-            raise StoreError(f"the library at {self._address} is closed; open it again")
-        with self._lock:
-            if self._client is None or self._process != os.getpid():
-                # A fork shares its parent's sockets and must neither use nor close them.
-                self._process, self._sockets = os.getpid(), []
-                self._client = _client(self._address, self._key)
-            return self._client
-
-    def _lines(
-        self, response: httpx.Response, path: str, is_late: Callable[[], bool]
-    ) -> Iterator[bytes]:
-        most = self._bounds.head_bytes if path == HEAD_PATH else self._bounds.page_bytes
-        pieces = unpacked(response.iter_raw(), response.headers.get("content-encoding", ""))
-        for line in lines_of(_ended(pieces, path), most=most, longest=self._bounds.line_bytes):
-            if is_late():
-                raise StoreUnavailableError(self._late())
-            yield line
-
-    def _check(self, response: httpx.Response, path: str) -> None:
-        """Refuse what is no answer of a library server."""
-        if response.status_code != _OK:
-            raise self._refusal(response)
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        wanted = JSON if path == HEAD_PATH else LINES
-        if kind != wanted:
-            raise StoreFormatError(
-                f"{self._address} answered with {kind[:60] or 'no type'!r} and not with {wanted}: "
-                "this is no library server, or something in between answered in its place, such "
-                "as a page to log in"
-            )
-
-    def _refusal(self, response: httpx.Response) -> StoreError:
-        status, where = response.status_code, self._address
-        match status:
-            case 401 | 403:
-                given = "the key" if self._key else "a client without a key"
-                return StoreError(
-                    f"{where} does not let {given} in (status {status}); put a valid key into "
-                    f"{KEY_VARIABLE}"
-                )
-            case 301 | 302 | 303 | 307 | 308:
-                to = _origin(response.headers.get("location", ""))
-                return StoreError(
-                    f"{where} sends its clients on to {to}, and nobody follows: neither key nor "
-                    "trust were meant for another place. If it is right, open that URL"
-                )
-            case 404:
-                return StoreError(
-                    f"there is no library at {where} (status 404{self._words(response)}); "
-                    "'agentkit serve --definitions' serves one"
-                )
-            case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
-                return StoreUnavailableError(
-                    f"{where} can not answer now (status {status}{self._words(response)})"
-                )
-        return StoreError(f"{where} refuses the request (status {status}{self._words(response)})")
-
-    def _words(self, response: httpx.Response) -> str:
-        """What a server says about its error, as far as it is one of ours."""
-        if response.headers.get("content-type", "").partition(";")[0] != JSON:
-            return ""
-        try:
-            pieces = unpacked(response.iter_raw(), response.headers.get("content-encoding", ""))
-            text = b"".join(lines_of(_ended(pieces, HEAD_PATH), most=10_000, longest=10_000))
-            message = decode(text)["error"]["message"]
-        except (StoreFormatError, KeyError, TypeError):
-            return ""  # the status says enough
-        return f": {message[:_WORDS]!r}" if isinstance(message, str) else ""
-
-    @contextmanager
-    def _cut_after(self, seconds: float) -> Iterator[Callable[[], bool]]:
-        """Break the connection when the time is over, however slowly bytes drip in."""
-        until = time.monotonic() + seconds
-        guillotine = threading.Timer(seconds, self._cut)
-        guillotine.daemon = True
-        guillotine.start()
-        try:
-            yield lambda: time.monotonic() > until
-        except BaseException as error:
-            if time.monotonic() > until and not isinstance(error, StoreError):
-                raise StoreUnavailableError(self._late()) from error
-            raise
-        finally:
-            guillotine.cancel()
-
-    def _late(self) -> str:
-        seconds = self._address.timeout_seconds
-        return f"{self._address} did not answer completely within {seconds:g} s (?timeout=)"
-
-    def _cut(self) -> None:
-        with self._lock:
-            broken, self._sockets = self._sockets, []
-        for one in broken:
-            with suppress(OSError):  # it is closed already
-                # Not the method of an SSL socket, which would free what another thread reads with.
-                socket.socket.shutdown(one, socket.SHUT_RDWR)
-
-    def _notice(self, event: str, info: Mapping[str, Any]) -> None:
-        """Remember the socket, to break it off from another thread (httpx's ``trace``)."""
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            found = info["return_value"].get_extra_info("socket")
-            with self._lock:
-                self._sockets = [one for one in self._sockets if one.fileno() >= 0]
-                if found is not None:
-                    self._sockets.append(found)
-            if self.is_closed:
-                self._cut()
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        import httpx
-
-        try:
-            yield
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise self._in_our_words(error) from error
-
-    def _in_our_words(self, error: Exception) -> StoreError:
-        import httpx
-
-        if self.is_closed:
-            return StoreError(f"the library at {self._address} is closed; open it again")
-        words = f"{type(error).__name__}: {error}"[:_WORDS]
-        if "CERTIFICATE_VERIFY_FAILED" in words:
-            return StoreError(
-                f"{self._address} does not show a certificate that this machine trusts ({words}); "
-                "nothing was sent to it"
-            )
-        if isinstance(error, httpx.TimeoutException):
-            return StoreUnavailableError(f"{self._address} did not answer in time ({words})")
-        if isinstance(error, httpx.TransportError):
-            return StoreUnavailableError(
-                f"{self._address} can not be reached, or hung up ({words})"
-            )
-        return StoreError(f"{self._address} could not be asked ({words})")
-
-
-def _client(address: Address, key: str) -> httpx.Client:
-    import ssl
-
-    import httpx
-
-    if key and not address.is_encrypted:
-        _LOG.warning("the key for %s goes over the network unencrypted; use https", address)
-    headers = {"accept-encoding": "gzip", "accept": f"{JSON}, {LINES}", "user-agent": "agentkit"}
-    if key:
-        headers["authorization"] = f"Bearer {key}"
-    # Reading the certificates of all authorities takes 50 ms, which http does not need.
-    verify = True if address.is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.Client(
-        headers=headers,
-        verify=verify,
-        follow_redirects=False,
-        limits=httpx.Limits(max_connections=4, keepalive_expiry=_IDLE_SECONDS),
-    )
-
-
-def _timeout(read_seconds: float) -> httpx.Timeout:
-    import httpx
-
-    return httpx.Timeout(read_seconds, connect=_CONNECT_SECONDS, pool=read_seconds)
-
-
-def _ended(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
-    """The pieces; a head is one object without the end of a line."""
-    yield from pieces
-    if path == HEAD_PATH:
-        yield b"\n"
-
-
-def _etag(header: str) -> str:
-    """The ETag, without what a proxy that compressed the answer wrote before it."""
-    found = header.removeprefix("W/").strip('"')
-    return found if _ETAG.fullmatch(found) else ""  # it is sent back as it is
-
-
-def _origin(location: str) -> str:
-    """Where a redirect leads, without path and credentials."""
-    try:
-        parts = urlsplit(location)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return "an address that can not be read"
-    if not host:
-        return "another path"
-    return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}"[:_WORDS]
-
-
-_BYTES_OF_A_LINE = 40
-"""What a line takes in memory beside its text; without counting that, empty ones would be free."""
-
-
-class LibraryClient:
-    """Reads the resources of one server.
-
-    Args:
-        connection: To the server.
-        bounds: How much is taken.
-        is_fresh: Whether no cache on the way may answer.
-    """
-
-    def __init__(self, connection: Connection, *, bounds: Bounds, is_fresh: bool = False) -> None:
-        self._connection = connection
-        self._bounds = bounds
-        self._is_fresh = is_fresh
+    # Resources.
 
     def head(self, *, etag: str = "", wait_seconds: float = 0.0) -> tuple[Head, str] | None:
         """What is newest, with its ETag; None where it is what ``etag`` names.
 
+        Args:
+            etag: Names what is known already.
+            wait_seconds: How long the server may wait for something newer.
+
         Raises:
-            StoreError: See ``Connection.get``.
+            StoreUnavailableError: The server can not be reached, is too slow, or hung up.
+            StoreFormatError: The answer is not what the protocol says.
+            StoreError: The server refuses, or the connection is closed.
         """
         query = {"wait": f"{wait_seconds:.3f}"} if wait_seconds else {}
-        with self._connection.get(
-            HEAD_PATH, query, etag=etag, wait_seconds=wait_seconds, is_fresh=self._is_fresh
-        ) as answer:
-            if answer is None:
+        with self._get(HEAD_PATH, query, etag=etag, wait_seconds=wait_seconds) as response:
+            if response is None:
                 return None
-            return Head.from_json(decode(b"".join(answer.lines))), answer.etag
+            lines = b"".join(self._lines(response, HEAD_PATH))
+            return Head.from_json(decode(lines)), _etag(response.headers.get("etag", ""))
 
     def tools(self, version: int, *, most: int) -> list[ToolDefinition]:
         """The definitions of a snapshot, in its order.
@@ -491,16 +189,7 @@ class LibraryClient:
             )
             if tuple((one.name, one.digest) for one in upserts) != outline.upserts:
                 raise StoreFormatError(f"the change of version {after} lacks what it lists")
-            yield AppliedChange(version=after, change=_with(outline.change, upserts))
-
-    def outline(self, version: int) -> Mapping[str, str]:
-        """Name and digest of the definitions that one version brought."""
-        query = {"upto": version, "outline": 1}
-        for record in self._records(CHANGES_PATH, query, after=version - 1):
-            outline = ChangeOutline.from_json(record)
-            if outline.version == version:
-                return dict(outline.upserts)
-        raise StoreFormatError(f"the server tells nothing of the change that made {version}")
+            yield AppliedChange(version=after, change=replace(outline.change, upserts=upserts))
 
     def events(self, *, after: int, upto: int) -> Sequence[LibraryEvent]:
         """The events behind ``after``, up to ``upto``."""
@@ -537,12 +226,13 @@ class LibraryClient:
         A page is held as it came: JSON takes up to fifty times its length once it is read.
         """
         room = self._bounds.library_bytes
-        while True:
+        following: int | None = after
+        while following is not None:
             page: list[bytes] = []
-            asked = {**query, "after": after}
-            with self._connection.get(path, asked, is_fresh=self._is_fresh) as answer:
-                assert answer is not None  # no ETag was given
-                for line in answer.lines:
+            after = following
+            with self._get(path, {**query, "after": after}) as response:
+                assert response is not None  # no ETag was given
+                for line in self._lines(response, path):
                     page.append(line)
                     room -= len(line) + _BYTES_OF_A_LINE
                     if room < 0:
@@ -556,9 +246,224 @@ class LibraryClient:
                 if record.keys() == {"end"}:
                     raise StoreFormatError("the answer goes on behind its last line")
                 yield record
-            if following is None:
-                return
-            after = following
+
+    # The connection.
+
+    @contextmanager
+    def _get(
+        self,
+        path: str,
+        query: Mapping[str, str | int],
+        *,
+        etag: str = "",
+        wait_seconds: float = 0.0,
+    ) -> Iterator[httpx.Response | None]:
+        """A good answer, while it is being read; None where it is what ``etag`` names."""
+        headers = {"if-none-match": f'"{etag}"'} if etag else {}
+        seconds = self.address.timeout_seconds + wait_seconds
+        read_seconds = min(_READ_SECONDS, self.address.timeout_seconds) + wait_seconds
+        with self._translated(), self._cut_after(seconds):
+            client = self._opened()
+            with client.stream(
+                "GET",
+                self.address.base + path,
+                params=dict(query),
+                headers=headers,
+                timeout=_timeout(read_seconds),
+                extensions={"trace": self._notice},
+            ) as response:
+                if response.status_code == _NOT_MODIFIED and etag:
+                    yield None
+                    return
+                self._check(response, path)
+                yield response
+
+    def _opened(self) -> httpx.Client:
+        self._check_open()
+        with self._lock:
+            if self._client is None or self._process != os.getpid():
+                # A fork shares its parent's sockets and must neither use nor close them.
+                self._process, self._sockets = os.getpid(), []
+                self._client = _new_client(self.address, self._key)
+            return self._client
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise StoreError(f"the library at {self.address} is closed; open it again")
+
+    def _lines(self, response: httpx.Response, path: str) -> Iterator[bytes]:
+        most = self._bounds.head_bytes if path == HEAD_PATH else self._bounds.page_bytes
+        pieces = _ended(response.iter_raw(), path)
+        return lines_of(pieces, most=most, longest=self._bounds.line_bytes)
+
+    def _check(self, response: httpx.Response, path: str) -> None:
+        """Refuse what is no answer of a library server."""
+        if response.status_code != _OK:
+            raise self._refusal(response)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        wanted = JSON if path == HEAD_PATH else LINES
+        if kind != wanted:
+            raise StoreFormatError(
+                f"{self.address} answered with {kind[:60] or 'no type'!r} and not with {wanted}: "
+                "this is no library server, or something in between answered in its place, such "
+                "as a page to log in"
+            )
+        packed = response.headers.get("content-encoding", "").strip().lower()
+        if packed not in {"", "identity"}:  # a small body may unpack to very much
+            raise StoreFormatError(f"the answer is packed by {packed[:40]!r}; nobody asked for it")
+
+    def _refusal(self, response: httpx.Response) -> StoreError:
+        status, where = response.status_code, self.address
+        match status:
+            case 401 | 403:
+                given = "the key" if self._key else "a client without a key"
+                return StoreError(
+                    f"{where} does not let {given} in (status {status}); put a valid key into "
+                    f"{KEY_VARIABLE}"
+                )
+            case 301 | 302 | 303 | 307 | 308:
+                to = _origin(response.headers.get("location", ""))
+                return StoreError(
+                    f"{where} sends its clients on to {to}, and nobody follows: neither key nor "
+                    "trust were meant for another place. If it is right, open that URL"
+                )
+            case 404:
+                return StoreError(
+                    f"there is no library at {where} (status 404{_words(response)}); "
+                    "'agentkit serve --definitions' serves one"
+                )
+            case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
+                return StoreUnavailableError(
+                    f"{where} can not answer now (status {status}{_words(response)})"
+                )
+        return StoreError(f"{where} refuses the request (status {status}{_words(response)})")
+
+    @contextmanager
+    def _cut_after(self, seconds: float) -> Iterator[None]:
+        """Break the connection when the time is over, however slowly bytes drip in."""
+        until = time.monotonic() + seconds
+        guillotine = threading.Timer(seconds, self._cut)
+        guillotine.daemon = True
+        guillotine.start()
+        try:
+            yield
+        except Exception as error:  # what was cut off in its middle may look damaged
+            if time.monotonic() > until and not self.is_closed:
+                raise StoreUnavailableError(
+                    f"{self.address} did not answer completely within "
+                    f"{self.address.timeout_seconds:g} s (?timeout=)"
+                ) from error
+            raise
+        finally:
+            guillotine.cancel()
+
+    def _cut(self) -> None:
+        with self._lock:
+            broken, self._sockets = self._sockets, []
+        for one in broken:
+            with suppress(OSError):  # it is closed already
+                # Not the method of an SSL socket, which would free what another thread reads with.
+                socket.socket.shutdown(one, socket.SHUT_RDWR)
+
+    def _notice(self, event: str, info: Mapping[str, Any]) -> None:
+        """Remember the socket, to break it off from another thread (httpx's ``trace``)."""
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            found = info["return_value"].get_extra_info("socket")
+            with self._lock:
+                self._sockets = [one for one in self._sockets if one.fileno() >= 0]
+                if found is not None:
+                    self._sockets.append(found)
+            if self.is_closed:
+                self._cut()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        import httpx
+
+        try:
+            yield
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            self._check_open()
+            words = f"{type(error).__name__}: {error}"[:_WORDS]
+            if "CERTIFICATE_VERIFY_FAILED" in words:
+                raise StoreError(
+                    f"{self.address} does not show a certificate that this machine trusts "
+                    f"({words}); nothing was sent to it"
+                ) from error
+            if isinstance(error, httpx.TransportError):
+                raise StoreUnavailableError(
+                    f"{self.address} can not be reached, is too slow, or hung up ({words})"
+                ) from error
+            raise StoreError(f"{self.address} could not be asked ({words})") from error
+
+
+def _new_client(address: Address, key: str) -> httpx.Client:
+    import ssl
+
+    import httpx
+
+    if key and not address.is_encrypted:
+        logger.warning("the key for %s goes over the network unencrypted; use https", address)
+    headers = {
+        "accept-encoding": "identity",
+        "accept": f"{JSON}, {LINES}",
+        "cache-control": "no-cache",
+        "user-agent": "agentkit",
+    }
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    # Reading the certificates of all authorities takes 50 ms, which http does not need.
+    verify = True if address.is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.Client(
+        headers=headers,
+        verify=verify,
+        follow_redirects=False,
+        limits=httpx.Limits(max_connections=4, keepalive_expiry=_IDLE_SECONDS),
+    )
+
+
+def _timeout(read_seconds: float) -> httpx.Timeout:
+    import httpx
+
+    return httpx.Timeout(read_seconds, connect=_CONNECT_SECONDS, pool=read_seconds)
+
+
+def _ended(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
+    """The pieces; a head is one object without the end of a line."""
+    yield from pieces
+    if path == HEAD_PATH:
+        yield b"\n"
+
+
+def _words(response: httpx.Response) -> str:
+    """What a server says about its error, as far as it is one of ours."""
+    if response.headers.get("content-type", "").partition(";")[0] != JSON:
+        return ""
+    try:
+        pieces = _ended(response.iter_raw(), HEAD_PATH)
+        text = b"".join(lines_of(pieces, most=10_000, longest=10_000))
+        message = decode(text)["error"]["message"]
+    except (StoreFormatError, KeyError, TypeError):
+        return ""  # the status says enough
+    return f": {message[:_WORDS]!r}" if isinstance(message, str) else ""
+
+
+def _etag(header: str) -> str:
+    """The ETag, without what a proxy that compressed the answer wrote before it."""
+    found = header.removeprefix("W/").strip('"')
+    return found if _ETAG.fullmatch(found) else ""  # it is sent back as it is
+
+
+def _origin(location: str) -> str:
+    """Where a redirect leads, without path and credentials."""
+    try:
+        parts = urlsplit(location)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "an address that can not be read"
+    if not host:
+        return "another path"
+    return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}"[:_WORDS]
 
 
 def _following(record: JsonObject, after: int) -> int | None:
@@ -569,15 +474,3 @@ def _following(record: JsonObject, after: int) -> int | None:
     if type(following) is not int or following <= after:
         raise StoreFormatError(f"a page behind {after} says that the next is behind {following!r}")
     return following
-
-
-def _with(change: LibraryChange, upserts: tuple[ToolDefinition, ...]) -> LibraryChange:
-    return LibraryChange(
-        proposal_id=change.proposal_id,
-        upserts=upserts,
-        removals=change.removals,
-        author=change.author,
-        reason=change.reason,
-        evidence=change.evidence,
-        created_at=change.created_at,
-    )

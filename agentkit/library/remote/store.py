@@ -2,49 +2,65 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import dropwhile, takewhile
 
 from agentkit.episodes import Episode
-from agentkit.errors import ReadOnlyStoreError, StoreError, UsageError
+from agentkit.errors import ReadOnlyStoreError, StoreError, StoreFormatError, UsageError
 from agentkit.fetch import cache_directory
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.changes import check_filter, no_such_version
-from agentkit.library.event_chain import Verifier
+from agentkit.library.event_chain import ChainHead, Verifier
 from agentkit.library.events import LibraryEvent
-from agentkit.library.library import Library
+from agentkit.library.library import Library, RecentVersions
 from agentkit.library.remote.address import KEY_VARIABLE, read_address
-from agentkit.library.remote.cache import LibraryCache
-from agentkit.library.remote.client import Bounds, Connection, LibraryClient
-from agentkit.library.remote.newest import Further, Newest
-from agentkit.library.remote.trust import Known, Trust
+from agentkit.library.remote.cache import Known, LibraryCache
+from agentkit.library.remote.client import Bounds, LibraryClient
+from agentkit.library.remote.trust import (
+    check_change,
+    check_events,
+    check_history,
+    check_library,
+    check_not_back,
+    digests_of,
+    told_after,
+    told_by,
+    went_back,
+)
 from agentkit.library.remote.wire import LONGEST_WAIT_SECONDS, Head
 from agentkit.library.signing import key_texts, read_verifier
-from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
+
+logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
 """How often a server is asked that answers at once, whatever it is asked to wait for."""
+
+_PAUSE_SECONDS = 1.0
+"""A server that was away is not asked again for so long, so that nobody waits for it twice."""
+
+_OLD_SNAPSHOTS = 4
+_MOST_TOOLS = 1_000_000
+_FEW_VERSIONS = 16
 
 
 class RemoteWatch:
     """A ``Watch`` of a remote library, on a connection of its own. Any thread may close it.
 
     Args:
-        connection: To the server.
-        bounds: How much is taken from it.
+        client: To the server.
         on_close: Called once, when it is closed.
 
     Raises:
         StoreUnavailableError: The server can not be reached.
     """
 
-    def __init__(
-        self, connection: Connection, *, bounds: Bounds, on_close: Callable[[RemoteWatch], None]
-    ) -> None:
-        self._connection = connection
-        self._client = LibraryClient(connection, bounds=bounds)
+    def __init__(self, client: LibraryClient, *, on_close: Callable[[RemoteWatch], None]) -> None:
+        self._client = client
         self._on_close = on_close
         self._closed = threading.Event()
         self._etag = ""
@@ -52,7 +68,7 @@ class RemoteWatch:
         try:
             self._is_other(0.0)
         except BaseException:
-            connection.close()
+            client.close()
             raise
 
     def wait(self, timeout_seconds: float) -> bool:
@@ -73,13 +89,13 @@ class RemoteWatch:
         """End a wait, and hear nothing more. A second call does nothing."""
         if not self._closed.is_set():
             self._closed.set()
-            self._connection.close()
+            self._client.close()
             self._on_close(self)
 
     def _is_other(self, wait_seconds: float) -> bool:
         """Whether the head is another one than the last time."""
         if self._closed.is_set():
-            raise StoreError(f"this watch on {self._connection} is closed; make a new one")
+            raise StoreError(f"this watch on {self._client.address} is closed; make a new one")
         answer = self._client.head(etag=self._etag, wait_seconds=wait_seconds)
         if answer is None:
             return False
@@ -108,6 +124,9 @@ class RemoteStore:
             ``AGENTKIT_AUDIT_KEY_FILE``. Where there is none, the server is believed.
         bounds: How much is taken from the server.
 
+    Attributes:
+        fault: Why the last try to hear from the server failed; None when it did not.
+
     Raises:
         UsageError: The URL or the key is not usable, or there is an audit key that is not.
         MissingExtraError: An ed25519 key needs the package ``cryptography``.
@@ -125,18 +144,20 @@ class RemoteStore:
         self._key = _usable(os.environ.get(KEY_VARIABLE, "").strip() if key is None else key)
         self._bounds = bounds
         texts = key_texts() if verifier is None else ()
-        trust = Trust(
-            verifier=read_verifier(texts) if texts else verifier, signed_from=address.signed_from
-        )
-        self._is_verified = trust.is_verified
-        self._newest = Newest(
-            self._connection(),
-            cache=LibraryCache(address.cache_folder(cache_directory()), address),
-            trust=trust,
-            bounds=bounds,
-            name=str(address),
-        )
-        self._further = Further(self._connection(), trust=trust, bounds=bounds)
+        self._verifier = read_verifier(texts) if texts else verifier
+        self._cache = LibraryCache(address.cache_folder(cache_directory()), address.base)
+        self.fault: StoreError | None = None
+        # What is newest; several threads may ask, and one of them asks the server.
+        self._client = self._new_client()
+        self._asking = threading.Lock()
+        self._newest = Known()
+        self._has_begun = False
+        self._asked_at = self._failed_at = float("-inf")
+        self._heard_at: float | None = None
+        # The past, on a connection of its own, so that no long list holds up what is newest.
+        self._past = self._new_client()
+        self._reading = threading.Lock()
+        self._old = RecentVersions(most=_OLD_SNAPSHOTS)
         self._watches: list[RemoteWatch] = []
         self._closed = False
 
@@ -146,23 +167,17 @@ class RemoteStore:
     @property
     def is_verified(self) -> bool:
         """Whether signatures show that what is loaded is what was written."""
-        return self._is_verified
+        return self._verifier is not None
 
     @property
     def is_away(self) -> bool:
         """Whether the last try to hear from the server failed, so that the snapshot may be old."""
-        return self._newest.fault is not None
-
-    @property
-    def fault(self) -> StoreError | None:
-        """Why the last try to hear from the server failed; None when it did not."""
-        return self._newest.fault
+        return self.fault is not None
 
     @property
     def staleness(self) -> float | None:
         """Seconds since the server last confirmed the snapshot; None when it never did."""
-        heard = self._newest.heard_at
-        return None if heard is None else time.monotonic() - heard
+        return None if self._heard_at is None else time.monotonic() - self._heard_at
 
     def load(self, version: int | None = None) -> Library:
         """The snapshot at ``version``; see ``ToolStore.load``.
@@ -174,12 +189,12 @@ class RemoteStore:
             StoreUnavailableError: The server is away, and what was asked for is not known.
             StoreFormatError: The server's answer is not what it should be.
         """
-        known = self._known(with_events=version is not None)
+        known = self._known(with_events=version is not None and self.is_verified)
         if version is None or version == known.head.version:
             return known.library
         if not known.head.has(version):
             raise no_such_version(version, known.head.all_versions)
-        return self._further.at(known, version) if version else Library()
+        return self._at(known, version) if version else Library()
 
     def refresh(self) -> Library:
         """The newest snapshot as ``load`` gives it, but only when the server confirms it now.
@@ -188,10 +203,9 @@ class RemoteStore:
             StoreUnavailableError: The server can not be reached.
             StoreError: The server refuses, or says what can not be right.
         """
-        self._check_open()
-        known = self._newest.known(is_patient=True)
-        if self._newest.fault is not None:
-            raise self._newest.fault
+        known = self._known(is_patient=True)
+        if self.fault is not None:
+            raise self.fault
         return known.library
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
@@ -215,10 +229,19 @@ class RemoteStore:
         Raises:
             StoreUnavailableError: The server can not be reached.
         """
-        known = self._known(with_events=True)
+        known = self._known(with_events=self.is_verified)
         if not known.head.version or not _can_be_asked(tool_name):
             return ()
-        return self._further.history(known, tool_name)
+        with self._reading:
+            found = self._past.history(tool_name, upto=known.head.version)
+            if self.is_verified:
+                check_history(tool_name, found, known.events, _brought(self._past))
+        return tuple(found)
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes behind ``after``, a page at a time; see ``ToolStore.changes``."""
+        known = self._known(with_events=self.is_verified)
+        return self._changes(known, max(after, 0))
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``, ascending. They are kept like the snapshot.
@@ -226,16 +249,10 @@ class RemoteStore:
         Raises:
             StoreUnavailableError: The server is away, and no event was read before.
         """
-        self._check_open()
-        known = self._newest.known(with_events=True)
-        if self._newest.fault is not None and not known.events and not known.has_all_events:
-            raise self._newest.fault
-        return known.events[max(after, 0) :]
-
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """The changes that made the versions behind ``after``; see ``ChangeLog.changes``."""
         known = self._known(with_events=True)
-        return self._further.changes(known, max(after, 0))
+        if self.fault is not None and not known.events and not known.has_all_events:
+            raise self.fault
+        return known.events[max(after, 0) :]
 
     def watch(self) -> RemoteWatch:
         """Begin to listen; see ``Watchable.watch``.
@@ -244,7 +261,7 @@ class RemoteStore:
             StoreUnavailableError: The server can not be reached.
         """
         self._check_open()
-        watch = RemoteWatch(self._connection(), bounds=self._bounds, on_close=self._watches.remove)
+        watch = RemoteWatch(self._new_client(), on_close=self._watches.remove)
         self._watches.append(watch)
         return watch
 
@@ -275,20 +292,150 @@ class RemoteStore:
         self._closed = True
         for watch in tuple(self._watches):
             watch.close()
-        self._newest.close()
-        self._further.close()
+        self._client.close()
+        self._past.close()
 
-    def _known(self, *, with_events: bool = False) -> Known:
-        """What is known; with the events where they are needed to check something."""
-        self._check_open()
-        return self._newest.known(with_events=with_events and self._is_verified)
-
-    def _connection(self) -> Connection:
-        return Connection(self._address, key=self._key, bounds=self._bounds)
+    def _new_client(self) -> LibraryClient:
+        return LibraryClient(self._address, key=self._key, bounds=self._bounds)
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"the library at {self._address} is closed; open it again")
+
+    # What is newest.
+
+    def _known(self, *, with_events: bool = False, is_patient: bool = False) -> Known:
+        """What is known once the server was asked, or did not answer.
+
+        Args:
+            with_events: Whether the chain of events is wanted to its end.
+            is_patient: Whether a server that just failed is asked again.
+
+        Raises:
+            StoreError: The server can not be asked, and nothing was known before.
+        """
+        self._check_open()
+        came = time.monotonic()
+        with self._asking:
+            self._begin()
+            known = self._newest
+            if self._asked_at >= came and (known.has_all_events or not with_events):
+                return known  # another thread asked meanwhile
+            failed_lately = time.monotonic() - self._failed_at < _PAUSE_SECONDS
+            if known.is_heard and not is_patient and failed_lately:
+                return known
+            try:
+                self._ask(with_events=with_events)
+            except StoreError as error:
+                self._fail(error)
+            return self._newest
+
+    def _begin(self) -> None:
+        """Take up what was kept on disk; with a key, only what was verified before."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        kept = self._cache.read()
+        if kept is None or (self.is_verified and not kept.is_verified):
+            return
+        try:
+            self._check_events(kept.events, None, kept.head)
+        except StoreError as error:
+            logger.warning("what was kept of %s is of no use now: %s", self._address, error)
+        else:
+            self._newest = kept
+
+    def _ask(self, *, with_events: bool) -> None:
+        began, before = time.monotonic(), self._newest
+        known = self._after(before, with_events=with_events or self.is_verified)
+        if self.fault is not None:
+            version = known.head.version
+            logger.warning("%s is back, at library version %d", self._address, version)
+        self._newest, self.fault = known, None
+        self._asked_at, self._heard_at = began, time.monotonic()
+        if (known.head, len(known.events)) != (before.head, len(before.events)):
+            self._cache.keep(known)
+
+    def _after(self, known: Known, *, with_events: bool) -> Known:
+        """What is known once the server was asked; what was known stays as it is."""
+        answer = self._client.head(etag=known.etag)
+        head, etag = (known.head, known.etag) if answer is None else answer
+        if head == known.head and (known.has_all_events or not with_events):
+            return replace(known, etag=etag)
+        if known.is_heard:
+            check_not_back(known.head, head)
+        events = self._events(known, head) if with_events else known.events
+        library = _caught_up(self._client, known, head)
+        if self.is_verified:
+            new = events[len(known.events) :]
+            told = told_after(digests_of(known.library), new, _brought(self._client))
+            check_library(library, told)
+        return Known(
+            head=head, etag=etag, library=library, events=events, is_verified=self.is_verified
+        )
+
+    def _events(self, known: Known, head: Head) -> tuple[LibraryEvent, ...]:
+        held = known.events
+        new = tuple(self._client.events(after=len(held), upto=head.events.sequence))
+        self._check_events(new, held[-1] if held else None, head)
+        seen = known.head.events.sequence
+        if seen and ChainHead.of((*held, *new)[seen - 1]) != known.head.events:
+            raise went_back(known.head, head)
+        return (*held, *new)
+
+    def _check_events(
+        self, events: Sequence[LibraryEvent], before: LibraryEvent | None, head: Head
+    ) -> None:
+        signed_from = self._address.signed_from
+        check_events(events, before, head, verifier=self._verifier, signed_from=signed_from)
+
+    def _fail(self, error: StoreError) -> None:
+        """Keep what is known and say so; without anything known there is nothing to keep."""
+        is_news = type(self.fault) is not type(error)
+        self.fault, self._failed_at = error, time.monotonic()
+        if not self._newest.is_heard or self._client.is_closed:
+            raise error
+        if is_news:
+            version = self._newest.head.version
+            logger.warning("the library stays at version %d, as last heard: %s", version, error)
+
+    # The past; with a key each part is compared with the events.
+
+    def _at(self, known: Known, version: int) -> Library:
+        with self._reading:
+            held = self._old.get(version)
+            if held is not None:
+                return held
+            tools = self._past.tools(version, most=_MOST_TOOLS)
+            library = Library(tools, version=version)
+            if self.is_verified:
+                earlier = takewhile(lambda one: one.library_version <= version, known.events)
+                check_library(library, told_after({}, earlier, _brought(self._past)))
+            library = library.continuing(known.library)
+            self._old.put(library)
+            return library
+
+    def _changes(self, known: Known, after: int) -> Iterator[AppliedChange]:
+        found = self._past.changes(after=after, upto=known.head.version)
+        brought = _brought(self._past)
+        events = list(dropwhile(lambda one: one.library_version <= after, known.events))
+        digests: dict[str, str] = {}
+        if self.is_verified:
+            earlier = known.events[: len(known.events) - len(events)]
+            with self._reading:
+                digests = told_after({}, earlier, brought)
+        while True:
+            with self._reading:  # a page is read in one go, and nobody else asks meanwhile
+                applied = next(found, None)
+                if applied is None:
+                    return
+                if self.is_verified:
+                    version = applied.version
+                    own = list(takewhile(lambda one: one.library_version <= version, events))  # noqa: B023 - used at once
+                    del events[: len(own)]
+                    check_change(applied, digests, [told_by(one, brought) for one in own])
+                    digests = told_after(digests, own, brought)
+            yield applied
 
 
 def open_remote(url: str) -> RemoteStore:
@@ -298,6 +445,38 @@ def open_remote(url: str) -> RemoteStore:
         UsageError: The URL is not usable, or there is an audit key that is not.
     """
     return RemoteStore(url)
+
+
+def _caught_up(client: LibraryClient, known: Known, head: Head) -> Library:
+    """The newest snapshot: by what changed, or whole where that is less."""
+    gap = head.version - known.head.version
+    if not gap and (known.is_heard or not head.tools):
+        return known.library
+    if known.head.version and gap <= max(_FEW_VERSIONS, len(known.library)):
+        library = known.library
+        for applied in client.changes(after=known.head.version, upto=head.version):
+            library = library.without(applied.change.removals)
+            library = library.with_tools(applied.change.upserts)
+    else:
+        found = client.tools(head.version, most=head.tools)
+        library = Library(found).continuing(known.library)
+    if (library.digest, len(library)) != (head.digest, head.tools):
+        raise StoreFormatError(
+            f"library version {head.version} should have {head.tools:,} tools and digest "
+            f"{head.digest[:12]}; what came has {len(library):,} and {library.digest[:12]}"
+        )
+    return library.at_version(head.version)
+
+
+def _brought(client: LibraryClient) -> Callable[[int], Mapping[str, str]]:
+    """Gives name and digest of what one version brought, as the server says."""
+
+    def of(version: int) -> Mapping[str, str]:
+        for applied in client.changes(after=version - 1, upto=version):
+            return {one.name: one.digest for one in applied.change.upserts}
+        raise StoreFormatError(f"the server tells nothing of the change that made {version}")
+
+    return of
 
 
 def _usable(key: str) -> str:

@@ -76,46 +76,15 @@ class WriteAheadLog:
             logger.info("the log of %s stays long for now: %s", self._path, error)
 
 
-State: TypeAlias = tuple[int, int, bool]
-"""Size, time of the last change, and whether a log stands beside the file."""
-
-
-def readonly_state(path: Path) -> State | None:
-    """The state of a file that has to be read as one that does not change; None for any other."""
-    state = None if os.access(path.parent, os.W_OK) else _state(path)
-    return None if state is None or state[-1] else state
-
-
-def uri_to_read(path: Path, state: State | None) -> str:
+def uri_to_read(path: Path) -> str:
     """The file as SQLite opens it to read only.
 
-    Args:
-        path: The file, as an absolute path.
-        state: See ``readonly_state``.
+    In a folder that this user may not write, such as that of an image, SQLite can not read beside a
+    writer; where no log stands beside the file it is read as one that does not change.
     """
-    return f"{path.as_uri()}?mode=ro{'' if state is None else '&immutable=1'}"
-
-
-def check_unchanged(path: Path, state: State) -> None:
-    """Refuse what was read of a file that changed meanwhile.
-
-    Raises:
-        StoreUnavailableError: It did.
-    """
-    if _state(path) != state:
-        raise StoreUnavailableError(
-            f"{path} was changed by another user while it was read, and this one may not write its "
-            "folder, which SQLite needs to read beside a writer. Nothing was changed; open the "
-            "store again, or give this user the right to write the folder"
-        )
-
-
-def _state(path: Path) -> State | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns, path.with_name(f"{path.name}-wal").exists()
+    has_log = path.with_name(f"{path.name}-wal").exists()
+    is_still = not has_log and not os.access(path.parent, os.W_OK)
+    return f"{path.as_uri()}?mode=ro{'&immutable=1' if is_still else ''}"
 
 
 Identity: TypeAlias = tuple[int, int]
@@ -232,14 +201,13 @@ class SQLiteConnection:
         self._process = os.getpid()
         self._raw: sqlite3.Connection | None = None
         self._place = path.absolute()
-        self._still = readonly_state(self._place) if read_only else None
         with self._translated():
             give_up_inherited(self._place)
             if not read_only and not self._place.exists():
                 with suppress(OSError):  # SQLite says what is wrong with the folder
                     make_private(self._place)
             self._raw = sqlite3.connect(
-                uri_to_read(self._place, self._still) if read_only else self._place,
+                uri_to_read(self._place) if read_only else self._place,
                 uri=read_only,
                 timeout=timeout_seconds,
                 isolation_level=None,  # transactions start where the code says so
@@ -277,11 +245,7 @@ class SQLiteConnection:
         raw = self.raw  # before the lock: a fork may have copied it while it was held
         with self._lock, self._translated():
             self._trace(sql, parameters)
-            try:
-                return raw.execute(sql, parameters).fetchall()
-            finally:  # also where it failed: what looks like damage may be a change
-                if self._still is not None:
-                    self._check_unchanged()
+            return raw.execute(sql, parameters).fetchall()
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Run one statement once for each row of parameters."""
@@ -339,30 +303,6 @@ class SQLiteConnection:
                 "changed; put it back, or open the store again to use what is there now"
             )
 
-    @contextmanager
-    def changing_a_copy(self) -> Iterator[None]:
-        """Copy the file into a private one, go on with that, and be allowed to change it inside.
-
-        So a file that is only read can be seen in a newer shape. The copy is a temporary file,
-        gone with the connection.
-        """
-        import sqlite3
-
-        with self._lock, self._translated():
-            copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-            try:
-                self.raw.backup(copy)
-                self._check_unchanged()
-            except BaseException:
-                copy.close()
-                raise
-            self.raw.close()
-            self._opening.end()
-            self._raw, self._still = copy, None
-        was, self.is_read_only = self.is_read_only, False
-        yield
-        self.is_read_only = was
-
     def close(self) -> None:
         """Close the file. A second call does nothing."""
         if self._process != os.getpid():
@@ -372,10 +312,6 @@ class SQLiteConnection:
                 self._raw.close()
                 self._raw = None
                 self._opening.end()
-
-    def _check_unchanged(self) -> None:
-        if self._still is not None:
-            check_unchanged(self._place, self._still)
 
     def _trace(self, sql: str, parameters: object) -> None:
         if self.tracer is not None:

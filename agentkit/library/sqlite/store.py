@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import decode_episode, encode_episode
+from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import (
-    EpisodeFormatError,
     StaleVersionError,
     StoreError,
     StoreFormatError,
     ToolNotFoundError,
 )
-from agentkit.library.capabilities import Compacted, EpisodeVolume, Retention, StoreFault
+from agentkit.library.capabilities import Compacted, EpisodeVolume, StoreFault
 from agentkit.library.changes import (
     are_held,
     begun_at,
@@ -33,7 +32,7 @@ from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer, storable
 from agentkit.library.sqlite.derived import DerivedTable
-from agentkit.library.sqlite.migrations import bring_up_to_date
+from agentkit.library.sqlite.schema import bring_up_to_date
 from agentkit.library.sqlite.upkeep import check_file, compact_file
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
@@ -93,14 +92,6 @@ CASE WHEN json_valid(body) THEN EXISTS (
 """Python writes and reads NaN, where SQLite says "malformed JSON" and ends the query. What it can
 not read is looked at when it has been decoded."""
 
-_UNMEASURED = """
-SELECT sequence, body FROM episodes WHERE sequence IN (
-    SELECT sequence FROM episodes
-    WHERE sequence > ? AND sequence NOT IN (SELECT sequence FROM episode_extents)
-    ORDER BY sequence LIMIT ?
-) ORDER BY sequence
-"""
-
 
 class SQLiteStore(SQLStore):
     """All parts of a store in one SQLite file.
@@ -119,8 +110,7 @@ class SQLiteStore(SQLStore):
         path: The file. It is made when it does not exist; its folder is not.
         timeout_seconds: How long to wait for a writer in another process.
         tracer: Called with the SQL and its parameters before each statement.
-        read_only: Refuse to write. A file of an older agentkit is left in its shape: what it holds
-            is copied to a temporary file and read from there.
+        read_only: Refuse to write.
 
     Raises:
         StoreError: The file can not be opened, or another program holds it.
@@ -167,11 +157,7 @@ class SQLiteStore(SQLStore):
         except BaseException:
             self._connection.close()
             raise
-        super().__init__(
-            self.path,
-            identity=str(self.path.absolute()),
-            cache=DerivedTable(self._connection),
-        )
+        super().__init__(self.path, cache=DerivedTable(self._connection))
 
     def __repr__(self) -> str:
         return f"SQLiteStore({str(self.path)!r})"
@@ -197,7 +183,6 @@ class SQLiteStore(SQLStore):
                 self._write(change, tools, version=actual + 1)
             if events:
                 self._connection.execute_many("INSERT INTO library_events VALUES (?,?)", events)
-        self._verified.vouch((tool.digest, body) for tool, body, _ in tools)
         return actual + change.makes_version
 
     def _holds_events_of(self, change: LibraryChange) -> bool:
@@ -261,11 +246,6 @@ class SQLiteStore(SQLStore):
                 for place, key in added
             ]
             connection.execute_many("INSERT OR IGNORE INTO episode_extents VALUES (?,?,?)", extents)
-
-    def volume(self) -> EpisodeVolume:
-        """How much is kept of episodes. The first call on a file of an older agentkit reads all."""
-        self._measure()
-        return super().volume()
 
     def watch(self) -> SQLiteWatch:
         """Hears commits by any program within milliseconds; see ``Watchable.watch``."""
@@ -333,10 +313,6 @@ class SQLiteStore(SQLStore):
         values: list[object] = [json.dumps(one) for label in labels.items() for one in label]
         return [_HAS_LABEL] * len(labels), values
 
-    def _last_to_go(self, retention: Retention) -> tuple[Any, int] | None:
-        self._measure()
-        return super()._last_to_go(retention)
-
     def _delete_up_to(self, begun: Any, sequence: int) -> EpisodeVolume:
         sql = (
             "SELECT sequence FROM episode_extents WHERE (begun, sequence) <= (?, ?) "
@@ -349,22 +325,6 @@ class SQLiteStore(SQLStore):
             for table in ("episode_tools", "episode_extents", "episodes"):
                 self._rows(f"DELETE FROM {table} {among}")  # noqa: S608 - names and integers
         return gone
-
-    def _measure(self) -> None:
-        """Measure the episodes that an older agentkit kept; what is done stays done."""
-        counts = "SELECT (SELECT count(*) FROM episodes) > (SELECT count(*) FROM episode_extents)"
-        ((are_missing,),) = self._rows(counts)
-        if not are_missing:
-            return
-        position, kept = 0, microseconds(datetime.now(UTC))
-        while rows := self._rows(_UNMEASURED, (position, self.pruned_at_a_time)):
-            with self._connection.transaction():
-                self._connection.execute_many(
-                    "INSERT OR IGNORE INTO episode_extents "
-                    "SELECT sequence, ?, ? FROM episodes WHERE sequence = ?",  # may be gone by now
-                    [(_begun(body, kept), len(body), sequence) for sequence, body in rows],
-                )
-            position = rows[-1][0]
 
 
 _LOOK_EVERY_SECONDS = 0.02
@@ -452,12 +412,3 @@ def _row(key: str, episode: Episode, body: str) -> tuple[object, ...]:
 def _called(episode: Episode) -> Sequence[str]:
     """The tools that an episode called, each once."""
     return tuple(dict.fromkeys(storable(call.name) for call in episode.calls))
-
-
-def _begun(body: str, kept: int) -> int:
-    """When an episode of an older file began; one that can not be read is as if kept now."""
-    try:
-        now = datetime.fromtimestamp(kept / 1_000_000, tz=UTC)
-        return microseconds(begun_at(decode_episode(body), kept=now))
-    except EpisodeFormatError:
-        return kept

@@ -225,7 +225,7 @@ class LibraryEndpoints:
             case _ if path == TOOLS_PATH:
                 return lambda: pages.tools(upto, after)
             case _ if path == CHANGES_PATH:
-                return lambda: pages.changes(after, upto, outlines="outline" in query)
+                return lambda: pages.changes(after, upto)
             case _ if path == EVENTS_PATH:
                 return lambda: pages.events(after, upto)
             case _:

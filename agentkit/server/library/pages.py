@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.errors import StoreError
-from agentkit.library.capabilities import AppliedChange, changes_of
 from agentkit.library.changes import no_such_version
 from agentkit.library.event_chain import ChainHead
 from agentkit.library.events import LibraryEvent
@@ -28,7 +27,7 @@ from agentkit.library.remote.wire import (
     ranges,
     revision_to_json,
 )
-from agentkit.library.store import LibraryChange, Store, ToolRevision
+from agentkit.library.store import AppliedChange, LibraryChange, Store, ToolRevision
 
 _TRIES = 10
 _OLD_SNAPSHOTS = 2
@@ -95,7 +94,7 @@ class LibraryReader:
 
     def changes(self, *, after: int, upto: int) -> Iterator[AppliedChange]:
         """The changes behind version ``after``, up to that of ``upto``, lazily."""
-        for applied in changes_of(self.store, after=max(after, 0)):
+        for applied in self.store.changes(after=max(after, 0)):
             if applied.version > upto:
                 return
             yield applied
@@ -198,11 +197,9 @@ class Pages:
         )
         return self._page(key, entries, len(library))
 
-    def changes(self, after: int, upto: int, *, outlines: bool) -> Body:
-        """Changes with their definitions, or their outlines alone."""
-        entries = self._changes(after, upto, outlines=outlines)
-        if outlines:  # asked for once, by a client that checks a large import
-            return self._made(entries, upto)
+    def changes(self, after: int, upto: int) -> Body:
+        """Changes with their definitions."""
+        entries = self._changes(after, upto)
         return self._page(("changes", self._reader.library(upto).digest, after), entries, upto)
 
     def events(self, after: int, upto: int) -> Body:
@@ -218,7 +215,7 @@ class Pages:
         entries = [(one.version, encode(revision_to_json(one))) for one in found]
         return self._made(entries, entries[-1][0] if entries else upto)
 
-    def _changes(self, after: int, upto: int, *, outlines: bool) -> Iterator[Entry]:
+    def _changes(self, after: int, upto: int) -> Iterator[Entry]:
         for applied in self._reader.changes(after=after, upto=upto):
             definitions = applied.change.upserts
             outline = ChangeOutline(
@@ -226,8 +223,10 @@ class Pages:
                 change=without_definitions(applied.change),
                 upserts=tuple((one.name, one.digest) for one in definitions),
             )
-            shown = () if outlines else definitions
-            lines = [encode(outline.to_json()), *(encode(definition_to_json(d)) for d in shown)]
+            lines = [
+                encode(outline.to_json()),
+                *(encode(definition_to_json(d)) for d in definitions),
+            ]
             yield applied.version, b"\n".join(lines)
 
     def _page(self, key: tuple[object, ...], entries: Iterable[Entry], end: int) -> Body:

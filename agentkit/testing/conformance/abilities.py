@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -19,7 +17,6 @@ from agentkit.episodes import Episode, Turn
 from agentkit.errors import AgentKitError, StoreError
 from agentkit.library.capabilities import (
     BatchAppending,
-    ChangeLog,
     Checkable,
     Compactable,
     Pruning,
@@ -34,10 +31,9 @@ from agentkit.library.events import Author
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import EpisodeFilter, LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.testing.sample_definitions import sample_library
-from agentkit.testing.store_fixtures import OpenAgain, StoreFixtures, start_writer, together
-from agentkit.testing.store_writer import EPISODES_EACH, batch, commit_many
-from agentkit.tools.definition import Description, ToolDefinition
+from agentkit.testing.conformance.fixtures import StoreFixtures, a_tool, start_writer
+from agentkit.testing.conformance.writer import EPISODES_EACH, batch, commit_many
+from agentkit.testing.sample_tools import sample_library
 
 Ability = TypeVar("Ability")
 
@@ -50,10 +46,6 @@ def _able(store: object, ability: type[Ability], method: str) -> Ability:
     if not isinstance(store, ability):
         pytest.skip(f"this store has no {method}()")
     return store
-
-
-def _tool(name: str, summary: str = "") -> ToolDefinition:
-    return ToolDefinition(name=name, description=Description(summary=summary))
 
 
 def _tell(store: Store, reason: str) -> LibraryChange:
@@ -72,11 +64,11 @@ def _fill(store: Store) -> None:
         LibraryChange(proposal_id="gone", removals=("p_3", "bill_split"), reason="unused"),
         LibraryChange(
             proposal_id="back",
-            upserts=(_tool("p_3", "back"), _tool("bill_split")),
+            upserts=(a_tool("p_3", "back"), a_tool("bill_split")),
             evidence=("e1", "e2"),
             created_at="2020-01-01T00:00:00+00:00",
         ),
-        LibraryChange(proposal_id="both", upserts=(_tool("new"),), removals=("p_0",)),
+        LibraryChange(proposal_id="both", upserts=(a_tool("new"),), removals=("p_0",)),
     )
     for version, change in enumerate(changes, start=3):
         store.commit(change, expected_version=version)
@@ -130,14 +122,6 @@ class StoreAbilityConformance(StoreFixtures):
             store.commit(_tell(store, "alone"), expected_version=1)
             assert watch.wait(_LONG)
 
-    def test_a_watch_hears_a_commit_while_it_waits(self, store: Store) -> None:
-        """A commit by another thread ends a wait that is going on."""
-        with _watch(store) as watch:
-            timer = threading.Timer(0.2, lambda: store.commit(batch("p", 0), expected_version=0))
-            timer.start()
-            assert watch.wait(_LONG)
-            timer.join()
-
     def test_a_watch_hears_another_process(self, store: Store, store_url: str) -> None:
         """A commit by another program is heard, and what it told of can be read then."""
         with _watch(store) as watch:
@@ -145,12 +129,6 @@ class StoreAbilityConformance(StoreFixtures):
                 assert watch.wait(_LONG)
                 writer.communicate()
             assert store.load().version == 1
-
-    def test_every_watch_hears(self, store: Store, open_store_again: OpenAgain) -> None:
-        """Several watches, of one store and of its replicas, all hear the same commit."""
-        with _watch(store) as one, _watch(store) as two, _watch(open_store_again()) as three:
-            store.commit(batch("p", 0), expected_version=0)
-            assert [watch.wait(_LONG) for watch in (one, two, three)] == [True] * 3
 
     def test_a_closed_watch_says_so(self, store: Store) -> None:
         """Closing a watch twice is fine, and its store goes on; waiting with it raises."""
@@ -165,7 +143,7 @@ class StoreAbilityConformance(StoreFixtures):
         """Committing a store's changes into an empty one gives every version again, in order."""
         _fill(store)
         other = MemoryStore()
-        for applied in _able(store, ChangeLog, "changes").changes():
+        for applied in store.changes():
             made = other.commit(applied.change, expected_version=applied.version - 1)
             assert (made, applied.change.events) == (applied.version, ())
         assert list(other.versions()) == list(store.versions())
@@ -177,12 +155,11 @@ class StoreAbilityConformance(StoreFixtures):
 
     def test_changes_begin_behind_a_version(self, store: Store) -> None:
         """Only the changes behind a version are given, ascending; behind the last there is none."""
-        log = _able(store, ChangeLog, "changes")
-        assert list(log.changes()) == []
+        assert list(store.changes()) == []
         _fill(store)
-        assert [one.version for one in log.changes(after=4)] == [5, 6, 7]
-        assert [one.change.proposal_id for one in log.changes(after=5)] == ["back", "both"]
-        assert list(log.changes(after=7)) == list(log.changes(after=2**70)) == []
+        assert [one.version for one in store.changes(after=4)] == [5, 6, 7]
+        assert [one.change.proposal_id for one in store.changes(after=5)] == ["back", "both"]
+        assert list(store.changes(after=7)) == list(store.changes(after=2**70)) == []
 
     def test_many_episodes_are_kept_in_their_order(self, store: Store) -> None:
         """A batch is kept in its order behind what was there; known ids are ignored."""
@@ -207,20 +184,6 @@ class StoreAbilityConformance(StoreFixtures):
             assert [store.get(name) for name in ("a", "bad", "b")] == [None] * 3
         else:  # a store of this process may keep any value
             assert [store.get(one.episode_id) for one in given] == given
-
-    def test_batches_of_threads_stay_together(self, store: Store) -> None:
-        """Batches that come at the same time are all kept, each in its order."""
-        batching = _able(store, BatchAppending, "append_many")
-
-        def write(writer: int) -> None:
-            for number in range(0, 50, 10):
-                names = [f"{writer}-{n:02}" for n in range(number, number + 10)]
-                batching.append_many([_episode(one, session_id=str(writer)) for one in names])
-
-        assert together([partial(write, writer) for writer in range(3)]) == [None] * 3
-        for writer in range(3):
-            matching = EpisodeFilter(session_id=str(writer), oldest_first=True)
-            assert _ids(store, matching) == [f"{writer}-{number:02}" for number in range(50)]
 
     def test_a_killed_writer_leaves_whole_batches(self, store: Store, store_url: str) -> None:
         """A program killed between and inside batches leaves each of them whole, or not at all."""
@@ -272,16 +235,6 @@ class StoreAbilityConformance(StoreFixtures):
         gone = pruning.prune(Retention(max_age=timedelta(days=30)))
         assert (gone.count, _ids(store)) == (2, ["e2", "e3", "no time"])
 
-    def test_retention_without_a_bound_keeps_all(self, store: Store) -> None:
-        """No bound, and bounds that nothing breaks, take nothing."""
-        pruning = _able(store, Pruning, "prune")
-        for number in range(3):
-            store.append(_aged(f"e{number}", timedelta(days=3 - number)))
-        wide = Retention(max_age=timedelta(days=10), max_bytes=10**9, max_count=3)
-        gone = [pruning.prune(bounds) for bounds in (Retention(), wide)]
-        assert [(one.count, one.bytes) for one in gone] == [(0, 0), (0, 0)]
-        assert _ids(store) == ["e0", "e1", "e2"]
-
     def test_a_whole_store_has_no_faults(self, store: Store) -> None:
         """Looking for damage finds none where there is none, and changes nothing."""
         checking = _able(store, Checkable, "check")
@@ -305,14 +258,3 @@ class StoreAbilityConformance(StoreFixtures):
             assert _all_of(store) == before
         assert verify_chain(store.events()) == ()
         assert store.commit(batch("q", 0), expected_version=7) == 8
-
-    def test_compacting_spares_replicas(self, store: Store, open_store_again: OpenAgain) -> None:
-        """A replica reads and commits after another connection compacted."""
-        compacting = _able(store, Compactable, "compact")
-        _fill(store)
-        replica = open_store_again()
-        before: Sequence[str] = [*replica.load().tools]
-        compacting.compact()
-        assert [*replica.load().tools] == before
-        assert replica.commit(batch("q", 0), expected_version=7) == 8
-        assert store.load().version == 8

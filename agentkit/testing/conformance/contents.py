@@ -10,8 +10,8 @@ from agentkit.errors import ToolNotFoundError
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange, Store
-from agentkit.testing.store_fixtures import OpenAgain, StoreFixtures
-from agentkit.tools.definition import Description, Example, Signature, ToolDefinition
+from agentkit.testing.conformance.fixtures import OpenAgain, StoreFixtures, a_tool, put
+from agentkit.tools.definition import Example, Signature, ToolDefinition
 
 _MANY = 10_000
 
@@ -47,19 +47,11 @@ _TEXTS = {
 }
 
 
-def _tool(name: str, summary: str = "") -> ToolDefinition:
-    return ToolDefinition(name=name, description=Description(summary=summary))
-
-
-def _put(proposal_id: str, *tools: ToolDefinition, remove: tuple[str, ...] = ()) -> LibraryChange:
-    return LibraryChange(proposal_id=proposal_id, upserts=tools, removals=remove)
-
-
 def _many() -> tuple[ToolDefinition, ...]:
     parameters = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
     signature = Signature(parameters=parameters)
     return tuple(
-        replace(_tool(f"tool_{place}", f"does the thing {place}"), signature=signature)
+        replace(a_tool(f"tool_{place}", f"does the thing {place}"), signature=signature)
         for place in range(_MANY)
     )
 
@@ -72,25 +64,25 @@ class StoreContentConformance(StoreFixtures):
         self, store: Store, names: tuple[str, ...]
     ) -> None:
         """Each name is a tool of its own: loaded, changed, told of and removed alone."""
-        added = [_tool(name, f"text {place}") for place, name in enumerate(names)]
-        store.commit(_put("add", *added), expected_version=0)
+        added = [a_tool(name, f"text {place}") for place, name in enumerate(names)]
+        store.commit(put("add", *added), expected_version=0)
         assert list(store.load().definitions) == added
-        store.commit(_put("change", _tool(names[0], "changed")), expected_version=1)
-        store.commit(_put("remove", remove=(names[1],)), expected_version=2)
-        kept = [_tool(names[0], "changed"), *added[2:]]
+        store.commit(put("change", a_tool(names[0], "changed")), expected_version=1)
+        store.commit(put("remove", remove=(names[1],)), expected_version=2)
+        kept = [a_tool(names[0], "changed"), *added[2:]]
         assert list(store.load().definitions) == kept
         told = [[one.proposal_id for one in store.history(name)] for name in names]
         assert told == [["add", "change"], ["add", "remove"], *[["add"]] * (len(names) - 2)]
         with pytest.raises(ToolNotFoundError):
-            store.commit(_put("again", remove=(names[1],)), expected_version=3)
-        store.commit(_put("back", added[1]), expected_version=3)
+            store.commit(put("again", remove=(names[1],)), expected_version=3)
+        store.commit(put("back", added[1]), expected_version=3)
         assert list(store.load().definitions) == [*kept, added[1]]
 
     @pytest.mark.parametrize("text", _TEXTS.values(), ids=_TEXTS)
     def test_texts_come_back_as_they_were(self, store: Store, text: str) -> None:
         """Any text survives to the character: in definitions, examples, changes and events."""
         example = Example(arguments={text: [text]}, result={"said": text}, query=text)
-        tool = replace(_tool("a", text), examples=(example,))
+        tool = replace(a_tool("a", text), examples=(example,))
         draft = EventDraft(
             kind="written", author=Author(kind="person", name=text), reason=text, facts={text: text}
         )
@@ -111,29 +103,17 @@ class StoreContentConformance(StoreFixtures):
         assert (kept.author, kept.reason, kept.evidence) == (text, text, (text, "e2"))
         assert tuple(store.events()) == change.events
 
-    def test_a_large_library_is_one_commit(self, store: Store) -> None:
-        """Ten thousand tools go in at once and come back in order; then one of them changes."""
-        tools = _many()
-        store.commit(_put("all", *tools), expected_version=0)
-        assert store.load().definitions == tools
-        change = _put("one", _tool("tool_5000", "better"), _tool("last"), remove=("tool_0",))
+    def test_a_large_library_is_one_commit(self, store: Store, open_store_again: OpenAgain) -> None:
+        """Ten thousand tools go in at once; a replica that holds them catches up with a change."""
+        tools, replica = _many(), open_store_again()
+        store.commit(put("all", *tools), expected_version=0)
+        assert replica.load().definitions == tools
+        change = put("one", a_tool("tool_5000", "better"), a_tool("last"), remove=("tool_0",))
         store.commit(change, expected_version=1)
-        wanted = [*tools[1:5_000], change.upserts[0], *tools[5_001:], change.upserts[1]]
-        assert list(store.load().definitions) == wanted
+        store.commit(put("two", a_tool("tool_0", "back")), expected_version=2)
+        better, last = change.upserts
+        wanted = (*tools[1:5_000], better, *tools[5_001:], last, a_tool("tool_0", "back"))
+        for caught_up in (replica.load(), open_store_again().load(), store.load()):
+            assert (caught_up.version, caught_up.definitions) == (3, wanted)
         assert store.load(1).definitions == tools
-        assert [len(store.history(name)) for name in ("tool_0", "tool_5000", "tool_1")] == [2, 2, 1]
-
-    def test_a_large_library_is_caught_up_by_what_changed(
-        self, store: Store, open_store_again: OpenAgain
-    ) -> None:
-        """A replica that holds ten thousand tools is right after one changed, as is a new one."""
-        replica = open_store_again()
-        store.commit(_put("all", *_many()), expected_version=0)
-        replica.load()
-        store.commit(_put("1", _tool("tool_7", "better"), remove=("tool_8",)), expected_version=1)
-        store.commit(_put("2", _tool("tool_8", "back")), expected_version=2)
-        caught_up, anew = replica.load(), open_store_again().load()
-        assert caught_up.version == anew.version == 3
-        assert caught_up.definitions == anew.definitions
-        assert caught_up.digest == anew.digest == store.load().digest
-        assert [tool.name for tool in caught_up][-2:] == ["tool_9999", "tool_8"]
+        assert [len(store.history(name)) for name in ("tool_0", "tool_5000", "tool_1")] == [3, 2, 1]

@@ -17,7 +17,7 @@ from agentkit.episodes import (
     Turn,
     Verdict,
 )
-from agentkit.errors import StoreError, UsageError
+from agentkit.errors import StoreError
 from agentkit.library.store import EpisodeFilter, Store
 from agentkit.messages import (
     AssistantMessage,
@@ -27,7 +27,7 @@ from agentkit.messages import (
     ToolResult,
     Usage,
 )
-from agentkit.testing.store_fixtures import OpenAgain, StoreFixtures, start_writer, together
+from agentkit.testing.conformance.fixtures import OpenAgain, StoreFixtures, together
 
 
 def _episode(
@@ -188,18 +188,6 @@ class EpisodeStoreConformance(StoreFixtures):
         assert _ids(store, EpisodeFilter(limit=0)) == []
         assert _ids(store, EpisodeFilter(limit=9)) == ["3", "2", "1"]
 
-    def test_a_negative_limit_is_refused(self, store: Store) -> None:
-        """A limit below 0 is a mistake and says so."""
-        with pytest.raises(UsageError, match="-1"):
-            list(store.select(EpisodeFilter(limit=-1)))
-
-    def test_a_conversation_keeps_its_order(self, store: Store) -> None:
-        """Episodes of one session come in their order although others were kept between them."""
-        for number in range(12):
-            store.append(_episode(f"e{number}", session_id=f"s{number % 3}"))
-        matching = EpisodeFilter(session_id="s1", oldest_first=True)
-        assert _ids(store, matching) == ["e1", "e4", "e7", "e10"]
-
     @pytest.mark.parametrize("oldest_first", [True, False])
     def test_many_are_read_without_gaps(self, store: Store, *, oldest_first: bool) -> None:
         """A long selection has each episode once, and none that was kept after it began."""
@@ -224,17 +212,6 @@ class EpisodeStoreConformance(StoreFixtures):
         for writer in range(4):
             matching = EpisodeFilter(session_id=str(writer), oldest_first=True)
             assert _ids(store, matching) == [f"{writer}-{number}" for number in range(20)]
-
-    def test_processes_lose_nothing(self, store: Store, store_url: str) -> None:
-        """Episodes appended from two programs at once are all kept, each session in its order."""
-        writers = [start_writer(store_url, "append", name, 40) for name in ("p", "q")]
-        for writer in writers:
-            with writer:
-                writer.communicate()
-            assert writer.returncode == 0
-        for name in ("p", "q"):
-            matching = EpisodeFilter(session_id=name, oldest_first=True)
-            assert _ids(store, matching) == [f"{name}-{number}" for number in range(40)]
 
     def test_episodes_are_there_after_opening_again(
         self, store: Store, open_store_again: OpenAgain

@@ -16,7 +16,7 @@ from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store
-from agentkit.testing.store_fixtures import StoreFixtures
+from agentkit.testing.conformance.fixtures import StoreFixtures
 from agentkit.tools.definition import Description, ToolDefinition
 
 _HOUR = timedelta(hours=1)

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
-from agentkit.tools.canonical import same_json
+from agentkit.tools.canonical import exact, is_finite, is_multiple, same_json
 from agentkit.tools.error_messages import close_to, path_text, value_text
 from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
 from agentkit.tools.patterns import matches_whole, why_unsafe
-from agentkit.tools.rules.records import Between, CallBefore, Form, OneOf, is_finite
+from agentkit.tools.rules.records import Between, CallBefore, Form, OneOf
 from agentkit.tools.rules.rendering import scalar_text
 
 _MOST_NEAREST = 3
@@ -68,22 +68,12 @@ def _in(rule: Between, value: float) -> bool:
         and (rule.maximum is None or value <= rule.maximum)
         and (rule.exclusive_minimum is None or value > rule.exclusive_minimum)
         and (rule.exclusive_maximum is None or value < rule.exclusive_maximum)
-        and (rule.multiple_of is None or _is_multiple(value, rule.multiple_of))
+        and (not _is_step(rule.multiple_of) or is_multiple(value, rule.multiple_of))
     )
 
 
-def _is_multiple(value: float, step: float) -> bool:
-    """By the digits as written: 19.99 is a multiple of 0.01, though not as binary fractions."""
-    if not (is_finite(step) and step > 0):
-        return True
-    if isinstance(step, int) and value % 1 == 0:
-        return int(value) % step == 0
-    return is_finite(value) and exact(value) % exact(step) == 0
-
-
-def exact(number: float) -> Fraction:
-    """A number by its digits as written."""
-    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+def _is_step(step: float | None) -> TypeGuard[float]:
+    return step is not None and is_finite(step) and step > 0
 
 
 def _has_form(rule: Form, text: str) -> bool:
@@ -139,7 +129,7 @@ def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
         return []
     inside = min((max((value, *rule.lows)), *rule.highs))
     step = rule.multiple_of
-    if step is None or not (is_finite(step) and step > 0):
+    if not _is_step(step):
         if _in(rule, inside):
             return [inside]
         step = 1

@@ -12,10 +12,11 @@ from functools import reduce
 from typing import Any
 
 from agentkit.messages import JsonObject
-from agentkit.tools.fit import JSON_TYPES, fits, is_of_type
-from agentkit.tools.rules.checking import exact, holds
-from agentkit.tools.rules.records import Between, Form, Measure, OneOf, is_finite
+from agentkit.tools.canonical import exact, is_finite
+from agentkit.tools.rules.checking import holds
+from agentkit.tools.rules.records import Between, Form, Measure, OneOf
 from agentkit.tools.schema import for_same_value, resolve_local
+from agentkit.tools.schema_validator import JSON_TYPES, fits, is_of_type
 
 _MAX_DEPTH = 12
 _MAX_PARTS = 2_000

@@ -6,11 +6,12 @@ Records are not checked when they are made. What a model or a file gave may hold
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from reprlib import Repr
 from typing import Any, Literal, TypeAlias, get_args
+
+from agentkit.tools.canonical import is_finite
 
 JsonScalar: TypeAlias = str | int | float | bool | None
 
@@ -169,16 +170,6 @@ def why_malformed(rule: Any) -> str:
         if wanted := _wanted(name, value):
             return f"its {name} is {_shown(value)}, not {wanted}"
     return ""
-
-
-def is_finite(number: float) -> bool:
-    """Whether a number is one to compare with, also an integer that no float can hold.
-
-    Example:
-        >>> is_finite(10**400), is_finite(float("inf"))
-        (True, False)
-    """
-    return isinstance(number, int) or math.isfinite(number)
 
 
 def rule_to_json(rule: Rule) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject
-from agentkit.tools.canonical import json_key, same_json
-from agentkit.tools.fit import fits
+from agentkit.tools.canonical import is_finite, json_key, same_json
 from agentkit.tools.formats import FORMAT_EXAMPLES
 from agentkit.tools.patterns import anchored, why_unsafe
 from agentkit.tools.rules.records import (
@@ -28,9 +27,9 @@ from agentkit.tools.rules.records import (
     OneOf,
     Requires,
     Rule,
-    is_finite,
 )
 from agentkit.tools.schema import Steps, places, references, resolve_local, schemas_in
+from agentkit.tools.schema_validator import fits
 
 # --- the sentence ---------------------------------------------------------------------------------
 

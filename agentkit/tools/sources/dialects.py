@@ -2,8 +2,9 @@
 
 Public tool catalogues write ``dict`` and ``float`` for types, put ``required: true`` on a
 property, leave an ``enum`` empty or copy a pattern that does not compile. Each repair keeps what
-the author meant, and each is reported, so that nothing changes unseen. Normalising twice gives
-what normalising once gives, and the result is always a valid schema.
+the author meant where that is clear and drops the keyword where it is not, and each is reported, so
+that nothing changes unseen. Normalising twice gives what normalising once gives, and the result is
+always a valid schema.
 
 What is *not* repaired is kept as it is: a ``default`` of the wrong type, a required name without
 a property, keywords that JSON Schema does not know.
@@ -12,16 +13,18 @@ a property, keywords that JSON Schema does not know.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from agentkit.errors import DefinitionError
-from agentkit.tools.bounded import schema_fault
+from agentkit.tools.canonical import is_finite
 from agentkit.tools.error_messages import value_text
-from agentkit.tools.fit import JSON_TYPES
 from agentkit.tools.patterns import why_unusable
 from agentkit.tools.schema import (
+    DATA_KEYWORDS,
+    MAX_DEPTH,
     SCHEMA_KEYWORDS,
     SCHEMA_LIST_KEYWORDS,
     SCHEMA_MAP_KEYWORDS,
@@ -31,18 +34,22 @@ from agentkit.tools.schema import (
     references,
     resolve_local,
 )
-from agentkit.tools.sources.keywords import (
-    DROPPED,
-    OBJECT_KEYWORDS,
-    PATTERN_DROPPED,
-    VALUES,
-    Note,
-    as_boolean,
-    read_type_name,
-)
+from agentkit.tools.schema_validator import JSON_TYPES
+from agentkit.tools.sources.type_names import read_type_name
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+"""The dialect that we keep schemas in."""
+
+PATTERN_DROPPED = "pattern dropped: it "
+"""How the report of a pattern that is left out begins."""
 
 _MAX_DEPTH = 64
+_DROPPED: Final = object()
 _DESCRIBES_PROPERTIES = frozenset({"properties", "patternProperties", "allOf", "anyOf", "oneOf"})
+_OBJECT_KEYWORDS = (
+    SCHEMA_KEYWORDS | SCHEMA_MAP_KEYWORDS | DATA_KEYWORDS - {"enum"} | {"dependentRequired"}
+)
+"""Keywords whose value may be an object; a parameter may have such a name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +60,12 @@ class SchemaChange:
         pointer: Where, as a JSON pointer into the schema as received.
         rule: What was done, such as ``type dict -> object``; equal repairs have equal rules, so
             that they can be counted.
+        is_fault: Whether JSON Schema 2020-12 forbids what was there.
     """
 
     pointer: str
     rule: str
+    is_fault: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +79,36 @@ class NormalisedSchema:
 
     schema: dict[str, Any]
     changes: tuple[SchemaChange, ...]
+
+
+class SchemaFault(NamedTuple):
+    """Why data are no JSON Schema.
+
+    Attributes:
+        place: Keys and indexes from the root.
+        message: What is wrong there.
+    """
+
+    place: tuple[str, ...]
+    message: str
+
+    def __str__(self) -> str:
+        return f"at {'/'.join(self.place) or 'its root'}: {self.message}"
+
+
+def schema_fault(schema: Any) -> SchemaFault | None:
+    """Why data are no JSON Schema 2020-12; None when they are one.
+
+    Whether its patterns can be matched is another question (``agentkit.tools.patterns``).
+    """
+    walk = _Walk()
+    try:
+        check_bounds(schema, max_depth=MAX_DEPTH)
+        walk.schema(schema, None, 0)
+    except DefinitionError as error:
+        return SchemaFault((), str(error))
+    faults = (change for change in walk.changes if change.is_fault)
+    return next((SchemaFault((*pointer_keys(f"#{f.pointer}"),), f.rule) for f in faults), None)
 
 
 def normalise_schema(raw: object) -> NormalisedSchema:
@@ -188,7 +227,7 @@ def _by_name(entries: Iterable[object], note: Note) -> dict[str, Any]:
 
 def _is_property_map(raw: Mapping[str, Any]) -> bool:
     """Whether the keys are parameters, rather than keywords that happen to hold objects."""
-    if not raw or raw.keys() <= OBJECT_KEYWORDS or "properties" in raw:
+    if not raw or raw.keys() <= _OBJECT_KEYWORDS or "properties" in raw:
         return False
     return all(
         isinstance(item, Mapping)
@@ -198,7 +237,7 @@ def _is_property_map(raw: Mapping[str, Any]) -> bool:
 
 
 def _is_keyword(key: str) -> bool:
-    return key == "type" or key in VALUES or key in OBJECT_KEYWORDS
+    return key == "type" or key in _ARE_FINE or key in _OBJECT_KEYWORDS
 
 
 _Place: TypeAlias = "tuple[_Place, str] | None"
@@ -220,11 +259,11 @@ class _Walk:
 
     changes: list[SchemaChange] = field(default_factory=list)
 
-    def note(self, place: _Place, rule: str) -> None:
-        self.changes.append(SchemaChange(pointer=_pointer(place), rule=rule))
+    def note(self, place: _Place, rule: str, *, is_fault: bool = False) -> None:
+        self.changes.append(SchemaChange(pointer=_pointer(place), rule=rule, is_fault=is_fault))
 
-    def noting(self, place: _Place) -> Note:
-        return lambda rule: self.note(place, rule)
+    def noting(self, place: _Place, *, is_fault: bool = False) -> Note:
+        return lambda rule: self.note(place, rule, is_fault=is_fault)
 
     def schema(self, raw: object, place: _Place, depth: int) -> dict[str, Any] | bool:
         """One schema, whatever stands in its place."""
@@ -234,20 +273,24 @@ class _Walk:
             self.note(place, f"nested deeper than {_MAX_DEPTH} levels, cut")
             return {}
         if isinstance(raw, Mapping):
-            draft = translated(raw, self.noting(place))
+            draft = dict(raw)
+            for keyword, change in _TRANSLATIONS:
+                change(draft, self.noting((place, keyword), is_fault=True))
+            for change in _EXTENSIONS:
+                change(draft, self.noting(place))
             return self._object(draft, place, depth + 1)
         found = read_type_name(raw) if isinstance(raw, str) else None
         if found is None:
-            self.note(place, f"{type(raw).__name__} in place of a schema, dropped")
+            self.note(place, f"{type(raw).__name__} in place of a schema, dropped", is_fault=True)
         else:
-            self.note(place, f"schema {raw} -> {json.dumps(found)}")
+            self.note(place, f"schema {raw} -> {json.dumps(found)}", is_fault=True)
         return found or {}
 
     def _object(self, draft: Mapping[str, Any], place: _Place, depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for key, rule in draft.items():
             found = self._keyword(key, rule, (place, key), depth)
-            if found is not DROPPED:
+            if found is not _DROPPED:
                 kept[key] = found
         needed = self._needed(draft.get("properties"), (place, "properties"))
         if missing := [name for name in needed if name not in kept.get("required", ())]:
@@ -258,8 +301,8 @@ class _Walk:
         return kept
 
     def _keyword(self, key: str, rule: Any, place: _Place, depth: int) -> Any:
-        if (values := VALUES.get(key)) is not None:
-            return rule if values.are(rule) else values.repair(rule, self.noting(place))
+        if (is_fine := _ARE_FINE.get(key)) is not None:
+            return rule if is_fine(rule) else self._repaired(key, rule, place)
         if key in SCHEMA_MAP_KEYWORDS:
             return self._map(key, rule, place, depth)
         if key in SCHEMA_LIST_KEYWORDS:
@@ -267,26 +310,44 @@ class _Walk:
         if key not in SCHEMA_KEYWORDS:
             return rule
         if rule is None:
-            self.note(place, "null schema dropped")
-            return DROPPED
+            self.note(place, "null schema dropped", is_fault=True)
+            return _DROPPED
         return self.schema(rule, place, depth)
+
+    def _repaired(self, key: str, rule: Any, place: _Place) -> Any:
+        """What is kept of a value that the keyword must not have, and else ``_DROPPED``."""
+        note = self.noting(place, is_fault=key not in {"$schema", "enum", "pattern"})
+        if key == "required" and isinstance(rule, str | list) and _as_boolean(rule) is None:
+            note("names in a list, each once")
+            names = [rule] if isinstance(rule, str) else rule
+            return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+        if key == "enum" and isinstance(rule, str | Mapping) and rule:
+            note("enum without a list -> list")
+            return list(rule) if isinstance(rule, Mapping) else [rule]
+        if key == "pattern" and isinstance(rule, str):
+            note(f"{PATTERN_DROPPED}{why_unusable(rule)}")
+        elif key == "enum" and not rule:
+            note("empty enum dropped")
+        else:
+            note(f"{key} dropped, it can not be {value_text(rule)}")
+        return _DROPPED
 
     def _list(self, rule: object, place: _Place, depth: int) -> Any:
         if isinstance(rule, Mapping):
-            self.note(place, "one schema -> list of one")
+            self.note(place, "one schema -> list of one", is_fault=True)
             rule = [rule]
         if not isinstance(rule, list) or not rule:
-            self.note(place, "keyword dropped, not a list of schemas")
-            return DROPPED
+            self.note(place, "keyword dropped, not a list of schemas", is_fault=True)
+            return _DROPPED
         return [self.schema(item, (place, str(at)), depth) for at, item in enumerate(rule)]
 
     def _map(self, key: str, rule: object, place: _Place, depth: int) -> Any:
         if key == "properties" and isinstance(rule, list):
-            self.note(place, "list of properties -> map")
+            self.note(place, "list of properties -> map", is_fault=True)
             rule = _by_name(rule, self.noting(place))
         if not isinstance(rule, Mapping):
-            self.note(place, "keyword dropped, not a map of schemas")
-            return DROPPED
+            self.note(place, "keyword dropped, not a map of schemas", is_fault=True)
+            return _DROPPED
         found: dict[str, Any] = {}
         for name, part in rule.items():
             if key == "patternProperties" and (why := why_unusable(name)):
@@ -307,7 +368,8 @@ class _Walk:
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
             flags = _flags(part)
             for flag, value in flags.items():
-                self.note((place, name), f"{flag} {str(value).lower()} moved to the object")
+                said = f"{flag} {str(value).lower()} moved to the object"
+                self.note((place, name), said, is_fault=flag == "required")
             if flags and flags.get("required", not flags.get("optional", True)):
                 needed.append(name)
         return needed
@@ -317,7 +379,7 @@ def _flags(part: Any) -> dict[str, bool]:
     """``required`` and ``optional`` where they stand on the property itself."""
     if not isinstance(part, Mapping) or ("required" not in part and "optional" not in part):
         return {}
-    read = {key: as_boolean(part.get(key)) for key in ("required", "optional")}
+    read = {key: _as_boolean(part.get(key)) for key in ("required", "optional")}
     return {key: value for key, value in read.items() if value is not None}
 
 
@@ -325,15 +387,67 @@ def _may_be_array(kind: object) -> bool:
     return kind == "array" or (isinstance(kind, list) and "array" in kind)
 
 
+# --- what keywords may hold -----------------------------------------------------------------------
+
+Note: TypeAlias = Callable[[str], None]
+
+_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
+_IDENTIFIER = re.compile(r"[^#]*#?")
+
+
+def _is_text(rule: Any) -> bool:
+    return isinstance(rule, str)
+
+
+def _is_number(rule: Any) -> bool:
+    return isinstance(rule, int | float) and not isinstance(rule, bool) and is_finite(rule)
+
+
+def _is_count(rule: Any) -> bool:
+    return _is_number(rule) and rule >= 0 and rule == int(rule)
+
+
+def _is_names(rule: Any) -> bool:
+    are_texts = isinstance(rule, list) and all(map(_is_text, rule))
+    return are_texts and len(set(rule)) == len(rule)
+
+
+_FINE_OF: Mapping[str, Callable[[Any], bool]] = {
+    "$anchor $dynamicAnchor $recursiveAnchor": lambda rule: (
+        _is_text(rule) and _ANCHOR.fullmatch(rule) is not None
+    ),
+    "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties": (
+        _is_count
+    ),
+    "$schema": lambda rule: rule == DIALECT,
+    "multipleOf": lambda rule: _is_number(rule) and rule > 0,
+    "deprecated readOnly uniqueItems writeOnly": lambda rule: isinstance(rule, bool),
+    "$id": lambda rule: _is_text(rule) and _IDENTIFIER.fullmatch(rule) is not None,
+    "enum": lambda rule: isinstance(rule, list) and bool(rule),
+    "dependentRequired": lambda rule: isinstance(rule, dict) and all(map(_is_names, rule.values())),
+    "required": _is_names,
+    "exclusiveMaximum exclusiveMinimum maximum minimum": _is_number,
+    "pattern": lambda rule: _is_text(rule) and not why_unusable(rule),
+    "examples": lambda rule: isinstance(rule, list),
+    "$vocabulary": lambda _rule: False,
+    "$comment $dynamicRef $recursiveRef $ref contentEncoding contentMediaType description format "
+    "title": _is_text,
+}
+_ARE_FINE: Mapping[str, Callable[[Any], bool]] = {
+    keyword: is_fine for keywords, is_fine in _FINE_OF.items() for keyword in keywords.split()
+}
+"""Whether a keyword may hold a value, for those whose value holds no further schema."""
+
+
 # --- other vocabularies ---------------------------------------------------------------------------
 
 
-def translated(raw: Mapping[str, Any], note: Note) -> Mapping[str, Any]:
-    """The object in the vocabulary of 2020-12; values may still be unusable."""
-    draft = dict(raw)
-    for change in _TRANSLATIONS:
-        change(draft, note)
-    return draft
+def _as_boolean(value: object) -> bool | None:
+    """The truth value that is meant, also by ``"true"`` or ``"yes"``; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "yes": True, "false": False, "no": False}
+    return words.get(value.strip().casefold()) if isinstance(value, str) else None
 
 
 def _type(draft: dict[str, Any], note: Note) -> None:
@@ -376,7 +490,7 @@ def _spelled(found: Mapping[str, Any]) -> str:
 
 def _nullable(draft: dict[str, Any], note: Note) -> None:
     """OpenAPI 3.0 said ``nullable: true``."""
-    if "nullable" not in draft or (nullable := as_boolean(draft["nullable"])) is None:
+    if "nullable" not in draft or (nullable := _as_boolean(draft["nullable"])) is None:
         return
     del draft["nullable"]
     note(f"nullable {str(nullable).lower()} -> type")
@@ -411,6 +525,10 @@ def _tuple(draft: dict[str, Any], note: Note) -> None:
             draft["prefixItems"] = places
         if "additionalItems" in draft:
             draft["items"] = draft["additionalItems"]
+
+
+def _additional_items(draft: dict[str, Any], note: Note) -> None:
+    """What followed the places of a tuple; beside one schema for all items it meant nothing."""
     if "additionalItems" in draft:
         note("additionalItems -> items")
         del draft["additionalItems"]
@@ -433,16 +551,19 @@ def _optional(draft: dict[str, Any], note: Note) -> None:
     if "optional" not in draft:
         return
     given = draft["optional"]
-    if isinstance(given, list) or as_boolean(given) is not None:
+    if isinstance(given, list) or _as_boolean(given) is not None:
         note("optional dropped")
         del draft["optional"]
 
 
-_TRANSLATIONS: tuple[Callable[[dict[str, Any], Note], None], ...] = (
-    _type,
-    _nullable,
-    _bounds,
-    _tuple,
-    _dependencies,
-    _optional,
+_Change: TypeAlias = Callable[[dict[str, Any], Note], None]
+
+_TRANSLATIONS: tuple[tuple[str, _Change], ...] = (
+    ("type", _type),
+    ("exclusiveMinimum", _bounds),
+    ("items", _tuple),
 )
+"""What other dialects write where 2020-12 forbids it, by keyword."""
+
+_EXTENSIONS: tuple[_Change, ...] = (_nullable, _additional_items, _dependencies, _optional)
+"""Keywords that 2020-12 does not know."""

@@ -28,8 +28,8 @@ from agentkit.tools.definition import (
     Specification,
     ToolDefinition,
 )
-from agentkit.tools.fit import fits
 from agentkit.tools.schema import detach_descriptions
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.sources.annotations import (
     CallableShape,
     Parameter,

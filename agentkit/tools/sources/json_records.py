@@ -7,19 +7,22 @@ parameters go through ``normalise_parameters``, and what was received is kept in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from agentkit.errors import DefinitionError, ReadingLimitError
+from agentkit.messages import JsonObject
 from agentkit.reading import read_json
-from agentkit.tools.bounded import BoundedValidator, schema_fault
 from agentkit.tools.canonical import is_json
-from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinition
+from agentkit.tools.definition import Effects, Origin, ToolDefinition
 from agentkit.tools.error_messages import problems_of, value_text
-from agentkit.tools.fit import fits
 from agentkit.tools.mcp_record import exact_effects, is_wrapped, unwrapped_schema
-from agentkit.tools.sources.dialects import normalise_parameters, normalise_schema
+from agentkit.tools.schema_validator import schema_errors
+from agentkit.tools.sources.dialects import normalise_parameters, normalise_schema, schema_fault
 
 _NAMES = ("name", "api_name")
 _DESCRIPTIONS = ("description", "api_description")
@@ -305,10 +308,6 @@ def _tags(body: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(tag for tag in given if isinstance(tag, str)) if isinstance(given, list) else ()
 
 
-def _unique(tags: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tags))
-
-
 def _effects(annotations: object) -> Effects:
     """MCP's hints; what a server does not say stays undeclared."""
     if not isinstance(annotations, Mapping):
@@ -325,75 +324,6 @@ def _effects(annotations: object) -> Effects:
 
 
 # --- our own form ---------------------------------------------------------------------------------
-
-_TEXT = {"type": "string"}
-_TEXTS = {"type": "array", "items": _TEXT}
-_ANY_OBJECT = {"type": "object"}
-
-
-def _record(properties: dict[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
-    parts = {"properties": properties, "required": list(required)}
-    return {"type": "object", **parts, "additionalProperties": False}
-
-
-_OURS = _record(
-    {
-        "format": {},
-        "name": _TEXT,
-        "signature": _record(
-            {
-                "parameters": _ANY_OBJECT,
-                "result": _ANY_OBJECT,
-                "effects": _record({name: {"type": "boolean"} for name in get_args(EffectName)}),
-                "children": {
-                    "type": "array",
-                    "items": _record({"name": _TEXT, "digest": _TEXT}, ["name", "digest"]),
-                },
-            }
-        ),
-        "description": _record(
-            {
-                "summary": _TEXT,
-                "tags": _TEXTS,
-                "usage_rules": _TEXTS,
-                "parameters": {"type": "object", "additionalProperties": _TEXT},
-            }
-        ),
-        "specification": _record(
-            {
-                "pre": _TEXTS,
-                "post": _TEXTS,
-                "text": _TEXTS,
-                "complexity": _TEXT,
-                "rules": {"type": "array"},
-            }
-        ),
-        "examples": {
-            "type": "array",
-            "items": _record(
-                {
-                    "arguments": _ANY_OBJECT,
-                    "result": {},
-                    "query": _TEXT,
-                    "is_whole": {"type": "boolean"},
-                },
-                ["arguments"],
-            ),
-        },
-        "body": _ANY_OBJECT,
-        "origin": _record(
-            {
-                "kind": _TEXT,
-                "reference": _TEXT,
-                "original": _ANY_OBJECT,
-                "original_name": _TEXT,
-                "licence": _TEXT,
-            }
-        ),
-    },
-    ["name"],
-)
-"""The JSON form of a definition, as a schema."""
 
 
 def record_faults(record: Any) -> tuple[str, ...]:
@@ -413,35 +343,34 @@ def record_faults(record: Any) -> tuple[str, ...]:
         return (f"a definition is an object, got {value_text(record)}",)
     if not is_json(record):
         return ("it holds a value that JSON does not have, such as .nan or half a letter",)
-    if fits(record, _OURS):
-        return tuple(_schema_faults(record))
-    problems = [
-        problem
-        for error in _VALIDATOR.errors(record)
-        for problem in problems_of(error, owner="a key of a definition", noun="key")
-    ]
-    return tuple(problem.rule for problem in problems)
+    errors = schema_errors(record, _own_schema())
+    problems = problems_of(errors, owner="a key of a definition", noun="key", whole="definition")
+    return tuple(problem.rule for problem in problems) or tuple(_schema_faults(record))
 
 
-_VALIDATOR = BoundedValidator(_OURS)
+@cache
+def _own_schema() -> JsonObject:
+    """The JSON form of a definition, as a schema."""
+    text = Path(__file__).with_name("definition.schema.json").read_text(encoding="utf-8")
+    schema: JsonObject = json.loads(text)
+    return schema
 
 
 def _schema_faults(record: Mapping[str, Any]) -> Iterator[str]:
     """Whether the schemas are some."""
     signature = record.get("signature", {})
     for key in ("parameters", "result"):
-        schema = signature.get(key, {})
-        try:
-            is_plain = not normalise_schema(schema).changes
-        except DefinitionError as error:
-            yield f"signature.{key}: {error}"
-            continue
-        if not is_plain and (fault := schema_fault(schema)):
-            yield f"{'.'.join(['signature', key, *map(str, fault.place)])}: {fault.message}"
+        if fault := schema_fault(signature.get(key, {})):
+            yield f"{'.'.join(['signature', key, *fault.place])}: {fault.message}"
+        else:
+            try:
+                normalise_schema(signature.get(key, {}))
+            except DefinitionError as error:
+                yield f"signature.{key}: {error}"
 
 
 def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:
-    known = {key: part for key, part in record.items() if key in _OURS["properties"]}
+    known = {key: part for key, part in record.items() if key in _own_schema()["properties"]}
     if faults := record_faults(known):
         name = str(record.get("name", ""))[:80]
         raise DefinitionError(f"{name!r} is not a tool definition: {faults[0]}", tool_name=name)
@@ -450,6 +379,5 @@ def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:
     except (AttributeError, TypeError, ValueError) as error:
         raise DefinitionError(f"not a tool definition ({error}): {str(record)[:200]}") from error
     described = definition.description
-    return replace(
-        definition, description=replace(described, tags=_unique((*described.tags, *tags)))
-    )
+    unique = tuple(dict.fromkeys((*described.tags, *tags)))
+    return replace(definition, description=replace(described, tags=unique))

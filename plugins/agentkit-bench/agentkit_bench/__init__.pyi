@@ -9,6 +9,8 @@ from .bfcl_multi_turn import (
     load_bfcl_multi_turn as load_bfcl_multi_turn,
 )
 from .bfcl_simulators import BfclEnvironment as BfclEnvironment, BfclWorlds as BfclWorlds
+from .bfcl_values import JAVA as JAVA, JAVASCRIPT as JAVASCRIPT
+from .data_flow_expected import DataFlow as DataFlow
 from .gsm8k import (
     gsm8k_benchmark as gsm8k_benchmark,
     gsm8k_episodes as gsm8k_episodes,

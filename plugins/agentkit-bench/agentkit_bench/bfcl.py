@@ -28,6 +28,7 @@ from agentkit.metrics import AllowedCall
 from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import definition_from_json
+from agentkit_bench.bfcl_values import JAVA, JAVASCRIPT
 
 RELEASE = "2026.3.23"
 """The release of ``bfcl_eval`` that the numbers in our documents were measured on."""
@@ -67,10 +68,7 @@ FURTHER_TOOLS = (
 )
 """Tools of the multi-turn categories: no question here needs them, and retrieval must not mind."""
 
-_LANGUAGES: Mapping[str, Literal["java", "javascript"]] = {
-    "simple_java": "java",
-    "simple_javascript": "javascript",
-}
+_LANGUAGES = {"simple_java": JAVA, "simple_javascript": JAVASCRIPT}
 _REFERENCE = f"bfcl_eval {RELEASE}"
 _ANSWERS = "possible_answer"
 _FURTHER = "multi_turn_func_doc"
@@ -237,7 +235,7 @@ def _expectation(
             return NoCall()
         case "calls":
             return AllowedCalls(
-                calls=_gold(task_id, answers, names), language=_LANGUAGES.get(category, "python")
+                calls=_gold(task_id, answers, names), language=_LANGUAGES.get(category)
             )
 
 

@@ -30,8 +30,7 @@ from threading import Lock
 from typing import Any, Literal, Protocol, TypeAlias
 
 from agentkit.errors import ModelRetry
-from agentkit.evaluation.expectation_forms import refers
-from agentkit.evaluation.expectations import DataFlow, GoldCall
+from agentkit.evaluation.expectations import GoldCall
 from agentkit.evaluation.task import Benchmark, Environment, LeftOut, Task
 from agentkit.evaluation.task_checks import (
     gold_call_problems,
@@ -45,6 +44,8 @@ from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.tool import Tool
+from agentkit_bench.data_flow import compare_data_flow
+from agentkit_bench.data_flow_expected import DataFlow, refers
 from agentkit_bench.nestful import RELEASE, Nestful, NestfulQuestion, load_nestful
 
 NOT_RECORDED = (
@@ -239,7 +240,7 @@ def nestful_benchmark(
             expects=(DataFlow(calls=question.calls),),
             instructions=way.instructions,
         )
-        reason = next(task_problems(task, known), "") or way.why_not(question)
+        reason = next(task_problems(task, known), "") or _broken(question) or way.why_not(question)
         if reason:
             left_out.append(LeftOut(where=task.task_id, reason=reason))
         else:
@@ -252,6 +253,12 @@ def nestful_benchmark(
         left_out=tuple(left_out),
         adapt=way.adapt,
     )
+
+
+def _broken(question: NestfulQuestion) -> str:
+    """Why no answer can be equal to the gold calls: a reference leads nowhere."""
+    match = compare_data_flow(question.calls, question.calls, ())
+    return next((f"the gold {problem}" for problem in match.gold_problems), "")
 
 
 class _Way(Protocol):
@@ -295,10 +302,12 @@ class _Planned:
     def why_not(self, question: NestfulQuestion) -> str:
         for call in question.calls:
             definition = self.definitions[call.name]
+            flowing = [name for name, value in call.arguments.items() if refers(value)]
+            plain = gold_call_problems(call, self._plain[call.name], unknown=flowing)
             arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
-            if problems := validator_of(definition).check(arguments):
-                plain = gold_call_problems(call, self._plain[call.name])  # says it more simply
-                return f"the gold call {call.name}: {next(plain, problems[0].rule)}"
+            problems = [*plain, *(one.rule for one in validator_of(definition).check(arguments))]
+            if problems:
+                return f"the gold call {call.name}: {problems[0]}"
         return ""
 
 

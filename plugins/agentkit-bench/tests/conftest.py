@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, settings
+from support.judging import call, episode, row, tools, write  # noqa: F401 - fixtures
 
-from agentkit import Tool, ToolDefinition, tool
 from agentkit.cli.main import main
 from agentkit_bench import gsm8k_benchmark, load_bfcl, nestful_benchmark
 
@@ -60,66 +59,6 @@ def every():
         return items if os.environ.get("AGENTKIT_WHOLE_CORPORA") else items[::step]
 
     return of
-
-
-@tool
-def add(a: int, b: float = 1) -> float:
-    """Add two numbers.
-
-    Args:
-        a: One.
-        b: Another.
-    """
-    return a + b
-
-
-BOOK = Tool(
-    definition=ToolDefinition.from_schema(
-        "book_table",
-        "Book a table.",
-        {
-            "type": "object",
-            "properties": {"day": {"enum": ["sat", "sun"]}, "guests": {"type": "integer"}},
-            "required": ["day"],
-        },
-    )
-)
-
-
-@pytest.fixture
-def tools():
-    """A bound tool and an unbound one."""
-    return [add, BOOK]
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes rows to a file: objects as JSON, texts and bytes as they are."""
-
-    def written(*rows, name="tasks.jsonl"):
-        path = tmp_path / name
-        lines = [
-            row
-            if isinstance(row, bytes)
-            else row.encode()
-            if isinstance(row, str)
-            else json.dumps(row).encode()
-            for row in rows
-        ]
-        path.write_bytes(b"\n".join(lines) + b"\n")
-        return path
-
-    return written
-
-
-@pytest.fixture
-def row():
-    """A row that is fine but for what the test says."""
-
-    def made(**fields):
-        return {"id": "t", "request": "What is 2 + 2?", "expects": {"number": 4}, **fields}
-
-    return made
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentkit.errors import DatasetError, FetchError
-from agentkit.evolution.mining import Flow, Given, apply, mine, replay
+from agentkit.evolution.mining import mine
+from agentkit.evolution.trajectories import Flow, Given
 from agentkit_bench.nestful import WHEEL_SHA256, fetch_nestful, load_nestful
 
 SAMPLE = Path(__file__).parent / "sample_nestful"
@@ -79,17 +80,13 @@ def test_texts_made_of_results_stay_texts(sample):
     assert steps[2].sources["note_id"] == Flow(step=0, path=("note_ids", 0))
 
 
-async def test_mined_composites_replay(sample):
-    """Composites of four questions save calls on the other two, on their own records."""
+def test_composites_are_mined_from_the_gold_calls(sample):
+    """Three calls that recur in the questions become one."""
     tools = {definition.name: definition for definition in sample.definitions}
     recorded = [q.trajectory for q in sample.questions if q.is_recorded]
-    found = mine(recorded[:4], tools).composites
-    known = tools | {one.name: one.definition for one in found}
-    for trajectory in recorded[4:]:
-        short = apply(trajectory, found, tools)
-        done = await replay(trajectory, short, known)
-        assert done.is_equal
-        assert (len(trajectory.steps), done.calls) == (3, 1)
+    (composite, *_) = mine(recorded, tools).composites
+    assert composite.calls == 3
+    assert composite.saves == 2 * composite.uses
 
 
 def packed(folder, target, *, clipped=False):

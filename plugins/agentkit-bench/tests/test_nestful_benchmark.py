@@ -13,7 +13,6 @@ from hypothesis import given, strategies as st
 
 from agentkit import Library, ModelRetry, ToolDefinition, open_store
 from agentkit.composites import RuleChecker
-from agentkit.evaluation import DataFlow
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
@@ -23,7 +22,7 @@ from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import Specification
 from agentkit.tools.rules import Between, CallBefore, Form, OneOf
 from agentkit.tools.validation import validate_arguments
-from agentkit_bench import RecordedWorld, nestful_benchmark
+from agentkit_bench import DataFlow, RecordedWorld, nestful_benchmark
 from agentkit_bench.nestful import load_nestful
 from agentkit_bench.nestful_benchmark import MOST_FIELDS, plannable
 

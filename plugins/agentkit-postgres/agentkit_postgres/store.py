@@ -13,7 +13,7 @@ from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, ToolNotFoundError
 from agentkit.library.capabilities import Compacted, EpisodeVolume, StoreFault
-from agentkit.library.changes import begun_at, check_change, now
+from agentkit.library.changes import begun_at, check_change, now, stored_definition
 from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
 from agentkit.library.store import EpisodeFilter, LibraryChange
@@ -26,7 +26,7 @@ from agentkit_postgres.opening import make_ready
 from agentkit_postgres.search import FoundTool, search_tools
 from agentkit_postgres.steps import STEPS
 from agentkit_postgres.texts import is_cut, key, restored, storable
-from agentkit_postgres.upkeep import check_tables, compact_tables
+from agentkit_postgres.upkeep import check_schema, compact_tables
 from agentkit_postgres.watching import PostgresWatch
 
 _LOAD = """
@@ -120,12 +120,8 @@ class PostgresStore(SQLStore):
         except BaseException:
             self._connections.close()
             raise
-        address = self._connections.address
-        super().__init__(
-            address.shown,
-            identity=f"the schema {address.schema!r} of {address.shown}",
-            cache=DerivedTable(self._connections),
-        )
+        shown = self._connections.address.shown
+        super().__init__(shown, cache=DerivedTable(self._connections))
 
     def __repr__(self) -> str:
         address = self._connections.address
@@ -139,7 +135,6 @@ class PostgresStore(SQLStore):
         ((outcome, number, missing),) = self._connections.execute(_COMMIT, parameters)
         match outcome:
             case "made" | "known" | "held":
-                self._verified.vouch((tool.digest, tool.body) for tool in tools)
                 return int(number)
             case "stale":
                 raise StaleVersionError(expected=expected_version, actual=number)
@@ -179,9 +174,9 @@ class PostgresStore(SQLStore):
         return PostgresWatch(self._connections)
 
     def check(self) -> Iterator[StoreFault]:
-        """Read every row and tell what is damaged; see ``Checkable.check``."""
+        """Whether the schema is as it was made; see ``Checkable.check``."""
         self._connections.check_usable()
-        return check_tables(self._connections)
+        return check_schema(self._connections)
 
     def compact(self) -> Compacted:
         """Write each table anew without what was deleted; see ``Compactable.compact``.
@@ -218,7 +213,7 @@ class PostgresStore(SQLStore):
         if not is_cut(stored):
             return restored(stored)
         (kept,) = self._connections.execute(_WHOLE_NAME, (stored,))
-        return self._verified.read(*kept).name
+        return stored_definition(*kept, place=self._place).name
 
     def _having_labels(self, labels: Mapping[str, str]) -> tuple[list[str], list[object]]:
         return ["labels @> CAST(? AS jsonb)"], [_labels(labels)]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
+from support.local_server import ServerError
+from support.postgres_server import URL_VARIABLE, PostgresServer, empty_store_url
 
-from agentkit.testing.local_server import ServerError
 from agentkit_postgres.address import Address
-from agentkit_postgres.testing import URL_VARIABLE, PostgresServer, empty_store_url
 
 pytest.register_assert_rewrite("agentkit.testing.conformance")
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.local_server import ServerError, free_port
+from support.postgres_server import PostgresServer, drop_schema, with_schema
 
 from agentkit import open_store
 from agentkit.errors import StoreError, StoreUnavailableError, UsageError
-from agentkit.testing.local_server import ServerError, free_port
 from agentkit_postgres.address import Address
-from agentkit_postgres.testing import PostgresServer, drop_schema, with_schema
 
 SECRET = "s3cret/pass word"
 QUOTED = "s3cret%2Fpass%20word"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
+from support.postgres_server import empty_store_url
 from support.store_conformance import ServedStoreConformance
 
 from agentkit import open_store
 from agentkit.testing.conformance.formats import EditDefinitions
 from agentkit_postgres.address import Address
-from agentkit_postgres.testing import empty_store_url
 
 Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
 

@@ -16,6 +16,8 @@ from typing import TypeVar
 
 import psycopg
 import pytest
+from support.faults import fault_runs
+from support.postgres_server import PostgresServer, with_schema
 from support.tcp_proxy import TcpProxy
 
 from agentkit import Episode, ToolDefinition, open_store
@@ -23,12 +25,11 @@ from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain
 from agentkit.library.store import Store
-from agentkit.testing.store_fixtures import fault_runs, together
-from agentkit.testing.store_writer import batch, told
+from agentkit.testing.conformance.fixtures import together
+from agentkit.testing.conformance.writer import batch, told
 from agentkit.tools.definition import Description
 from agentkit_postgres.address import Address
 from agentkit_postgres.failures import in_our_words
-from agentkit_postgres.testing import PostgresServer, with_schema
 
 Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
 

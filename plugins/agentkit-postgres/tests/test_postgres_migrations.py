@@ -13,7 +13,7 @@ from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.capabilities import Retention
 from agentkit.library.store import Store
-from agentkit.testing.store_fixtures import together
+from agentkit.testing.conformance.fixtures import together
 from agentkit_postgres import PostgresStore
 from agentkit_postgres.address import Address
 from agentkit_postgres.steps import STEPS

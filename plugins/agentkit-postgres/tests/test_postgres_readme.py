@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from support.postgres_server import PostgresServer, drop_schema, with_schema
 
 from agentkit import open_store
 from agentkit_postgres import PostgresStore
-from agentkit_postgres.testing import PostgresServer, drop_schema, with_schema
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 RUNNER = Path(__file__).parents[3] / "tests" / "docs" / "test_pages.py"

@@ -7,14 +7,14 @@ import time
 from contextlib import closing
 
 import pytest
+from support.postgres_server import PostgresServer, with_schema
 from support.tcp_proxy import TcpProxy
 
 from agentkit import open_store
 from agentkit.errors import StoreError, StoreUnavailableError
-from agentkit.testing.store_writer import batch
+from agentkit.testing.conformance.writer import batch
 from agentkit_postgres import PostgresStore
 from agentkit_postgres.address import Address
-from agentkit_postgres.testing import PostgresServer, with_schema
 
 
 def test_a_watch_survives_its_connection(own_server: PostgresServer, own_store_url: str) -> None:

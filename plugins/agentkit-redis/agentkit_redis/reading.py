@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from agentkit.errors import StoreError, StoreFormatError
+from agentkit.library.changes import changed_definition, stored_definition
 from agentkit.library.library import Library
-from agentkit.library.sealing import VerifiedDefinitions
 from agentkit.tools.definition import ToolDefinition
 from agentkit_redis.connection import Command, RedisConnection
 from agentkit_redis.records import (
@@ -116,7 +116,6 @@ class LibraryReader:
     def __init__(self, connection: RedisConnection, keys: Keys) -> None:
         self.connection = connection
         self.keys = keys
-        self.verified = VerifiedDefinitions(str(connection.address))
 
     def head(self) -> Head:
         """Where the library stands now."""
@@ -170,13 +169,15 @@ class LibraryReader:
                 held[one] = tool.definition
         digests = list(dict.fromkeys(one.digest for one in wanted if one not in held))
         bodies = dict(zip(digests, self._bodies(digests), strict=True))
-        found = [held.get(one) or self._definition(one, bodies[one.digest]) for one in wanted]
-        self.verified.keep()
-        return found
+        return [held.get(one) or self._definition(one, bodies[one.digest]) for one in wanted]
 
     def _definition(self, stored: Stored, body: bytes | None) -> ToolDefinition:
         text = (body or b"").decode("utf-8", "surrogateescape")  # whatever bytes lie there
-        return self.verified.read(stored.digest, stored.origin, text)
+        place = self.connection.address
+        found = stored_definition(stored.digest, stored.origin, text, place=place)
+        if found.name != stored.name:
+            raise changed_definition(found, f"it is kept for {stored.name!r}", place)
+        return found
 
     def _bodies(self, digests: Sequence[str]) -> list[bytes | None]:
         commands = [("HMGET", self.keys.definitions, *some) for some in batches(digests, AT_A_TIME)]

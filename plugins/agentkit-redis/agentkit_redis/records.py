@@ -131,6 +131,7 @@ class VersionRecord:
     Attributes:
         version: Its number.
         stamp: Tells it from the version of that number in a library that went another way.
+        data: What its key holds.
         upserts: The tools that it added or replaced, in order.
         removals: The names that it removed.
         proposal_id: The change.
@@ -142,6 +143,7 @@ class VersionRecord:
 
     version: int
     stamp: bytes
+    data: bytes
     upserts: tuple[Stored, ...]
     removals: tuple[str, ...]
     proposal_id: str
@@ -179,6 +181,7 @@ def read_version(version: int, data: bytes | None) -> VersionRecord:
         return VersionRecord(
             version=version,
             stamp=stamp,
+            data=data or b"",
             upserts=tuple(steps),
             removals=removals,
             evidence=evidence,

@@ -12,13 +12,13 @@ from agentkit.errors import (
     AgentKitError,
     StaleChainError,
     StaleVersionError,
+    StoreFormatError,
     StoreUnavailableError,
     ToolNotFoundError,
 )
-from agentkit.library.capabilities import AppliedChange
 from agentkit.library.changes import check_change, no_such_version
 from agentkit.library.library import Library, nearest_names
-from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.library.store import AppliedChange, LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 from agentkit_redis.connection import Command, Word
 from agentkit_redis.reading import LibraryReader, batches, refused
@@ -167,16 +167,23 @@ class History:
         )
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """See ``ChangeLog.changes``."""
+        """See ``ToolStore.changes``."""
         newest = self._reader.head().version
         return self._changes(range(max(after, 0) + 1, newest + 1))
 
     def _changes(self, numbers: range) -> Iterator[AppliedChange]:
+        stamp = b"" if numbers.start == 1 else None
         for some in batches(numbers, _PAGE):
             records = list(self._reader.versions(some))
             wanted = list(dict.fromkeys(one for record in records for one in record.upserts))
             read = dict(zip(wanted, self._reader.definitions(wanted, Library()), strict=True))
             for record in records:
+                if stamp is not None and not follows(stamp, record.data):
+                    raise StoreFormatError(
+                        f"version {record.version} was changed after it was written, or the one "
+                        "before it: restore a backup"
+                    )
+                stamp = record.stamp
                 change = LibraryChange(
                     proposal_id=record.proposal_id,
                     upserts=tuple(read[one] for one in record.upserts),

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 
 import pytest
 from redis import Redis
+from support.local_server import ServerError
+from support.redis_server import RedisServer, empty_library, redis_server_url, server_program
 
 from agentkit import open_store
-from agentkit.testing.local_server import ServerError
 from agentkit_redis import RedisStore, parse_address
 from agentkit_redis.connection import new_client
 from agentkit_redis.records import Keys
-from agentkit_redis.testing import RedisServer, empty_library, redis_server_url, server_program
 
 pytest.register_assert_rewrite("agentkit.testing.conformance")
 

@@ -7,14 +7,14 @@ from contextlib import closing
 
 import pytest
 from redis import Redis
+from support.local_server import ServerError, free_port
+from support.redis_server import RedisServer
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.capabilities import Retention
-from agentkit.testing.local_server import ServerError, free_port
 from agentkit_redis.records import Keys
-from agentkit_redis.testing import RedisServer
 
 PING = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
 

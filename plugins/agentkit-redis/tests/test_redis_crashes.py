@@ -7,13 +7,13 @@ import time
 from contextlib import closing
 
 import pytest
+from support.faults import fault_runs
+from support.store_race import Racer, proposal, race_faults
 
 from agentkit import Episode, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library.chain_check import verify_chain
 from agentkit.library.events import Author
-from agentkit.testing.conformance.races import Racer, proposal, race_faults
-from agentkit.testing.store_fixtures import fault_runs
 
 pytestmark = pytest.mark.faults
 

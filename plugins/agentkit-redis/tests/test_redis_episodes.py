@@ -9,6 +9,7 @@ from itertools import islice
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.redis_server import empty_library
 
 from agentkit import Episode, open_store
 from agentkit.episodes import Turn
@@ -17,7 +18,6 @@ from agentkit.library import EpisodeFilter
 from agentkit.library.capabilities import EpisodeVolume, Retention
 from agentkit.library.memory import MemoryStore
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit_redis.testing import empty_library
 
 
 def _episode(name, *tools, session=None, stop="finished"):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from support.local_server import free_port
+from support.redis_server import delete_library
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.testing.local_server import free_port
-from agentkit_redis.testing import delete_library
 
 PING = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from support.local_server import ServerError
+from support.redis_server import RedisServer, empty_library, redis_server_url, server_program
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.testing.local_server import ServerError
-from agentkit_redis.testing import RedisServer, empty_library, redis_server_url, server_program
 
 PING = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
 

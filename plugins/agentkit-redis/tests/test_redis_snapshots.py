@@ -6,13 +6,13 @@ from contextlib import closing
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.redis_server import empty_library
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError, ToolNotFoundError
 from agentkit.library import LibraryChange
 from agentkit.library.memory import MemoryStore
 from agentkit.tools.definition import Description, Origin
-from agentkit_redis.testing import empty_library
 
 
 def _tool(name, text="", origin=""):

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.local_server import ServerError, free_port
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.testing.local_server import ServerError, free_port
 
 
 def _certificate(folder: Path) -> Path:

@@ -72,7 +72,7 @@ def children() -> list[Tool]:
 def main() -> None:
     """Insert one composite after the other."""
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 25
-    policy = InsertPolicy(allow_without_examples=True, probe_contracts=False, probes=0)
+    policy = InsertPolicy(probes=0)
     manager = ToolManager(open_store("memory:"), tools=children(), policy=policy)
     manager.register([*children(), *catalogue(TOOLS)])
     spent = []

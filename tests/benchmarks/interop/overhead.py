@@ -20,15 +20,21 @@ import argparse
 import asyncio
 import os
 import statistics
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from agentkit.interop import LibraryRunner, Toolset, library_agent, library_capability
 from agentkit.messages import ToolCall
-from agentkit.testing import FaultyServer, Reply
+
+sys.path.append(str(Path(__file__).parents[2]))  # for tests/support
+
+from support.model_server import FaultyServer
+from support.server_steps import Reply
 
 Run = Callable[[], Awaitable[object]]
 Function = Callable[..., Awaitable[int]]

@@ -18,6 +18,7 @@ import asyncio
 import json
 import os
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Awaitable, Callable
@@ -38,8 +39,12 @@ from agentkit.models.anthropic_messages import AnthropicCodec
 from agentkit.models.chat_completions import encode_fields
 from agentkit.models.litellm import litellm_model
 from agentkit.models.openai import ResponsesCodec, openai_model, openai_responses_model
-from agentkit.testing import ProviderServer, Reply
 from agentkit.tools import ToolDefinition
+
+sys.path.append(str(Path(__file__).parents[2]))  # for tests/support
+
+from support.model_server import ProviderServer
+from support.server_steps import Reply
 
 TOOLS = tuple(
     ToolDefinition.from_schema(

@@ -27,12 +27,14 @@ from pathlib import Path
 from statistics import median
 
 from places import MakeEmpty, empties
-from support.store_race import run_race
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange
-from agentkit.testing.conformance.races import race_faults
 from agentkit.tools.definition import Description
+
+sys.path.append(str(Path(__file__).parents[2]))  # for tests/support
+
+from support.store_race import race_faults, run_race
 
 COLD_LOAD = """
 import json, sys, time

@@ -79,25 +79,18 @@ def test_what_is_no_task(write, row, tools, fields, reason):
     ("expects", "reason"),
     [
         (None, "expects: is missing; a task that expects nothing can not be judged"),
-        ({}, "expects: nothing is expected; use some of calls, allowed, flow"),
+        ({}, "expects: nothing is expected; use some of calls, allowed"),
         ("72", 'expected an object such as {"number": 72}'),
         ({"numbr": 72}, "expects.numbr: there is no such expectation; there are calls"),
         ({"calls": []}, 'expects.calls is empty; where no call is right, write {"no_call": true}'),
         ({"calls": {"name": "add"}}, "expects.calls: should be a valid array"),
         ({"calls": [{"nam": "add"}]}, "expects.calls.0.nam"),
         ({"calls": [{"name": "add", "arguments": [2]}]}, "expects.calls.0.arguments"),
-        ({"calls": [{"name": "add", "arguments": {"a": "$var1$"}}]}, "write it as flow"),
-        (
-            {"flow": [{"name": "add", "arguments": {"a": "$var1$"}}]},
-            "$var1$ refers to a call that is not earlier",
-        ),
-        ({"flow": [{"name": "add", "arguments": {"a": "$var0$"}}]}, "$var0$ refers to no call"),
         (
             {"allowed": [{"name": "add", "arguments": {"a": 2}}]},
             "expects.allowed.calls.0.arguments",
         ),
         ({"allowed": [{"name": "add", "arguments": {"a": []}}]}, "arguments.a is empty; list the"),
-        ({"actions": [{"name": "add", "arguments": {"a": "$var1$"}}]}, "run as they are written"),
         ({"any_call": False}, "expects.any_call: expected true, got False"),
         ({"no_call": 1}, "expects.no_call: expected true, got 1"),
         ({"number": "many"}, "expects.number: expected a number"),
@@ -133,10 +126,6 @@ def test_what_expects_nothing_that_can_be_judged(write, row, tools, expects, rea
         ({"actions": [{"name": "add", "arguments": {"a": 1.5}}]}, "`a` must be an integer"),
         ({"allowed": [{"name": "add", "arguments": {"a": ["x"]}}]}, "no other allowed value"),
         ({"allowed": [{"name": "add", "arguments": {"a": [""]}}]}, "'a' has no allowed value"),
-        (
-            {"flow": [{"name": "add", "arguments": {"a": 1}}, {"name": "add"}]},
-            "missing required argument `a`",
-        ),
     ],
     ids=str,
 )
@@ -152,18 +141,11 @@ def test_gold_that_no_valid_call_meets(write, row, tools, expects, reason):
     [
         {"calls": [{"name": "add", "arguments": {"a": "2", "b": "2.5"}}]},
         {"allowed": [{"name": "add", "arguments": {"a": ["x", 2], "b": ["x", ""]}}]},
-        {"allowed": {"calls": [{"name": "add", "arguments": {"a": ["0x1"]}}], "language": "java"}},
-        {
-            "flow": [
-                {"name": "add", "arguments": {"a": 1}},
-                {"name": "add", "arguments": {"a": "$var1$"}},
-            ]
-        },
     ],
     ids=str,
 )
 def test_gold_that_a_valid_call_meets(write, row, tools, expects):
-    """A value that coerces, one good value among several, and a reference are no faults."""
+    """A value that coerces, and one good value among several are no faults."""
     assert load_tasks(write(row(expects=expects)), tools=tools).left_out == ()
 
 

@@ -17,7 +17,6 @@ from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import (
     AllowedCalls,
     AnyCall,
-    DataFlow,
     ExactCalls,
     FinalState,
     GoldCall,
@@ -53,15 +52,6 @@ CHECK = "def check(candidate):\n    assert candidate() == 1\n"
             {"allowed": [{"name": "add", "arguments": {"a": [2], "b": [2, ""]}}]},
             AllowedCalls(calls=(AllowedCall(name="add", allowed={"a": [2], "b": [2, ""]}),)),
         ),
-        (
-            {"allowed": {"calls": [{"name": "add", "arguments": {"a": [2]}}], "language": "java"}},
-            AllowedCalls(calls=(AllowedCall(name="add", allowed={"a": [2]}),), language="java"),
-        ),
-        (
-            {"flow": [ADD, {"name": "add", "arguments": {"a": "$var1$", "b": 1}}]},
-            DataFlow(calls=(GOLD, GoldCall(name="add", arguments={"a": "$var1$", "b": 1}))),
-        ),
-        ({"flow": {"calls": [ADD], "answer": 4}}, DataFlow(calls=(GOLD,), answer=4)),
         ({"any_call": True}, AnyCall()),
         ({"no_call": True}, NoCall()),
         ({"number": 72}, NumberAnswer(value="72")),
@@ -248,7 +238,7 @@ ANY = {"type": "object", "additionalProperties": True}
 TOOLS = [Tool(definition=ToolDefinition.from_schema(name, "", ANY)) for name in NAMES]
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
-words = texts.filter(lambda text: text.strip() and "$" not in text)
+words = texts.filter(lambda text: text.strip())
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
     st.none() | st.booleans() | numbers | words,
@@ -267,12 +257,7 @@ allowed = st.builds(
 )
 expectations = st.one_of(
     st.builds(ExactCalls, calls=golds),
-    st.builds(DataFlow, calls=golds, answer=values),
-    st.builds(
-        AllowedCalls,
-        calls=st.lists(allowed, min_size=1, max_size=2).map(tuple),
-        language=st.sampled_from(["python", "java", "javascript"]),
-    ),
+    st.builds(AllowedCalls, calls=st.lists(allowed, min_size=1, max_size=2).map(tuple)),
     st.just(AnyCall()),
     st.just(NoCall()),
     st.builds(NumberAnswer, value=numbers.map(str), tolerance=st.floats(0, 1, exclude_max=True)),
@@ -333,7 +318,7 @@ rows = st.one_of(
         optional={
             "expects": st.dictionaries(
                 st.sampled_from(
-                    ["calls", "allowed", "flow", "number", "state", "actions", "rubric", "text"]
+                    ["calls", "allowed", "number", "state", "actions", "rubric", "text"]
                 ),
                 values | st.lists(st.fixed_dictionaries({"name": values, "arguments": values})),
                 max_size=2,

@@ -112,26 +112,6 @@ async def test_tools_can_be_retrieved(lamps, good, store):
     assert episode.verdict.passed
 
 
-async def test_a_retrieved_namesake_counts_by_name(lamps, good, store):
-    """A tool of the gold tool's upstream name is another one, and right on a line of its own."""
-    lamp = lamps.definitions[0]
-    origin = replace(lamp.origin, original_name="set_lamp")
-    gold = replace(lamp, origin=origin, name="set_lamp__2")
-    (expected,) = lamps.tasks[0].expects
-    wanted = replace(expected, calls=(replace(expected.calls[0], name="set_lamp__2"),))
-    task = replace(lamps.tasks[0], offered=("set_lamp__2",), expects=(wanted,))
-    benchmark = replace(lamps, tasks=(task,), definitions=(lamp, gold))
-    settings = EvaluationSettings(tools="retrieved")
-    await evaluate(benchmark, model=good, store=store, run="r", settings=settings)
-    (episode,) = store.select()
-    assert not episode.verdict.passed
-    assert dict(episode.verdict.metrics) == {
-        "right_tools": 0.0,
-        "exact_by_name": 1.0,
-        "right_tools_by_name": 1.0,
-    }
-
-
 @pytest.mark.parametrize("is_later", [False, True])
 async def test_a_rubric_needs_a_judge_before_anything_is_asked(lamps, good, store, is_later):
     """Tasks that nobody can judge are refused up front, those of later user turns as well."""

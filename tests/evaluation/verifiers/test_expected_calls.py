@@ -8,7 +8,7 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.episodes import Episode, RetrievalTrace, Turn
-from agentkit.evaluation import AllowedCalls, AnyCall, DataFlow, ExactCalls, GoldCall, NoCall
+from agentkit.evaluation import AllowedCalls, AnyCall, ExactCalls, GoldCall, NoCall
 from agentkit.evaluation.verifiers import Scene, verifier_for
 from agentkit.messages import AssistantMessage, ToolFailure, ToolResult
 from agentkit.metrics import AllowedCall
@@ -189,18 +189,8 @@ async def test_any_call_needs_one_call(judge, episode, call):
         AllowedCalls(calls=(AllowedCall(name="tide_table", allowed={"harbour": "Aker"}),)),
         AllowedCalls(calls=(AllowedCall(name="tide_table", allowed={"harbour": []}),)),
         AllowedCalls(calls=(AllowedCall(name="tide_table", allowed={"harbour": 3}),)),
-        AllowedCalls(calls=(AllowedCall(name="tide_table", allowed={3: ["Aker"]}),)),
         AllowedCalls(calls=(AllowedCall(name="tide_table", allowed=None),)),
-        AllowedCalls(calls=(AllowedCall(name=None, allowed={}),)),
-        AllowedCalls(calls=None),
-        AllowedCalls(calls=("tide_table",)),
         ExactCalls(calls=(GoldCall(name="absent"),)),
-        ExactCalls(calls=(GoldCall(name="tide_table", arguments=["Aker"]),)),
-        ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": {1, 2}}),)),
-        ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": 10**5000}),)),
-        ExactCalls(calls=(GoldCall(name="tide_table", arguments={1: 1, "a": 2}),)),
-        ExactCalls(calls=({"name": "tide_table"},)),
-        ExactCalls(calls="tide_table"),
     ],
 )
 async def test_broken_gold_is_a_gold_error(judge, episode, call, gold):
@@ -258,9 +248,8 @@ async def test_searches_for_tools_are_no_calls(judge, call):
         ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": "Aker"}),)),
         AllowedCalls(calls=(AKER,)),
         AnyCall(),
-        DataFlow(calls=(GoldCall(name="tide_table", arguments={"harbour": "Aker"}),)),
     ],
-    ids=["exact", "allowed", "any", "data flow"],
+    ids=["exact", "allowed", "any"],
 )
 async def test_a_gold_call_that_a_learned_rule_refused_does_not_count(judge, call, expectation):
     """A rule that locks a tool loses its tasks; a call refused for another reason still counts."""

@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 from agentkit import tool
 from agentkit.errors import ToolFailed
 from agentkit.evaluation import FinalState, GoldCall
-from agentkit.evaluation.verifiers import Scene, state_differences, verifier_for
-from agentkit.evaluation.verifiers.state import response_evidence
+from agentkit.evaluation.verifiers import Scene, verifier_for
+from agentkit.evaluation.verifiers.state import response_evidence, state_differences
 
 
 class Shop:
@@ -157,10 +157,6 @@ async def test_gold_calls_may_return_errors(judge):
         FinalState(calls=(GoldCall(name="absent"),)),
         FinalState(calls=(GoldCall(name="cancel", arguments={"order": "7"}),)),
         FinalState(calls=(GoldCall(name="cancel", arguments={"number": "1"}),)),
-        FinalState(calls=(GoldCall(name="cancel", arguments=["1"]),)),
-        FinalState(calls=None),
-        FinalState(state=["open"]),
-        FinalState(state={"orders": {1, 2}}),
     ],
 )
 async def test_gold_that_can_not_be_run_is_a_gold_error(judge, expected):

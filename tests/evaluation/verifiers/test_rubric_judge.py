@@ -89,7 +89,7 @@ async def test_quoted_text_can_not_speak_to_the_judge(episode, attack):
     The attacker even knows the mark of an earlier prompt, and puts it into the answer.
     """
     earlier = judge_prompt(episode(answer=attack), CRITERIA)
-    mark = earlier.instructions.split("carry the mark ")[1].split(".")[0]
+    mark = earlier[0].text.split("carry the mark ")[1].split(".")[0]
     attack = attack.replace("{mark}", mark)
 
     def obedient(request):
@@ -109,8 +109,8 @@ def test_the_mark_is_in_no_material(request_text, answer):
     """Each part stands between two lines with the mark, and the mark stands nowhere else."""
     episode = Episode(episode_id="1", request=request_text, output=answer)
     prompt = judge_prompt(episode, CRITERIA)
-    mark = prompt.instructions.split("carry the mark ")[1].split(".")[0]
-    assert prompt.question.count(mark) == 4
+    mark = prompt[0].text.split("carry the mark ")[1].split(".")[0]
+    assert prompt[1].text.count(mark) == 4
     assert mark_for(request_text) not in request_text
     assert judge_prompt(episode, CRITERIA) == prompt
 
@@ -185,8 +185,7 @@ async def test_without_an_answer_the_judge_is_not_asked(episode):
     assert verdict.evidence[0].kind == "missing_answer"
 
 
-@pytest.mark.parametrize("criteria", [{}, None, {"a": 3}, {"": "x"}, {3: "x"}, {"a": " "}, ["a"]])
-async def test_a_broken_rubric_is_a_gold_error(episode, criteria):
-    """A criterion is a sentence with a name."""
-    verifier = RubricVerifier(Rubric(criteria=criteria), ScriptedModel([]))
+async def test_a_rubric_without_criteria_is_a_gold_error(episode):
+    """Nothing is expected, so nothing can be judged."""
+    verifier = RubricVerifier(Rubric(criteria={}), ScriptedModel([]))
     assert (await verifier.verify(episode(answer="72"))).fault == "gold_error"

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.errors import StoreFormatError, UsageError
-from agentkit.evolution.gate_statistics import log_e_value
+from agentkit.evolution.gate_statistics import log_e_path
 from agentkit.evolution.gates import (
-    MARKS,
     ArmScore,
     GateConfig,
     GateReport,
@@ -26,10 +25,7 @@ from agentkit.evolution.gates import (
     offline_gate,
     one_sided_mid_p,
     regression_gate,
-    resemblance,
     shadow_gate,
-    task_marks,
-    with_uses,
 )
 from agentkit.metrics import mcnemar_mid_p
 
@@ -85,9 +81,7 @@ def test_a_report_holds_finite_numbers_only(value):
         {"alpha": 0},
         {"alpha": 0.5},
         {"alpha": math.nan},
-        {"alarm_alpha": 1},
         {"margin": 1},
-        {"alarm_margin": -0.1},
         {"lost_share": math.nan},
         {"token_growth": math.inf},
         {"min_pairs": 0},
@@ -99,44 +93,6 @@ def test_rules_out_of_range_are_refused(rules):
     """The message names the rule and its value."""
     with pytest.raises(UsageError, match=next(iter(rules)).split("_", maxsplit=1)[0]):
         GateConfig(**rules)
-
-
-# --- Held-out tasks that have decided before -----------------------------------------------------
-
-
-IDS = st.sets(st.text(max_size=8), max_size=60)
-
-
-@given(IDS, IDS)
-def test_resemblance_is_a_share_and_the_same_both_ways(some, others):
-    """A set resembles itself wholly, and one that has nothing in common with it not at all."""
-    found = resemblance(task_marks(some), task_marks(others))
-    assert 0 <= found <= 1
-    assert found == resemblance(task_marks(others), task_marks(some))
-    assert resemblance(task_marks(some), task_marks(some)) == (1 if some else 0)
-    assert resemblance(task_marks(some), task_marks(others - some)) == 0 or len(some) > MARKS
-
-
-def test_a_few_tasks_more_are_still_the_same_set():
-    """So adding one each night does not begin the count anew."""
-    tasks = [f"task-{at}" for at in range(50)]
-    earlier = [task_marks(tasks[: 40 + at]) for at in range(10)]
-    report = with_uses(
-        offline_gate([PairedScore(task=one, control=0, candidate=1) for one in tasks]),
-        tasks=tasks,
-        earlier=[*earlier, task_marks(["another", "set"])],
-        rules=GateConfig(max_uses=10),
-    )
-    assert report.statistics["earlier_uses"] == 10
-    assert report.reason.endswith("these tasks have decided 10 times before: bring fresh ones")
-    assert report.decision == "pass"  # it counts, and corrects nothing
-
-
-def test_few_uses_are_counted_and_not_spoken_of():
-    """The first comparison says nothing of it."""
-    report = GateReport(gate="offline", decision="fail", reason="no gain")
-    found = with_uses(report, tasks=["a"], earlier=[], rules=GateConfig())
-    assert (found.reason, found.statistics) == ("no gain", {"earlier_uses": 0})
 
 
 # --- The offline gate: held-out tasks, asked once ------------------------------------------------
@@ -233,8 +189,8 @@ def test_a_better_candidate_passes(pairs_of):
     report = shadow_gate(pairs_of("=w" * 8))
     assert report.decision == "pass"
     assert "8 of 8 pairs that differ were won, of 16 in all" in report.reason
-    assert report.statistics["log_e"] == pytest.approx(log_e_value(8, 0))
-    assert report.statistics["p_value"] == pytest.approx(math.exp(-log_e_value(8, 0)))
+    assert report.statistics["log_e"] == pytest.approx([*log_e_path([True] * 8)][-1])
+    assert report.statistics["p_value"] == pytest.approx(math.exp(-[*log_e_path([True] * 8)][-1]))
 
 
 def test_a_worse_candidate_fails_without_waiting_for_the_end(pairs_of):
@@ -242,7 +198,7 @@ def test_a_worse_candidate_fails_without_waiting_for_the_end(pairs_of):
     report = shadow_gate(pairs_of("l" * 7))
     assert report.decision == "fail"
     assert "the candidate is worse" in report.reason
-    assert report.statistics["alarm_log_e"] == pytest.approx(log_e_value(7, 0))
+    assert report.statistics["alarm_log_e"] == pytest.approx([*log_e_path([True] * 7)][-1])
 
 
 def test_pairs_that_do_not_differ_decide_nothing(pairs_of):
@@ -342,7 +298,7 @@ def test_false_alarms_are_rare_where_a_naive_test_cries_wolf(sessions_of):
 
 def test_a_candidate_that_is_worse_by_the_margin_seldom_passes(sessions_of):
     """At the edge of what is tolerated, without the alarm in the way."""
-    rules = GateConfig(margin=0.2, alarm_margin=0.9)
+    rules = GateConfig(margin=0.2)
     rounds = [sessions_of(300, control=0.8, candidate=0.6, seed=seed) for seed in range(200)]
     assert sum(canary_gate(one, rules=rules).decision == "pass" for one in rounds) <= 19
 
@@ -447,78 +403,67 @@ def costs(growth, *, count=60, seed=0):
 )
 def test_tokens_may_grow_by_a_tenth(growth, decision):
     """Well below the tolerance passes, well above fails, at it more tasks are asked for."""
-    report = cost_gate(costs(growth, count=240), measure="tokens")
+    report = cost_gate(costs(growth, count=240))
     assert report.decision == decision
     assert report.statistics["growth"] == pytest.approx(growth - 1, abs=0.05)
-    assert cost_gate(costs(growth), measure="tokens", once=True).decision == decision
 
 
-@pytest.mark.parametrize("once", [True, False])
-def test_at_the_tolerance_it_seldom_passes(once):
+def test_at_the_tolerance_it_seldom_decides():
     """Either decision is wrong in about one case of twenty: 60 tasks, 200 rounds."""
-    rules = GateConfig(resamples=400)
-    at_edge = [
-        cost_gate(costs(1.1, seed=seed), measure="tokens", rules=rules) for seed in range(200)
-    ]
+    at_edge = [cost_gate(costs(1.1, seed=seed)) for seed in range(200)]
     assert sum(report.decision == "pass" for report in at_edge) <= 10
     assert sum(report.decision == "fail" for report in at_edge) <= 10
 
 
-@pytest.mark.parametrize("count", [0, 1, 29])
+@pytest.mark.parametrize("count", [0, 1, 4])
 def test_few_tasks_wait(count):
-    """With none, one or 29 nothing is said."""
-    report = cost_gate(costs(2.0, count=count), measure="tokens")
+    """With none, one or four nothing is said."""
+    report = cost_gate(costs(2.0, count=count))
     assert report.decision == "wait"
     assert report.statistics["tasks"] == count
 
 
 def test_costs_of_nothing_do_not_divide_by_zero():
     """Answers from a cache cost nothing before, so any cost is growth."""
-    free = [PairedScore(task=str(n), control=0, candidate=0) for n in range(40)]
-    assert cost_gate(free, measure="tokens").decision == "pass"
+    free = [PairedScore(task=str(n), control=0, candidate=0) for n in range(60)]
+    assert cost_gate(free).decision == "pass"
     dear = [PairedScore(task=str(n), control=0, candidate=9) for n in range(40)]
-    report = cost_gate(dear, measure="tokens")
-    assert (report.decision, report.statistics["growth"]) == ("fail", 0)
+    report = cost_gate(dear)
+    assert (report.decision, report.statistics["growth"]) == ("fail", 1)
 
 
 def test_a_cost_that_is_no_number_holds_a_pass_up():
     """The task is named."""
     pairs = [*costs(1.0), PairedScore(task="bad", control=math.nan, candidate=3)]
-    report = cost_gate(pairs, measure="seconds")
+    report = cost_gate(pairs)
     assert report.decision == "wait"
     assert "task 'bad'" in report.reason
 
 
 def test_what_was_decided_stays_decided_cost_gate():
-    """More tasks do not change a decision: it looks at 30, 60, 120 tasks and keeps the first word."""
-    pairs = costs(1.02, count=30) + [
+    """More tasks do not change a decision."""
+    pairs = costs(1.0, count=60) + [
         PairedScore(task=f"dear{n}", control=100, candidate=900) for n in range(200)
     ]
-    assert cost_gate(pairs[:30], measure="tokens").decision == "pass"
-    for count in (31, 60, 119, 230):
-        report = cost_gate(pairs[:count], measure="tokens")
-        assert (report.decision, report.statistics["used"]) == ("pass", 30)
-    assert cost_gate(pairs, measure="tokens", once=True).decision == "fail"
+    for count in (60, 119, 230):
+        assert cost_gate(pairs[:count]).decision == "pass"
 
 
 # --- The bystander gate: other tools keep what belongs to them -----------------------------------
 
 
-def selections(control, candidate, count, expected=(), name="s"):
+def selections(control, candidate, count, name="s"):
     """The same selection for so many requests."""
     return [
-        PairedSelection(
-            task=f"{name}{place}", control=control, candidate=candidate, expected=expected
-        )
+        PairedSelection(task=f"{name}{place}", control=control, candidate=candidate)
         for place in range(count)
     ]
 
 
 def test_unchanged_selections_pass_once_there_are_enough():
-    """None lost of 300 shows at any time that at most 2% are, and none of 150 in a single look."""
+    """None lost of 300 shows at any time that at most 2% are."""
     kept = selections(("find",), ("find",), 300)
     assert regression_gate(kept, tool="buy").decision == "pass"
-    assert regression_gate(kept[:150], tool="buy", once=True).decision == "pass"
     few = regression_gate(kept[:150], tool="buy")
     assert few.decision == "wait"
     assert "bring more of them" in few.reason
@@ -534,17 +479,8 @@ def test_requests_that_the_changed_tool_takes_are_counted():
 
 def test_requests_of_the_changed_tool_itself_are_left_out():
     """Whether it gains or loses its own is not asked here."""
-    own = selections(("buy",), ("find",), 50) + selections(("find",), ("sell",), 50, ("buy",), "e")
+    own = selections(("buy",), ("find",), 50)
     assert regression_gate(own, tool="buy").statistics["of"] == 0
-
-
-def test_with_gold_a_better_choice_is_a_gain_and_a_wrong_one_stays_wrong():
-    """What the control chose wrongly can not be lost."""
-    gained = selections(("sell",), ("find",), 10, ("find",))
-    wrong = selections(("sell",), ("buy",), 10, ("find",), "w")
-    report = regression_gate(gained + wrong, tool="buy")
-    assert (report.statistics["of"], report.statistics["gained"]) == (0, 10)
-    assert report.statistics["changed"] == 20
 
 
 def test_a_request_counts_once():
@@ -606,10 +542,3 @@ def test_evidence_after_the_canary_gave_up_comes_too_late():
     assert canary_gate(scores(mixed), rules=rules).decision == "fail"
     report = canary_gate(scores(mixed + better), rules=rules)
     assert (report.decision, report.statistics["candidate_sessions"]) == ("fail", 30)
-
-
-def test_few_sessions_of_one_arm_never_pass():
-    """The least number holds for each arm by itself."""
-    rules = GateConfig(min_sessions=20, margin=0.5)
-    uneven = [("control", 0.0)] * 200 + [("control", 0.0), ("candidate", 1.0)] * 12
-    assert canary_gate(scores(uneven), rules=rules).decision == "wait"

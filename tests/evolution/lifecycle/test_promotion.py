@@ -13,7 +13,6 @@ from agentkit.evolution.checker import Judgement
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig, GateReport
-from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
@@ -524,14 +523,13 @@ def requires(manager, name, *pre):
 
 
 def test_words_alone_pin_the_composites_anew(above, store, propose):
-    """New words of a child move all digests above it in the same change; nothing is marked."""
+    """New words of a child move all digests above it in the same change."""
     above.submit(propose(above))
     above.advance()
     library = store.load()
     assert library.version == 4
     assert not pin_faults(library)
     assert {r.version for r in store.history("twice_total")} == {3, 4}
-    assert not above.ledger.marked
     active = store.events()[-1]
     assert active.facts["repinned"].keys() == {"order_total", "twice_total"}
     assert above.library["twice_total"](price=4, count=3, fee=2) == 28
@@ -547,26 +545,8 @@ def test_a_condition_that_breaks_a_composite(above, store):
     assert store.load().version == 3
 
 
-def test_what_can_not_be_tried_is_marked(above, make_manager, store):
-    """Without code for its children a composite is marked; it is looked at again later."""
-    bare = ToolManager(
-        store,
-        lifecycle=LifecyclePolicy(evidence="none"),
-        validate=lambda _change: ValidationReport(),
-    )
-    bare.submit(requires(bare, "mul", "a < 100"))
-    assert bare.advance()[0].after == "active"
-    assert set(bare.ledger.marked) == {"order_total", "twice_total"}
-    assert set(bare.revalidate().unknown) == {"order_total", "twice_total"}
-    above.refresh()
-    result = above.revalidate()
-    assert set(result.holds) == {"order_total", "twice_total"}
-    assert not above.ledger.marked
-    assert not above.revalidate().holds
-
-
 def test_a_roll_back_is_never_held_up(above, store):
-    """Taking back pins anew without trying, and marks what relied on the rule."""
+    """Taking back pins anew without trying."""
     before = store.load()["add"].definition
     above.submit(requires(above, "add", "a >= 0"))
     above.advance()
@@ -576,8 +556,6 @@ def test_a_roll_back_is_never_held_up(above, store):
     (taken,) = (event for event in store.events() if event.kind == "rolled_back")
     assert taken.facts["repinned"].keys() == {"order_total", "twice_total"}
     assert not verify_library(store, store.events())
-    assert set(above.ledger.marked) == {"order_total", "twice_total"}
-    assert set(above.revalidate().holds) == {"order_total", "twice_total"}
 
 
 def composite(manager, source, name=None):

@@ -18,7 +18,7 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.ledger import Ledger
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.testing import primitive_library
-from agentkit.testing.store_fixtures import together
+from agentkit.testing.conformance.fixtures import together
 from agentkit.testing.unreliable_store import UnreliableStore
 
 # --- Managers that race each other make each proposal active exactly once, and lose none ---------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from agentkit import Library, open_store
 from agentkit.evolution import ToolManager
-from agentkit.evolution.mined import with_recordings
+from agentkit.evolution.mined import submit_mined, with_recordings
 from agentkit.evolution.mining import MiningConfig, mine
 from agentkit.evolution.proposal import Proposal
 from agentkit.library.events import Author
@@ -63,7 +64,7 @@ def test_recorded_calls_that_models_should_not_read_are_not_kept(trip, travel_to
     """Attacks and private data of a conversation do not become worked calls of its tools."""
     library = Library(travel_tools.values())
     trips = [trip(at, *places) for at, places in enumerate(PLACES)]
-    (composite,) = mine(trips, travel_tools, MiningConfig(rounds=1)).composites
+    (composite,) = mine(trips, travel_tools).composites
     first = composite.worked[0]
     hostile = replace(first, example=replace(first.example, query=said))
     rest = replace(composite, worked=(hostile, *composite.worked[1:]))
@@ -71,3 +72,19 @@ def test_recorded_calls_that_models_should_not_read_are_not_kept(trip, travel_to
     texts = [one.query for calls in kept.worked_calls.values() for one in calls]
     assert texts
     assert said not in texts
+
+
+async def test_what_is_mined_waits_for_somebody(monkeypatch, trip, travel_tools):
+    """A mined composite is in use only after a person agreed to the literals in it."""
+    manager = ToolManager(open_store("memory:"))
+    manager.register(travel_tools.values())
+    trips = tuple(trip(at, *places) for at, places in enumerate(PLACES))
+    monkeypatch.setattr(
+        "agentkit.evolution.mined.trajectories_of",
+        lambda _episodes: SimpleNamespace(trajectories=trips),
+    )
+    (record,) = await submit_mined(manager, (), MiningConfig())
+    assert record.awaits == ("judge",)
+    assert record.tool_name not in manager.library
+    await manager.advance_async()
+    assert record.tool_name not in manager.library

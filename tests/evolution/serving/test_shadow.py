@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -241,36 +240,6 @@ async def test_learned_rules_are_checked(store, trial, rains):
     ((_, candidate),) = sides(store, proposal)
     assert candidate.results[0].status == "failed"
     assert "Oslo" in candidate.results[0].failure.rule
-
-
-async def test_further_requests_follow_the_runs_own_conversation(store, tried, rains):
-    """The second request is asked with the results that the answered run really had."""
-
-    def answer(request):
-        results = [m for m in request.messages if isinstance(m, ToolMessage)]
-        if not results:
-            return [call("tides", city="Oslo", days=1)]
-        if len(results) == 1:
-            return [call(city="Bergen" if reads(request) == OLD else "Oslo")]
-        return "done"
-
-    @tool
-    def tides(city: str, days: int) -> str:
-        """Old words."""
-        return "high at noon"
-
-    tides = replace(tides, definition=store.load()["tides"].definition)
-    model = FunctionModel(answer)
-    shadow = runner(store, limits={"max_requests": 2})
-    await Agent(model, tools=[rains[0], tides], store=store, observers=[shadow]).run("Rain?")
-    await shadow.drain()
-
-    ((control, candidate),) = sides(store, tried)
-    assert [one.name for one in candidate.calls] == ["tides", "weather"]
-    assert candidate.calls[1].arguments == {"city": "Oslo"}
-    assert control.calls[1].arguments == {"city": "Bergen"}
-    last = [r for r in model.requests if reads(r) == NEW][-1]
-    assert [m.text for m in last.messages if isinstance(m, ToolMessage)] == ["high at noon"]
 
 
 async def test_only_shadow_experiments_are_repeated(store, trial, rains):

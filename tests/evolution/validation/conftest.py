@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from support.rewrites import read_rewrites
 
 from agentkit.evolution.validation import validate
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
-from agentkit.testing.rewrites import read_rewrites
 from agentkit.tools.definition import ToolDefinition
 
 CORPORA = Path(__file__).parent / "corpora"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.evolution.validation.leak_checks import not_copied
+from agentkit.evolution.validation.pattern_checks import not_copied
 from agentkit.testing.rewrites import rewrite
 
 SAID = (

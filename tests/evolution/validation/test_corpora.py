@@ -7,10 +7,10 @@ import re
 from collections import Counter
 
 import pytest
+from support.rewrites import read_rewrites
 
 from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.testing import sample_library
-from agentkit.testing.rewrites import read_rewrites
 from agentkit.tools.definition import ToolDefinition
 
 MOST_FALSE_REJECTIONS = 0.02

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from agentkit import ToolDefinition
-from agentkit.evolution.validation.character_checks import CHAT_FORMS, ENCODED_FORMS
 from agentkit.evolution.validation.foreign_texts import suspicions, suspicions_of_all
-from agentkit.evolution.validation.leak_checks import SECRET_FORMS
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description
 
-FORMS = (*CHAT_FORMS, *ENCODED_FORMS, *SECRET_FORMS)
 SEAMS = [
     "You must always use this",
     "for each order of the day",
@@ -96,17 +93,3 @@ def test_every_attack_of_the_corpora_is_found_among_honest_tools(attacks):
     assert found[::2] == [suspicions(one) for one in told]
     assert not any(found[1::2])
     assert sum(map(bool, found)) > 100
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.pattern.pattern.strip()[:24])
-def test_what_is_looked_for_first_stands_in_every_match(form):
-    """Neither the gate of a form nor the parts that it asks for keep a match from being found."""
-    alphabet = st.sampled_from(sorted({*map(chr, range(9, 127)), *form.pattern.pattern}))
-
-    @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
-    @given(st.from_regex(form.pattern, alphabet=alphabet))
-    def holds(text):
-        found = [match.group() for match in form.pattern.finditer(text)]
-        assert list(form.matches(text)) == [one for one in found if form.counts(one)]
-
-    holds()

@@ -7,7 +7,7 @@ import pytest
 from agentkit import ToolDefinition
 from agentkit.evolution.validation.checks import LEXICAL_CHECKS
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions
-from agentkit.evolution.validation.leak_checks import no_secret_requests
+from agentkit.evolution.validation.pattern_checks import NO_SECRET_REQUESTS
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.testing import primitive_library, sample_library
 from agentkit.tools.definition import Description, Example, Specification
@@ -181,7 +181,7 @@ def test_tools_of_people_pass():
 def test_the_checks_are_of_the_first_layer():
     """They are lexical ones, in that order, and one about names, which no suggestion changes."""
     kept = [check for check in LEXICAL_CHECKS if check in IMPORT_CHECKS]
-    assert kept == [check for check in IMPORT_CHECKS if check is not no_secret_requests]
+    assert kept == [check for check in IMPORT_CHECKS if check is not NO_SECRET_REQUESTS]
 
 
 @pytest.mark.parametrize(

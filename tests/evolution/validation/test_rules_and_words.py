@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from agentkit.evolution.validation import validate
 from agentkit.library.library import Library
+from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.rules import Between, CallBefore, OneOf, Requires
@@ -169,3 +172,21 @@ def test_a_default_is_no_limit():
     assert codes(default) == ["unsupported_rule"]
     default = rewrite("log", {"parameters.count": "Count; 10 by default."}, library=library)
     assert codes(default) == []
+
+
+@pytest.mark.parametrize("between", [(), ("weather_now",), ("weather_now", "bill_split")])
+def test_orders_of_calls_that_nobody_can_keep_are_refused(between):
+    """A before B and B before A, also with others between them, lock every tool of the circle."""
+    library = sample_library()
+    chain = ("cars_details", *between, "cars_search")
+    for tool, first in pairwise(chain):
+        rules = (CallBefore(tool=first),)
+        library = library.with_tools([rewrite(tool, rules=rules, library=library).candidate])
+    circle = rewrite("cars_search", rules=(CallBefore(tool="cars_details"),), library=library)
+    (failed,) = validate(circle).failed
+    assert (failed.code, failed.field) == ("invalid_rule", "rules[0]")
+    assert all(repr(name) in failed.message for name in chain)
+    harmless = rewrite(
+        "calendar_list_events", rules=(CallBefore(tool="cars_details"),), library=library
+    )
+    assert codes(harmless) == []

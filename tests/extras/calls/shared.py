@@ -17,7 +17,12 @@ from agentkit import Agent, Effects, RunResult, tool
 from agentkit.errors import MissingExtraError
 from agentkit.messages import ToolCall
 from agentkit.models import ChatModel
-from agentkit.testing import FunctionModel, ProviderServer, Reply
+from agentkit.testing import FunctionModel
+
+sys.path.append(str(Path(__file__).parents[2]))  # for tests/support
+
+from support.model_server import ProviderServer
+from support.server_steps import Reply
 
 AGENTKIT = str(Path(sys.executable).with_name("agentkit"))
 """The command, as it was installed beside this Python."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from support.model_server import FaultyServer
 
 from agentkit import Library, tool
 from agentkit.interop import Toolset
 from agentkit.library import Store, open_store
 from agentkit.messages import ToolCall
-from agentkit.testing import FaultyServer
 
 HOSTS = {
     "pydantic_ai": "pydantic_ai",

@@ -12,9 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from support.model_server import FaultyServer
+from support.server_steps import Reply
 
 from agentkit.messages import ToolCall
-from agentkit.testing import FaultyServer, Reply
 
 EXAMPLES = {
     "pydantic_ai": "pydantic_ai_agent.py",

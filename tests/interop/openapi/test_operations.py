@@ -118,7 +118,7 @@ def test_an_object_body_becomes_arguments(make):
     assert list(definition.signature.properties) == ["id", "name", "body_id"]
     assert definition.signature.required == ("id", "name")
     (note,) = found.report.operations[0].notes
-    assert note.message == "the name 'id' is used twice; the one of the body is 'body_id'"
+    assert note.message == "the body parameter 'id' is the argument 'body_id'"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,6 @@ TAIL = {"properties": {"tail": {"$ref": "#/components/schemas/Tail"}}}
         {"allOf": [{"$ref": "#/components/schemas/Pet"}, TAIL]},
         {"allOf": [{"allOf": [{"$ref": "#/components/schemas/Pet"}]}], **TAIL},
         {"allOf": [{"$ref": "#/components/schemas/Pet"}, TAIL, PET]},
-        {"allOf": [TAIL, {"properties": {"name": {"description": "How it is called."}}}, PET]},
         {"$ref": "#/components/schemas/Pet", **TAIL},
     ],
 )
@@ -209,24 +208,7 @@ def test_parts_that_contradict_each_other_stay_together(make, parts, why):
     assert (note.code, why in note.message) == ("body_kept_whole", True)
 
 
-def test_operations_may_be_references(make):
-    """OpenAPI has no such thing, but descriptions that are split over many files do it."""
-    held = {"summary": "Look.", "parameters": [make.parameter("id", "path")]}
-    given = make.document({"/x/{id}": {"get": {"$ref": "#/components/x-held"}}})
-    given["components"]["x-held"] = held
-    found = openapi_tools(given, reference="api.json")
-    definition = only(found)
-    assert (definition.description.summary, definition.signature.required) == ("Look.", ("id",))
-    assert definition.origin.reference == "api.json#/paths/~1x~1{id}/get"
-    given["paths"]["/x/{id}"]["get"] = {"$ref": "#/nowhere"}
-    (entry,) = openapi_tools(given).report.unusable
-    assert (entry.label, entry.reason) == (
-        "GET /x/{id}",
-        "the reference '#/nowhere' points nowhere",
-    )
-
-
-@pytest.mark.parametrize("place", ["query", "cookie", "header"])
+@pytest.mark.parametrize("place", ["query", "header"])
 def test_a_parameter_that_carries_a_key_is_no_argument(make, place):
     """Descriptions often list the key among the parameters; a model never fills it."""
     scheme = {"type": "apiKey", "in": place, "name": "key"}
@@ -253,13 +235,6 @@ def test_a_token_in_the_query_is_no_argument(make):
     assert list(only(openapi_tools(given)).signature.properties) == ["a"]
 
 
-def test_a_cursor_is_not_counted_up(make):
-    """Where no answer is known to hold the next cursor, the rule does not invent how to get it."""
-    given = make.operation(parameters=[make.parameter("cursor", "query")])
-    (rule,) = only(openapi_tools(given)).description.usage_rules
-    assert "pass as `cursor` what an answer names as the place to go on from" in rule
-
-
 def test_a_long_name_keeps_its_start_and_its_end(make):
     """The end of a long path is what tells it from its siblings."""
     path = "/v2/monitoring/metrics/load_balancer/frontend/network/throughput/"
@@ -269,13 +244,6 @@ def test_a_long_name_keeps_its_start_and_its_end(make):
         "get_v2_monitoring_metrics_load_frontend_network_throughput_bytes",
         "get_v2_monitoring_metrics_frontend_network_throughput_packets",
     ]
-
-
-def test_a_large_definition_is_told(make):
-    """What costs a model thousands of tokens is in the report."""
-    names = [make.parameter(f"p{n}", "query", {"enum": ["x" * 200]}) for n in range(100)]
-    (entry,) = openapi_tools(make.operation(parameters=names)).report.mapped
-    assert [note.code for note in entry.notes] == ["large_parameters"]
 
 
 @pytest.mark.parametrize(
@@ -332,63 +300,9 @@ def test_deprecated_and_unselected_operations_are_reported(make):
     assert [tool.name for tool in openapi_tools(given, tags=["a"])] == ["new"]
     chosen = openapi_tools(given, operations=["POST /new"])
     assert [tool.name for tool in chosen] == ["post_new"]
-    assert len(chosen.report.of_status("unselected")) == 2
+    assert len([e for e in chosen.report.operations if e.status == "unselected"]) == 2
     with pytest.raises(UsageError, match="no operation 'GET /nwe'"):
         openapi_tools(given, operations=["GET /nwe"])
-
-
-def test_requests_that_the_api_makes_are_told(make):
-    """Webhooks and callbacks are no tools, and the report says so."""
-    hook = {"{$request.body#/url}": {"post": {}}}
-    given = make.operation("post", version="3.1.0", callbacks={"done": hook})
-    given["webhooks"] = {"new": {"post": {}}}
-    report = openapi_tools(given).report
-    assert [note.code for note in report.notes] == ["webhooks_not_mapped"]
-    assert [note.pointer for note in report.operations[0].notes] == ["/paths/~1x/post/callbacks"]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "result", "rule"),
-    [
-        (
-            ["cursor", "limit"],
-            {"properties": {"data": {}, "next_cursor": {}}},
-            (
-                "Results come in pages: pass the `next_cursor` of an answer as `cursor` to get the "
-                "next one; `limit` sets how much a page holds."
-            ),
-        ),
-        (
-            ["pageToken"],
-            {"properties": {"meta": {"type": "object", "properties": {"nextPageToken": {}}}}},
-            (
-                "Results come in pages: pass the `meta.nextPageToken` of an answer as `pageToken` to "
-                "get the next one."
-            ),
-        ),
-        (
-            ["page", "per_page"],
-            {"type": "array", "items": {}},
-            (
-                "Results come in pages: raise `page` to get the next one; `per_page` sets how much a "
-                "page holds."
-            ),
-        ),
-    ],
-)
-def test_paging_is_told(make, parameters, result, rule):
-    """A model learns from a usage rule how to get the next page."""
-    given = [make.parameter(name, "query") for name in parameters]
-    definition = only(
-        openapi_tools(make.operation(parameters=given, responses=make.answered(result)))
-    )
-    assert definition.description.usage_rules == (rule,)
-
-
-def test_no_paging_is_invented(make):
-    """A size alone, or an id that looks like nothing, is no paging."""
-    given = [make.parameter("limit", "query"), make.parameter("page", "header")]
-    assert only(openapi_tools(make.operation(parameters=given))).description.usage_rules == ()
 
 
 def test_headers_that_frame_a_request_are_not_left_to_a_model(make):
@@ -409,33 +323,26 @@ def test_headers_that_frame_a_request_are_not_left_to_a_model(make):
 
 
 SERVERS = [
-    {"url": "https://a.example.com/v1/"},
-    {
-        "url": "https://{region}.example.com/{base}",
-        "variables": {"region": {"default": "eu", "enum": ["eu", "us"]}, "base": {"default": "v2"}},
-    },
+    {"url": "https://{region}.example.com/v1/", "variables": {"region": {"default": "eu"}}},
+    {"url": "https://b.example.com"},
 ]
 
 
 @pytest.mark.parametrize(
     ("options", "url"),
     [
-        ({}, "https://a.example.com/v1"),
-        ({"server": 1}, "https://eu.example.com/v2"),
-        ({"server": 1, "server_variables": {"region": "us"}}, "https://us.example.com/v2"),
+        ({}, "https://eu.example.com/v1"),
         ({"server": "http://localhost:1/x/"}, "http://localhost:1/x"),
     ],
 )
 def test_the_caller_chooses_the_server(make, options, url):
-    """By index and variables among the document's, or by a URL of the caller's own."""
+    """The document's first with the defaults of its variables, or a URL of the caller's own."""
     assert openapi_tools(make.operation() | {"servers": SERVERS}, **options).report.server == url
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"server": 2}, "there is no server 2; the document has 2"),
-        ({"server": 1, "server_variables": {"region": "x"}}, "one of .*, not 'x'"),
         ({"server": "ftp://a"}, "no http or https URL"),
         ({"server": "https://me:secret@a"}, "user and password"),
         ({"server": "https://a?x=1"}, "has a query"),
@@ -474,9 +381,9 @@ def test_the_report_is_json(make):
 
 
 def test_what_stands_beside_a_schema_goes_into_it(make):
-    """Examples and the mark ``deprecated`` of a parameter are told in the schema of its argument."""
-    beside = {"example": "Oslo", "deprecated": True}
-    (tool,) = openapi_tools(make.operation(parameters=[make.parameter("q", "query", **beside)]))
+    """The mark ``deprecated`` of a parameter is told in the schema of its argument."""
+    given = make.parameter("q", "query", {"type": "string", "example": "Oslo"}, deprecated=True)
+    (tool,) = openapi_tools(make.operation(parameters=[given]))
     assert tool.definition.signature.properties["q"] == {
         "type": "string",
         "examples": ["Oslo"],

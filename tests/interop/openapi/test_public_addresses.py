@@ -210,12 +210,3 @@ async def test_a_proxy_is_used_and_not_sent_to_the_own_network(make, live, monke
         with pytest.raises(ToolFailed, match="is a name of the own network"):
             await tools["it"]()
     assert len(live.seen) == 1
-
-
-async def test_a_host_that_redirects_may_lead_to_is_exempt(make, live, bound):
-    """``redirect_hosts`` is the caller's own word."""
-    host = live.url.removeprefix("http://")
-    policy = CallPolicy(max_retries=0, redirect_hosts=(host,))
-    tools = bound(sent_to(make, live.url), reference=ELSEWHERE, policy=policy)
-    await tools["it"]()
-    assert len(live.seen) == 1

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.histories import BareStore, HistoryStep, all_told, write_history
 
 from agentkit import open_store
 from agentkit.library.chain_check import verify_chain
 from agentkit.library.comparing import compare_stores
 from agentkit.library.copying import copy_store
 from agentkit.library.signing import read_signer
-from agentkit.testing.histories import BareStore, HistoryStep, all_told, write_history
 
 KEY = read_signer("0123456789abcdef0123456789abcdef")
 

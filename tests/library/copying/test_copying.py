@@ -9,16 +9,15 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.histories import BareStore, HistoryStep, all_told, write_history
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
 from agentkit.interop.export import ArtifactStore, artifact_of
 from agentkit.library import Author, LibraryChange
-from agentkit.library.capabilities import ChangeLog, changes_of
 from agentkit.library.comparing import compare_stores
 from agentkit.library.copying import Amount, copy_store
 from agentkit.library.event_chain import EventDraft, chained
-from agentkit.testing.histories import BareStore, HistoryStep, all_told, write_history
 
 STEPS = [
     HistoryStep(wishes={"a": ("one", "here"), "b": ("", "")}, events=2, episodes=2, reason="x"),
@@ -292,18 +291,16 @@ def store(request, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-@pytest.mark.parametrize("is_bare", [False, True])
 @given(steps=STEPS_TEST_CHANGES, after=st.integers(0, 3))
 @settings(
     deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_changes_make_the_same_library_again(tmp_path_factory, kind, is_bare, steps, after):
+def test_changes_make_the_same_library_again(tmp_path_factory, kind, steps, after):
     """Committed into an empty store, changes give the same tools, in order, at each version."""
     folder = tmp_path_factory.mktemp("store")
     source = open_store("memory:" if kind == "memory" else f"sqlite:///{folder / 'store.db'}")
     write_history(source, steps)
-    asked = BareStore(source) if is_bare else source
-    changes = list(changes_of(asked))
+    changes = list(source.changes())
     again = open_store("memory:")
     for one in changes:
         assert again.commit(one.change, expected_version=one.version - 1) == one.version
@@ -317,7 +314,7 @@ def test_changes_make_the_same_library_again(tmp_path_factory, kind, is_bare, st
     for name in "abcdeé":
         assert list(source.history(name)) == list(again.history(name))
     if after <= len(changes):
-        assert list(changes_of(asked, after=after)) == changes[after:]
+        assert list(source.changes(after=after)) == changes[after:]
     source.close()
 
 
@@ -328,7 +325,6 @@ def test_many_versions_are_read_page_by_page(store):
             proposal_id=str(version), upserts=(ToolDefinition(name=f"t{version % 7}"),)
         )
         store.commit(change, expected_version=version)
-    assert isinstance(store, ChangeLog)
     assert [one.version for one in store.changes()] == list(range(1, 101))
     assert [one.change.proposal_id for one in store.changes(after=90)] == list(
         map(str, range(90, 100))
@@ -342,12 +338,3 @@ def test_changes_carry_no_events(store):
     (only,) = store.changes()
     assert only.change.events == ()
     assert len(store.events()) == 2
-
-
-def test_a_version_without_a_history_is_refused(store):
-    """A store whose histories are silent about one of its versions breaks its contract."""
-    write_history(store, [HistoryStep(wishes={"a": ("", "")})])
-    silent = BareStore(store)
-    silent.history = lambda _: ()
-    with pytest.raises(StoreFormatError, match="version 1"):
-        list(changes_of(silent))

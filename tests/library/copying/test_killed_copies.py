@@ -14,11 +14,11 @@ import time
 from contextlib import closing
 
 import pytest
+from support.histories import HistoryStep, all_told, write_history
 
 from agentkit import open_store
 from agentkit.library.checking import check_store
 from agentkit.library.comparing import compare_stores
-from agentkit.testing.histories import HistoryStep, all_told, write_history
 
 KILLS = int(os.environ.get("AGENTKIT_FAULT_RUNS", "3"))
 LONGEST_PAUSE = 0.15

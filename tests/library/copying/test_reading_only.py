@@ -7,12 +7,12 @@ import subprocess
 from contextlib import closing
 
 import pytest
+from support.histories import HistoryStep, all_told, write_history
 
 from agentkit import Episode
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.opening import open_store, open_to_read
-from agentkit.testing.histories import HistoryStep, all_told, write_history
 from agentkit.tools.definition import ToolDefinition
 
 STEPS = [
@@ -66,24 +66,6 @@ def test_no_file_is_made(tmp_path, url):
     with pytest.raises(StoreError, match="there is no store at"):
         open_to_read(url.format(tmp_path))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_older_file_is_read_in_its_shape(path):
-    """A file that lacks the newest tables is read in full, and stays as old as it is."""
-    with closing(open_store(str(path))) as store:
-        told = all_told(store)
-    with closing(sqlite3.connect(path)) as raw, raw:
-        raw.execute("DROP INDEX episode_tools_by_sequence")
-        raw.execute("DROP TABLE episode_extents")
-        raw.execute("DELETE FROM _sqlite_migrations WHERE name = 'm0005_episode_extents'")
-    with closing(sqlite3.connect(path)) as raw:
-        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    before = path.read_bytes()
-    with closing(open_to_read(str(path))) as store:
-        assert all_told(store) == told
-        with pytest.raises(StoreError, match="read only"):
-            store.append(Episode(episode_id="new", request="?"))
-    assert path.read_bytes() == before
 
 
 def test_a_foreign_file_is_refused(tmp_path):

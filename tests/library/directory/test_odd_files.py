@@ -18,7 +18,7 @@ from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError,
 from agentkit.library import LibraryChange
 from agentkit.library.directory import DirectoryStore, open_directory
 from agentkit.library.directory.folder import Folder
-from agentkit.testing.store_fixtures import together
+from agentkit.testing.conformance.fixtures import together
 
 
 @pytest.fixture

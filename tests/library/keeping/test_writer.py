@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -18,19 +17,15 @@ from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableErro
 from agentkit.library import EpisodeFilter, EpisodeStore, LibraryChange, Store
 from agentkit.library.capabilities import (
     BatchAppending,
-    ChangeLog,
-    EpisodeVolume,
     Pruning,
     PruningPreview,
-    Retention,
     Watchable,
 )
-from agentkit.library.episode_stores import RedactingStore, RetentionLoop, with_episodes
+from agentkit.library.episode_stores import pruning, with_episodes
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.testing import ScriptedModel
-from agentkit.testing.store_conformance import EpisodeStoreConformance, EventStoreConformance
+from agentkit.testing import EpisodeStoreConformance, EventStoreConformance, ScriptedModel
 
 QUICK = WriterSettings(
     linger_seconds=0.005,
@@ -193,18 +188,6 @@ def test_a_full_writer_waits_for_room(make, store):
     assert ids(store) == [f"e{i}" for i in range(6)]
 
 
-def test_a_full_writer_may_raise(make, store):
-    """By choice the appender hears at once that there is no room, and what is held stays."""
-    store.is_on.clear()
-    writer = make(max_bytes=2_000, when_full="raise")
-    writer.append(episode("a", text="x" * 1_000))
-    with pytest.raises(StoreUnavailableError, match="full: 1 in memory"):
-        writer.append(episode("b", text="x" * 1_000))
-    store.is_on.set()
-    writer.flush()
-    assert ids(store) == ["a"]
-
-
 def test_one_that_is_bigger_than_all_room_is_held_alone(make, store):
     """An episode beyond the bound of bytes is taken when nothing else waits."""
     writer = make(max_bytes=100)
@@ -344,9 +327,7 @@ def test_a_fork_is_told(make):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"batch_count": 0}, {"max_bytes": 0}, {"linger_seconds": -1}, {"when_full": "drop"}]
-)
+@pytest.mark.parametrize("wrong", [{"batch_count": 0}, {"max_bytes": 0}, {"linger_seconds": -1}])
 def test_settings_that_mean_nothing_are_refused(wrong):
     """A bound of nothing, a negative time or an unknown word is a mistake and says so."""
     with pytest.raises(UsageError, match=next(iter(wrong))):
@@ -446,7 +427,7 @@ def test_each_part_keeps_its_own():
 def test_abilities_are_those_of_the_parts(plain_store):
     """The whole can do what its parts can, and nothing else."""
     store = with_episodes(MemoryStore(), episodes=MemoryStore())
-    for ability in (Watchable, ChangeLog, BatchAppending, Pruning, PruningPreview):
+    for ability in (Watchable, BatchAppending, Pruning, PruningPreview):
         assert isinstance(store, ability)
     plain = with_episodes(MemoryStore(), episodes=plain_store)
     assert isinstance(plain, Store)
@@ -454,99 +435,7 @@ def test_abilities_are_those_of_the_parts(plain_store):
     assert not isinstance(plain, BatchAppending | Pruning | PruningPreview)
 
 
-def test_what_is_kept_is_redacted(plain_store):
-    """One by one or many at once, nothing reaches the store as it came."""
-    for kept in (MemoryStore(), plain_store):
-        store = RedactingStore(kept, lambda one: replace(one, request="-"))
-        store.append(Episode(episode_id="a", request="secret"))
-        store.append_many([Episode(episode_id="b", request="secret")])
-        assert isinstance(store, EpisodeStore)
-        assert [one.request for one in kept.select()] == ["-", "-"]
-        assert [one.request for one in store.select()] == ["-", "-"]
-        assert store.get("a").request == "-"
-    assert not isinstance(store, Pruning)
-    with closing(RedactingStore(MemoryStore(), lambda one: one)) as pruned:
-        pruned.append(Episode(episode_id="a", request="?"))
-        assert pruned.prune(Retention(max_count=0)).count == 1
-
-
-def test_a_redactor_that_fails_keeps_nothing():
-    """An episode that could not be redacted is not kept as it is; whoever appends hears of it."""
-
-    def fail(_):
-        raise RuntimeError("no")
-
-    kept = MemoryStore()
-    with pytest.raises(RuntimeError, match="no"):
-        RedactingStore(kept, fail).append(Episode(episode_id="a", request="?"))
-    assert list(kept.select()) == []
-
-
-class LoopStore(MemoryStore):
-    """Tells when it was pruned, and fails the first time."""
-
-    def __init__(self, failures):
-        super().__init__()
-        self.failures = failures
-        self.rounds = threading.Semaphore(0)
-
-    def prune(self, retention: Retention) -> EpisodeVolume:
-        """Prune, or fail."""
-        self.rounds.release()
-        if self.failures:
-            self.failures -= 1
-            raise StoreUnavailableError("away")
-        return super().prune(retention)
-
-
-def rounds(store, count):
-    """Wait until a store was pruned so often."""
-    for _ in range(count):
-        assert store.rounds.acquire(timeout=30)
-
-
-@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
-def test_no_pause_at_all_is_refused(seconds):
-    """A loop that would never rest is a mistake and says so."""
-    with pytest.raises(UsageError, match="every_seconds"):
-        RetentionLoop(LoopStore(0), Retention(), every_seconds=seconds)
-
-
-def test_old_episodes_go_every_now_and_then():
-    """What became too old since the last round goes in the next one."""
-    store = LoopStore(0)
-    store.append(Episode(episode_id="old", request="?", started_at="2020-01-01"))
-    store.append(Episode(episode_id="new", request="?"))
-    with RetentionLoop(store, Retention(max_age=timedelta(1)), every_seconds=0.005) as loop:
-        rounds(store, 2)
-        store.append(Episode(episode_id="older", request="?", started_at="2019-01-01"))
-        rounds(store, 2)
-    assert [one.episode_id for one in store.select()] == ["new"]
-    assert loop.state.gone.count == 2
-    assert loop.state.rounds >= 3
-
-
-def test_a_round_that_fails_is_made_up_for(caplog):
-    """With the store away the loop says so and tries again."""
-    store = LoopStore(2)
-    store.append(Episode(episode_id="old", request="?", started_at="2020-01-01"))
-    with RetentionLoop(store, Retention(max_age=timedelta(1)), every_seconds=0.005) as loop:
-        rounds(store, 4)
-    assert (loop.state.failures, loop.state.gone.count) == (0, 1)
-    assert "away" in loop.state.last_error
-    assert "could not be deleted" in caplog.text
-
-
-def test_closing_ends_the_loop_at_once():
-    """The end does not wait for the next round, and a second close does nothing."""
-    store = LoopStore(0)
-    loop = RetentionLoop(store, Retention(), every_seconds=3600)
-    loop.close()
-    loop.close()
-    assert loop.state.rounds == 1
-
-
 def test_a_store_that_keeps_all_is_refused():
-    """A store that can not let episodes go says so when the loop is made."""
+    """A store that can not let episodes go says so."""
     with pytest.raises(UsageError, match="can not let episodes go"):
-        RetentionLoop(object(), Retention())
+        pruning(object())

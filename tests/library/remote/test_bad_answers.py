@@ -11,13 +11,14 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+from support.model_server import FaultyServer
+from support.server_steps import ErrorStatus, RawReply
 
 from agentkit import ToolDefinition
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import Library, Store
 from agentkit.library.remote import RemoteStore
 from agentkit.library.remote.client import Bounds
-from agentkit.testing import ErrorStatus, FaultyServer, RawReply
 
 HEAD = {
     "format": 1,
@@ -89,7 +90,7 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
             StoreFormatError,
             "packed by 'br'",
         ),
-        (RawReply(body="{}", headers={"Content-Encoding": "gzip"}), StoreFormatError, "unpacked"),
+        (RawReply(body="{}", headers={"Content-Encoding": "gzip"}), StoreFormatError, "packed by"),
         (RawReply(status=404), StoreError, "there is no library"),
         (RawReply(status=401), StoreError, "AGENTKIT_LIBRARY_KEY"),
         (RawReply(status=400), StoreError, "refuses the request"),
@@ -175,13 +176,13 @@ def test_more_tools_than_there_are(open_remote: Callable, tool: Callable) -> Non
 
 
 def test_a_small_answer_that_unpacks_to_very_much(open_remote: Callable) -> None:
-    """A bomb is put out after a bounded number of bytes."""
+    """Nothing is unpacked that nobody asked to be packed, so a bomb is no danger."""
     bomb = gzip.compress(b"\n" * 20_000_000)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n"
     length = f"Content-Length: {len(bomb)}\r\n\r\n".encode()
     with raw_server(lambda one: one.sendall(head + length + bomb)) as url:
         client = open_remote(f"{url}?cache=none")
-        with pytest.raises(StoreFormatError, match="more than 1,000,000 bytes"):
+        with pytest.raises(StoreFormatError, match="packed by 'gzip'"):
             client.load()
 
 

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Callable
 
 import pytest
+from support.model_server import FaultyServer
+from support.server_steps import RawReply
 
 from agentkit import open_store
 from agentkit.errors import StoreError, UsageError
 from agentkit.library import Store
 from agentkit.library.remote.address import read_address
 from agentkit.server.keys import Keys
-from agentkit.testing import FaultyServer, RawReply
 
 KEY = "sk-0123456789abcdef"
 

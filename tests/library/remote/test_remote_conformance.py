@@ -15,16 +15,13 @@ import pytest
 from support.store_conformance import ServedStoreConformance
 
 from agentkit import Library, open_store
-from agentkit.library import LibraryChange, Store, ToolRevision
-from agentkit.library.capabilities import AppliedChange, Watch
+from agentkit.library import AppliedChange, LibraryChange, Store, ToolRevision
+from agentkit.library.capabilities import Watch
 from agentkit.library.events import LibraryEvent
 from agentkit.library.remote import RemoteStore
-from agentkit.testing.store_conformance import (
-    EventStoreConformance,
-    StoreContentConformance,
-    ToolStoreConformance,
-)
-from agentkit.testing.store_fixtures import OpenAgain
+from agentkit.testing import EventStoreConformance, ToolStoreConformance
+from agentkit.testing.conformance.contents import StoreContentConformance
+from agentkit.testing.conformance.fixtures import OpenAgain
 
 
 class ServedStore:

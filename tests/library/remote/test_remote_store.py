@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.app_stage import AppStage
+from support.local_server import free_port
 from support.tcp_proxy import TcpProxy
 
 from agentkit import open_store
@@ -20,7 +21,6 @@ from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.replicas import Replica
 from agentkit.library.store import LibraryChange
-from agentkit.testing.local_server import free_port
 
 
 @pytest.fixture

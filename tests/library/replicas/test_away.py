@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -173,26 +172,16 @@ def test_beyond_the_bound_runs_are_served_or_refused(far, replicate, clock):
 
 def test_older_versions_are_served_as_far_as_they_are_held(far, replicate, put):
     """A conversation goes on with its version while the store is away, if this process has it."""
-    replica = replicate(far, refresh_seconds=3600, most_versions=3)
-    for version in range(1, 7):
+    replica = replicate(far, refresh_seconds=3600)
+    for version in range(1, 20):
         put(replica, f"tool{version}")
     assert replica.load(1).version == 1  # used just now, so it is held
     far.away()
-    assert [replica.load(version).version for version in (1, 4, 5, 6)] == [1, 4, 5, 6]
-    with pytest.raises(StoreUnavailableError, match=r"version 2 is not among .* \(1, 4, 5, 6\)"):
+    assert [replica.load(version).version for version in (1, 6, 19)] == [1, 6, 19]
+    with pytest.raises(StoreUnavailableError, match=r"version 2 is not among .* \(1, "):
         replica.load(2)
     far.back()
     assert list(replica.load(2).tools) == ["tool1", "tool2"]
-
-
-def test_no_older_version_is_held_where_none_is_wanted(far, replicate, put):
-    """Not all of them for ever."""
-    replica = replicate(far, refresh_seconds=3600, most_versions=0)
-    put(replica, "a")
-    put(replica, "b")
-    far.away()
-    with pytest.raises(StoreUnavailableError, match=r"version 1 is not among .* \(2\)"):
-        replica.load(1)
 
 
 def test_a_version_that_never_was_is_no_matter_of_reaching(far, replicate):
@@ -207,68 +196,6 @@ def test_it_begins_with_its_store(far):
     far.away()
     with pytest.raises(StoreUnavailableError, match="the store is away"):
         Replica(far)
-
-
-def test_it_begins_with_a_kept_copy(far, replicate, put, eventually, tmp_path, clock):
-    """An edge that starts while its store is away serves what it kept, and then catches up."""
-    copy = tmp_path / "library.json"
-    put(far, "a", "b", summary="Größe 📏")
-    before = replicate(far, kept_copy=copy).load()
-    far.away()
-    replica = replicate(far, kept_copy=copy, clock=clock, max_staleness_seconds=1e9)
-    assert replica.load().definitions == before.definitions
-    assert (replica.load().version, replica.load().digest) == (1, before.digest)
-    status = replica.status
-    assert (status.state, status.staleness_seconds) == ("away", float("inf"))
-    assert status.is_too_stale
-    assert status.summary.endswith("was the newest when it was kept in a file")
-    far.back()
-    put(far, "c")
-    eventually(lambda: replica.load().version == 2)
-    eventually(lambda: json.loads(copy.read_text())["version"] == 2)
-
-
-def test_a_kept_copy_is_for_a_store_that_is_away(far, replicate, put, tmp_path):
-    """With the store there, what it holds counts, even where it is older than the copy."""
-    copy = tmp_path / "library.json"
-    put(far, "a")
-    replicate(far, kept_copy=copy)
-    other = replicate("memory:", kept_copy=copy)
-    assert (other.load().version, other.status.state) == (0, "current")
-
-
-@pytest.mark.parametrize(
-    ("damage", "match"),
-    [
-        (lambda text: text[: len(text) // 2], "is no copy of a library"),
-        (lambda text: text.replace("good", "evil"), "is not as it was written"),
-        (lambda text: text.replace('"format":1', '"format":2'), "upgrade agentkit-evolve"),
-        (lambda _: "[]", "is no copy of a library"),
-        (lambda _: "\x00", "is no copy of a library"),
-        (lambda text: text.replace('"version":1', '"version":"1"'), "another digest"),
-    ],
-)
-def test_a_damaged_copy_is_not_served(far, replicate, put, tmp_path, damage, match):
-    """A copy that is not whole is refused with what to do, and left as it is."""
-    copy = tmp_path / "library.json"
-    put(far, "a", summary="good")
-    replicate(far, kept_copy=copy)
-    copy.write_text(damage(copy.read_text()))
-    held = copy.read_text()
-    far.away()
-    with pytest.raises(StoreFormatError, match=match):
-        Replica(far, kept_copy=copy)
-    assert copy.read_text() == held
-
-
-def test_a_copy_that_can_not_be_written_is_said_once(far, replicate, put, tmp_path, caplog):
-    """A copy is a precaution: without it the replica does its work."""
-    replica = replicate(far, refresh_seconds=3600, kept_copy=tmp_path / "absent" / "library.json")
-    put(replica, "a")
-    replica.refresh()
-    assert (replica.load().version, replica.status.state) == (1, "current")
-    said = [one for one in caplog.records if "is not kept in" in one.getMessage()]
-    assert len(said) == 2
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import threading
 import time
 
@@ -18,7 +17,7 @@ from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Stor
 from agentkit.library.dag import DAG
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.testing import ScriptedModel
-from agentkit.testing.store_fixtures import start_writer
+from agentkit.testing.conformance.fixtures import start_writer
 from agentkit.testing.unreliable_store import UnreliableStore
 
 AT = "2026-11-21T10:00:00+00:00"
@@ -172,31 +171,6 @@ def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eve
     assert seen == [0, 1]
 
 
-def test_a_store_that_makes_snapshots_anew_is_asked_for_versions(kept, put, replicate):
-    """Loading ten thousand tools again and again would cost more than asking what is new."""
-
-    class Forgetful:
-        """A store like many: it keeps no snapshot between two loads."""
-
-        def __init__(self):
-            self.loads = 0
-
-        def __getattr__(self, name):
-            return getattr(kept, name)
-
-        def load(self, version=None):
-            self.loads += 1
-            return kept.load(version).with_tools(())
-
-    store = Forgetful()
-    replica = replicate(store, refresh_seconds=3600, hints=False)
-    for _ in range(10):
-        replica.refresh()
-    few = store.loads
-    put(kept, "a")
-    assert (replica.refresh().version, few <= 3, store.loads == few + 1) == (1, True, True)
-
-
 def test_many_readers_see_whole_versions_that_only_grow(kept, replicate, put):
     """While somebody commits, each snapshot read is one that was committed, never an older one."""
     replica = replicate(kept, refresh_seconds=0.001)
@@ -235,7 +209,6 @@ def test_many_readers_see_whole_versions_that_only_grow(kept, replicate, put):
         {"refresh_seconds": float("nan")},
         {"max_staleness_seconds": 0.5},
         {"max_staleness_seconds": float("nan")},
-        {"most_versions": -1},
         {"when_stale": "panic"},
     ],
 )
@@ -323,43 +296,6 @@ def test_event_loops_come_and_go(kept, put, eventually):
         put(kept, "a")
         eventually(lambda: agent.library.version == 1)
         assert asyncio.run(agent.run("hi")).episode.library_version == 1
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_fork_follows_on_its_own(tmp_path, put, kind):
-    """A worker that was forked serves what was there, and follows what comes, as its parent."""
-    url = "memory:" if kind == "memory" else f"sqlite:///{tmp_path / 'store.db'}"
-    with Replica(url, refresh_seconds=0.01) as replica:
-        agent = Agent(ScriptedModel(["a"]), store=replica)
-        put(replica, "a")
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:  # pragma: no cover - another process
-            _in_child(replica, agent, write, put if kind == "memory" else None)
-        os.close(write)
-        with os.fdopen(read) as answers:
-            assert answers.readline() == "1\n"
-            if kind == "sqlite":
-                put(replica, "b")
-            assert answers.readline() == "2 current\n"
-        os.waitpid(child, 0)
-        assert put(replica, "c") == agent.library.version
-
-
-def _in_child(replica, agent, write, put):  # pragma: no cover - another process
-    """Tells the version that is there, the next one, and how it stands; never returns."""
-    try:
-        with os.fdopen(write, "w") as answers:
-            print(replica.load().version, file=answers, flush=True)
-            if put is not None:
-                put(replica, "b")
-            until = time.monotonic() + 20
-            while agent.library.version == 1 and time.monotonic() < until:
-                time.sleep(0.01)
-            print(agent.library.version, replica.status.state, file=answers, flush=True)
-    finally:
-        os._exit(0)
 
 
 def test_closing_ends_the_wait_for_a_hint(kept, eventually):

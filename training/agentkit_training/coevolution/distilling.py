@@ -19,11 +19,10 @@ from agentkit.evolution import (
     Observations,
     ToolManager,
     UnreadableProposal,
-    insert_mined,
     mine,
     trajectories_of,
 )
-from agentkit.evolution.patterns import SearchLimits
+from agentkit.evolution.mined import insert_mined
 from agentkit.evolution.repository import LibraryStore
 from agentkit.models.base import ChatModel
 from agentkit.tools.tool import Tool
@@ -60,7 +59,7 @@ def distil(
     """
     good = [episode for episode in episodes if is_success(episode, rho)]
     definitions = {one.name: one for one in store.load().definitions}
-    rules = MiningConfig(search=SearchLimits(min_support=support))
+    rules = MiningConfig(min_support=support)
     found = mine(trajectories_of(good, failed_too=True).trajectories, definitions, rules)
     outcomes = insert_mined(store, found.composites, tools=tools, policy=policy, author=AUTHOR)
     return tuple(_outcome(name, one) for name, one in outcomes.items())

@@ -1,3 +1,4 @@
+from .fields import FieldKind as FieldKind, field_kind as field_kind, texts_agree as texts_agree
 from .gates import (
     is_imperfect as is_imperfect,
     is_perfect as is_perfect,
@@ -18,5 +19,10 @@ from .tooldna import (
     answer_metrics as answer_metrics,
     format_asked_for as format_asked_for,
     is_readable as is_readable,
+    reward_parts as reward_parts,
     tooldna_reward as tooldna_reward,
+)
+from .tooldna_metrics import (
+    ToolDnaMetrics as ToolDnaMetrics,
+    tooldna_metrics as tooldna_metrics,
 )

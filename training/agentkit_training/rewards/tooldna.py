@@ -4,9 +4,9 @@
     R2 = (Format - 1) + (ToolParsed - 1) + .25 (ToolName + ParamName + ParamValue + PerfectMatch)
     R3 = (Format - 1) + .5 PerfectMatch + .5 Resolution
 
-The metrics are those of ``agentkit.metrics.tooldna``. They are worked out here, from the calls of
-the rollout and the gold of its task: verdicts say what is wrong in the terms of their verifier, and
-verifiers know nothing of Format. Where the paper is silent:
+The metrics are those of ``agentkit_training.rewards.tooldna_metrics``. They are worked out here,
+from the calls of the rollout and the gold of its task: verdicts say what is wrong in the terms of
+their verifier, and verifiers know nothing of Format. Where the paper is silent:
 
 * **Tasks that are judged otherwise** than by their calls, such as by the final state or a number,
   have no gold calls to compare with. The verdict stands for all five metrics that compare: 1 when
@@ -35,14 +35,16 @@ from agentkit.evaluation.task import UserTurn
 from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.evolution.proposers.blocks import CLOSING, OPENING
 from agentkit.messages import ToolCall
-from agentkit.metrics import CallLike, FieldKind, GoldCalls, ToolDnaMetrics, tooldna_metrics
+from agentkit.metrics import CallLike, GoldCalls
 from agentkit.models.call_parser import parse_calls
 from agentkit.models.grammar import ANSWER, CALLS
 from agentkit.models.prompt_format import PromptFormat
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy
+from agentkit_training.rewards.fields import FieldKind
 from agentkit_training.rewards.reward import Reward, Worth
+from agentkit_training.rewards.tooldna_metrics import ToolDnaMetrics, tooldna_metrics
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.toolace.difficulty import first_choice, nearest_gold
 
@@ -358,6 +360,11 @@ _PARTS: Mapping[str, Callable[[ToolDnaMetrics], dict[str, float]]] = {
     "R2": _r2,
     "R3": _r3,
 }
+
+
+def reward_parts(design: ToolDnaDesign, metrics: ToolDnaMetrics) -> dict[str, float]:
+    """What one answer's reward is the sum of, by the metric that each part comes from."""
+    return _PARTS[design](metrics)
 
 
 def _noted(metrics: ToolDnaMetrics) -> dict[str, float]:

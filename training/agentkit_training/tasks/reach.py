@@ -6,7 +6,7 @@ from agentkit.evaluation import (
     AllowedCalls,
     AnyCall,
     Benchmark,
-    DataFlow,
+    CustomExpectation,
     ExactCalls,
     NumberAnswer,
     Rubric,
@@ -15,7 +15,7 @@ from agentkit.evaluation import (
 )
 from agentkit_training.tasks.splits import TaskSplits
 
-_CALLS = (AllowedCalls, AnyCall, DataFlow, ExactCalls)
+_CALLS = (AllowedCalls, AnyCall, CustomExpectation, ExactCalls)
 _WORDS = (NumberAnswer, Rubric, TextAnswer)
 
 

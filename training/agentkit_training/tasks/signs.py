@@ -7,7 +7,15 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
-from agentkit.evaluation import AllowedCalls, Benchmark, DataFlow, ExactCalls, FinalState, Task
+from agentkit.evaluation import (
+    AllowedCalls,
+    Benchmark,
+    CustomExpectation,
+    ExactCalls,
+    Expectation,
+    FinalState,
+    Task,
+)
 from agentkit.messages import UserMessage
 
 Functions: TypeAlias = Literal["offered", "gold", "free"]
@@ -55,13 +63,15 @@ def _functions(task: Task, functions: Functions) -> Iterable[str]:
         return ()
     if functions == "offered":
         return [name for turn in task.turns for name in turn.offers]
-    return [
-        call.name
-        for turn in task.turns
-        for one in turn.expects
-        if isinstance(one, AllowedCalls | ExactCalls | DataFlow | FinalState)
-        for call in one.calls
-    ]
+    return [name for turn in task.turns for one in turn.expects for name in _gold_tools(one)]
+
+
+def _gold_tools(expectation: Expectation) -> Iterable[str]:
+    if isinstance(expectation, CustomExpectation):
+        return expectation.gold_tools
+    if isinstance(expectation, AllowedCalls | ExactCalls | FinalState):
+        return [call.name for call in expectation.calls]
+    return ()
 
 
 def components(benchmark: Benchmark, functions: Functions = "offered") -> list[list[Task]]:

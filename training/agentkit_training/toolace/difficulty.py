@@ -23,18 +23,14 @@ from agentkit.evaluation.expectation_forms import expectations_to_json
 from agentkit.evaluation.task import LeftOut
 from agentkit.library import Library
 from agentkit.messages import JsonObject, ToolCall
-from agentkit.metrics import (
-    AllowedCall,
-    GoldCalls,
-    call_similarity,
-    difficulty,
-    optimal_assignment,
-    texts_agree,
-)
+from agentkit.metrics import AllowedCall, GoldCalls
 from agentkit.tools.definition import ToolDefinition
+from agentkit_training.rewards.fields import texts_agree
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.rollout.samples import Rollout
+from agentkit_training.toolace.assignment import optimal_assignment
+from agentkit_training.toolace.overlap import call_similarity, difficulty
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,8 +171,8 @@ def _from_allowed(
     gold = GoldCalls(expected.calls, offered, language=expected.language)
     if gold.problems:
         return f"no call can match the gold calls: {gold.problems[0]}"
-    if expected.language != "python":
-        return f"gold values are source text of another language: {expected.language}"
+    if expected.language is not None:
+        return f"gold values are source text of another language: {expected.language.name}"
     calls = tuple(
         first_choice(call, known[call.name], request=task.request) for call in expected.calls
     )

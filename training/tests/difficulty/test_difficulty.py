@@ -11,7 +11,7 @@ from agentkit import ToolDefinition
 from agentkit.episodes import Episode, Turn
 from agentkit.evaluation import AllowedCalls, Benchmark, ExactCalls, GoldCall, Task
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.metrics import AllowedCall, difficulty
+from agentkit.metrics import AllowedCall
 from agentkit_training import PolicyModel
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.toolace.difficulty import (
@@ -20,6 +20,7 @@ from agentkit_training.toolace.difficulty import (
     estimate_difficulty,
     gold_answers,
 )
+from agentkit_training.toolace.overlap import difficulty
 
 TRIP = ToolDefinition.from_schema(
     "trip",

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.evaluation import AllowedCalls, AnyCall, Benchmark, DataFlow, NoCall, Task, UserTurn
+from agentkit.evaluation import AllowedCalls, AnyCall, Benchmark, NoCall, Task, UserTurn
 from agentkit.fetch import cache_directory
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls
-from agentkit_bench import load_bfcl
+from agentkit_bench import JAVA, DataFlow, load_bfcl
 from agentkit_training.rewards.tooldna import gold_calls
 from agentkit_training.toolace.difficulty import counted, gold_answers, nearest_calls
 
@@ -73,7 +73,7 @@ def test_tasks_without_one_answer_are_counted():
     """Data flow, free choice, several turns, silence and broken gold are left out, each counted."""
     right = AllowedCalls(calls=(AllowedCall(name="book", allowed={"day": ["Monday"]}),))
     broken = AllowedCalls(calls=(AllowedCall(name="book", allowed={"day": []}),))
-    java = AllowedCalls(calls=right.calls, language="java")
+    java = AllowedCalls(calls=right.calls, language=JAVA)
     found = gold_answers(
         benchmark(
             task(DataFlow(calls=()), task_id="flow"),

@@ -15,9 +15,9 @@ import torch
 import trl
 from click.testing import CliRunner
 from safetensors.torch import load_file
+from support.model_server import ProviderServer
 
 from agentkit.interop.export import read_artifact
-from agentkit.testing.model_server import ProviderServer
 from agentkit_training import tiny_policy
 from agentkit_training.cli.main import main
 from agentkit_training.policy.saving import save_policy

@@ -24,18 +24,14 @@ from agentkit.evaluation import (
 from agentkit.evaluation.task import UserTurn
 from agentkit.evaluation.verifiers import Scene, verifier_for
 from agentkit.messages import AssistantMessage, TokenIds, ToolCall, ToolResult
-from agentkit.metrics import (
-    AllowedCall,
-    reward_r1,
-    reward_r2,
-    reward_r3,
-    tooldna_metrics,
-)
+from agentkit.metrics import AllowedCall
 from agentkit_training import Rollout, tiny_policy
 from agentkit_training.rewards import (
     format_asked_for,
     is_readable,
+    reward_parts,
     rewarded,
+    tooldna_metrics,
     tooldna_reward,
 )
 
@@ -59,7 +55,6 @@ CALLS = st.lists(
     ),
     max_size=3,
 )
-REWARDS = {"R1": reward_r1, "R2": reward_r2, "R3": reward_r3}
 
 
 def calls_of(many):
@@ -120,7 +115,7 @@ def test_a_reward_is_the_papers_formula(design, made, gold, is_cut, is_unread):
         format_ok=not is_cut and not is_unread,
         parsed_ok=not is_unread,
     )
-    assert sum(found.parts.values()) == pytest.approx(REWARDS[design](metrics))
+    assert sum(found.parts.values()) == pytest.approx(sum(reward_parts(design, metrics).values()))
     assert found.noted == {f"tooldna_{name}": v for name, v in metrics.to_json().items()}
 
 

@@ -16,8 +16,9 @@ from agentkit.evaluation.verifiers import Scene, verifier_for
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.metrics import AllowedCall
 from agentkit.tools.sources import definition_from_json
+from agentkit_bench import JAVA, JAVASCRIPT
 
-LANGUAGES = {"simple_java": "java", "simple_javascript": "javascript"}
+LANGUAGES = {"simple_java": JAVA, "simple_javascript": JAVASCRIPT}
 LOADED = {"bfcl_agreement", "bfcl_eval", "bfcl_outputs", "bfcl_upstream", "filelock"}
 HINT = (
     "bfcl_eval is not there; pip install --no-deps --target FOLDER bfcl_eval==2026.3.23, and name "
@@ -36,7 +37,7 @@ def verdict():
                 for call in case.gold
                 for name, allowed in call.items()
             ),
-            language=LANGUAGES.get(case.category, "python"),
+            language=LANGUAGES.get(case.category),
         )
         calls = tuple(
             ToolCall(call_id=str(at), name=name, arguments=arguments)

@@ -11,13 +11,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from support.model_server import FaultyServer
+from support.server_steps import ErrorStatus, Reply
 
 from agentkit import Library, tool
 from agentkit.interop import Toolset, library_agent, library_middleware
 from agentkit.interop.langchain import Chains, chains
 from agentkit.library import Store, open_store
 from agentkit.messages import ToolCall
-from agentkit.testing import ErrorStatus, FaultyServer, Reply
 
 reason = "needs langchain and langgraph in an environment of their own: run make test-interop"
 pytest.importorskip("langchain", reason=reason)

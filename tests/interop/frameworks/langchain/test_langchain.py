@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from support.model_server import FaultyServer
+from support.server_steps import Reply
 
 from agentkit import Library, tool
 from agentkit.errors import UsageError
 from agentkit.interop import Toolset, library_agent, library_middleware, to_langchain
 from agentkit.library import Store
 from agentkit.messages import ToolCall
-from agentkit.testing import FaultyServer, Reply
 
 reason = "needs langchain and langgraph in an environment of their own: run make test-interop"
 pytest.importorskip("langchain", reason=reason)

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from support.model_server import FaultyServer
+from support.server_steps import Reply
 
 from agentkit import Library, tool
 from agentkit.errors import ToolFailed
 from agentkit.interop import LibraryRunner, Toolset, to_openai_agents
 from agentkit.library import Store
 from agentkit.messages import ToolCall
-from agentkit.testing import FaultyServer, Reply
 
 reason = "needs openai-agents in an environment of its own: run make test-interop"
 agents = pytest.importorskip("agents", reason=reason)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from support.model_server import FaultyServer
+from support.server_steps import Reply
 
 from agentkit import Library
 from agentkit.interop import Toolset, library_capability, library_toolset, to_pydantic_ai
 from agentkit.library import Store
 from agentkit.messages import ToolCall
-from agentkit.testing import FaultyServer, Reply
 
 reason = "needs pydantic-ai in an environment of its own: run make test-interop"
 pydantic_ai = pytest.importorskip("pydantic_ai", reason=reason)

@@ -36,13 +36,11 @@ class Answers:
     Attributes:
         passed: Whether each question was answered rightly.
         labels: How often the diagnosis gave each label.
-        findings: How often the verdicts found each kind of evidence.
         completion_tokens: Tokens written, in all.
     """
 
     passed: Mapping[str, bool]
     labels: Mapping[str, int]
-    findings: Mapping[str, int]
     completion_tokens: int
 
     @property
@@ -71,8 +69,7 @@ def asked(model: ChatModel, benchmark: Benchmark, settings: EvaluationSettings) 
     report = evaluate_job(model, examination)
     return Answers(
         passed={one.task: one.passed == one.attempts for one in report.results},
-        labels={str(name): count for name, count in report.total.episode_labels.items()},
-        findings={str(name): count for name, count in report.total.findings.items()},
+        labels={str(name): count for name, count in report.total.turn_labels.items()},
         completion_tokens=report.total.usage.completion_tokens,
     )
 

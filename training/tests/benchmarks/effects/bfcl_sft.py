@@ -106,18 +106,16 @@ def summary(output: Path) -> None:
         right: dict[str, dict[tuple[int, str], bool]] = {"base": {}, "trained": {}}
         for who, found in right.items():
             labels: Counter[str] = Counter()
-            findings: Counter[str] = Counter()
             files = sorted(output.glob(f"{way}-*-{who}.json"))
             for file in files:
                 answers = kept(file)
                 seed = int(file.stem.split("-")[1])
                 found.update({(seed, task): ok for task, ok in answers.passed.items()})
                 labels.update(answers.labels)
-                findings.update(answers.findings)
             count = sum(found.values())
             share = f"{count} of {len(found)} ({count / max(1, len(found)):.1%})"
             print(f"{way:8} {who:8} {share:22} by seed {of_each_seed(found)}")
-            print(f"{'':17} labels {dict(labels)}; found {dict(findings)}")
+            print(f"{'':17} labels {dict(labels)}")
         if right["base"].keys() & right["trained"].keys():
             print(f"{way:8} {gain(right['base'], right['trained'])}")
 

@@ -25,7 +25,6 @@ from typing import Any
 
 import composites_summary
 import torch
-from composites_gold import mined, shortened
 
 from agentkit import open_store
 from agentkit._waiting import wait_for
@@ -125,16 +124,11 @@ class Series:
         policy = self._policy()
         keeper = self._keeper(policy, CoevolutionSettings(composites=True, seed=self.seed))
         notes = [str(one) for one in keeper.distil(gold.values())]
-        library, programs = keeper.library, mined(gold.values(), keeper)
+        library = keeper.library
         write_artifact(keeper.artifact(), self._file("library.json"))
         losses = [self._tuned(policy, gold, Library(), "primitives")]
         found = {"primitives": self.examined(policy, Library())}
         found["primitives, offered composites"] = self.examined(policy, library)
-        for name, every in (("rewritten", 1), ("mixed", 2)):
-            shorter = shortened(gold, programs, library, every=every)
-            policy = self._policy()
-            losses.append(self._tuned(policy, shorter, library, name))
-            found[name] = self.examined(policy, library)
         told = [_told(library, tool.name) for tool in library]
         self._write("cold", found, losses=losses, library=told, notes=notes)
 

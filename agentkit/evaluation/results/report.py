@@ -1,0 +1,318 @@
+"""``EvaluationReport``: what one run of a benchmark found, as typed numbers.
+
+Words used here: a *task* is one question; an *attempt* is one try at it; each thing that the user
+says within an attempt is one *episode*; each step of the model within an episode is one *turn*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from agentkit.episodes import FailureLabel, Fault
+from agentkit.messages import JsonObject, Usage
+from agentkit.metrics.intervals import Interval, wilson_interval
+
+REPORT_FORMAT = 2
+"""Version of the JSON form of a report."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassAtK:
+    """What repeated attempts give.
+
+    Attributes:
+        k: Number of attempts.
+        tasks: Tasks with at least that many finished attempts; the means are over these.
+        any_passes: pass@k: the chance that at least one of k attempts passes.
+        all_pass: pass^k: the chance that all k do.
+    """
+
+    k: int
+    tasks: int
+    any_passes: float
+    all_pass: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefineSummary:
+    """What refinement did.
+
+    Attributes:
+        turns: Turns whose calls were refined.
+        iterations: Mean rounds after the direct answer.
+        converged: Share of these turns on which two consecutive answers agreed.
+        usage: What the rounds after the direct answer cost, in all.
+    """
+
+    turns: int = 0
+    iterations: float = 0.0
+    converged: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimeSummary:
+    """Where the time went, in seconds, in all.
+
+    Attributes:
+        seconds: Wall time of the runs; runs side by side count each.
+        model_seconds: The part of it spent waiting for the model.
+        tool_seconds: Time inside tools; tools side by side count each.
+        overhead_seconds: What is neither, summed over episodes; at least 0 in each.
+    """
+
+    seconds: float = 0.0
+    model_seconds: float = 0.0
+    tool_seconds: float = 0.0
+    overhead_seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupReport:
+    """The attempts of one category, or all of them, counted.
+
+    Attempts whose verdict has a fault (a broken reference or verifier) and attempts that nobody
+    judged are in ``faults`` and ``unjudged`` and in no other number.
+
+    Attributes:
+        name: The category; empty for all.
+        planned: Attempts that were planned; None when that is not known.
+        tasks: Tasks with a counted attempt.
+        attempts: Counted attempts: finished, judged and without a fault.
+        passed: How many of them passed.
+        accuracy: Their mean share, each task of the same weight; None without attempts.
+        score: Mean score; an attempt's score is the mean of its verdicts' scores.
+        metrics: Mean of each further metric of the verdicts, over the attempts that have it.
+        usage: Tokens and cost in all.
+        refine: What refinement did.
+        time: Where the time went.
+        turns: Turns of the model.
+        turn_labels: Dominant labels of the turns.
+        errors: Attempts on which the model failed; unless their verdict says otherwise they count
+            as not passed.
+        faults: Attempts left out because the reference or the verifier is broken.
+        unjudged: Finished attempts left out because no verdict was given.
+        unfinished: Attempts that were begun and never finished.
+    """
+
+    name: str
+    planned: int | None = None
+    tasks: int = 0
+    attempts: int = 0
+    passed: int = 0
+    accuracy: Interval | None = None
+    score: float = 0.0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    refine: RefineSummary = field(default_factory=RefineSummary)
+    time: TimeSummary = field(default_factory=TimeSummary)
+    turns: int = 0
+    turn_labels: Mapping[FailureLabel, int] = field(default_factory=dict)
+    errors: int = 0
+    faults: Mapping[Fault, int] = field(default_factory=dict)
+    unjudged: int = 0
+    unfinished: int = 0
+
+    @property
+    def finished(self) -> int:
+        """Attempts that went to their end, whether they count or not."""
+        return self.attempts + sum(self.faults.values()) + self.unjudged
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolFaults:
+    """What went wrong with one tool.
+
+    Attributes:
+        tool: Its name.
+        episodes: Episodes in which it was called or should have been.
+        faulty: Those of them with a turn whose label blames it.
+        labels: The failing labels that blame it, dominant or not, each once a turn.
+    """
+
+    tool: str
+    episodes: int
+    faulty: int
+    labels: Mapping[FailureLabel, int]
+
+    @property
+    def share(self) -> Interval:
+        """The share of its episodes that were faulty, with Wilson's interval."""
+        return wilson_interval(self.faulty, self.episodes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParameterFaults:
+    """What went wrong with one parameter.
+
+    Attributes:
+        tool: The tool.
+        parameter: The parameter.
+        calls: How often the tool was called.
+        faults: How often a label blames the parameter, at most once a turn and label.
+        labels: These labels.
+    """
+
+    tool: str
+    parameter: str
+    calls: int
+    faults: int
+    labels: Mapping[FailureLabel, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """One turn that failed. Every text is cut to a readable length.
+
+    Attributes:
+        episode_id: The episode, for everything else about it.
+        task: Its task.
+        category: The task's category.
+        attempt: Number of the attempt.
+        user_turn: Which thing that the user said it answers, from 0.
+        turn: Which step of the model it is about, from 0.
+        label: The turn's dominant label.
+        labels: All of its labels.
+        tool: The tool that the label blames; empty when it blames none.
+        parameter: The argument that it blames.
+        request: What the user asked.
+        calls: The calls of the turn.
+        answer: What the model said beside its calls.
+        findings: What was found wrong.
+        hint: How to repair it.
+    """
+
+    episode_id: str
+    task: str
+    category: str
+    attempt: int
+    user_turn: int
+    turn: int
+    label: FailureLabel
+    labels: tuple[FailureLabel, ...]
+    tool: str
+    parameter: str
+    request: str
+    calls: tuple[str, ...]
+    answer: str
+    findings: tuple[str, ...]
+    hint: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Incident:
+    """Something that happened to the run rather than to the agent.
+
+    Attributes:
+        what: A model's error, or a fault of a reference or a verifier.
+        count: In how many episodes.
+        task: The task of one of them.
+        message: What was said about it.
+    """
+
+    what: str
+    count: int
+    task: str
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOutReason:
+    """Rows of the source that are no tasks, for one reason.
+
+    Attributes:
+        reason: Why.
+        count: How many rows.
+        where: Some of them.
+    """
+
+    reason: str
+    count: int
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskResult:
+    """The counted attempts at one task.
+
+    Attributes:
+        task: Its id.
+        category: Its category.
+        attempts: How many.
+        passed: How many passed.
+        score: Their mean score.
+        tokens: Their mean tokens, read and written.
+        seconds: Their mean wall time.
+    """
+
+    task: str
+    category: str
+    attempts: int
+    passed: int
+    score: float
+    tokens: float
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationReport:
+    """What one run found.
+
+    Attributes:
+        run: Name of the run.
+        benchmark: Name and release of the questions.
+        models: Names of the models that answered.
+        library_versions: Snapshots that the runs were pinned to.
+        settings: How the questions were asked.
+        mixed: Names of settings that are not the same in all episodes; empty in a sound run.
+        command: How to repeat it; empty when that was not said.
+        started: ISO 8601 time of the first episode, in UTC.
+        total: All attempts, counted.
+        categories: The same by category, in alphabetical order.
+        macro: Mean of the categories' accuracies, each of the same weight; None without attempts.
+        pass_at: pass@k and pass^k; empty where every task was tried once.
+        tools: Tools that a failing label blames, the worst first.
+        parameters: Parameters that one blames, the worst first.
+        incidents: Errors of the model, the most frequent first, then broken references and
+            verifiers.
+        examples: Episodes that failed, cut to a readable size.
+        results: Every task, in the order of their categories and ids.
+        left_out: What the source holds beside the tasks.
+        spent: All tokens of the run, unfinished and faulty attempts included.
+    """
+
+    run: str
+    benchmark: str
+    models: tuple[str, ...]
+    library_versions: tuple[int, ...]
+    settings: JsonObject
+    mixed: tuple[str, ...]
+    command: str
+    started: str
+    total: GroupReport
+    categories: tuple[GroupReport, ...]
+    macro: Interval | None
+    pass_at: tuple[PassAtK, ...]
+    tools: tuple[ToolFaults, ...]
+    parameters: tuple[ParameterFaults, ...]
+    incidents: tuple[Incident, ...]
+    examples: tuple[Example, ...]
+    results: tuple[TaskResult, ...]
+    left_out: tuple[LeftOutReason, ...] = ()
+    spent: Usage = field(default_factory=Usage)
+
+    @property
+    def planned(self) -> int | None:
+        """Attempts that were planned; None when that is not known."""
+        return self.total.planned
+
+    @property
+    def finished(self) -> int:
+        """Attempts that went to their end."""
+        return self.total.finished
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        return {"format": REPORT_FORMAT, **asdict(self)}

@@ -1,0 +1,269 @@
+"""The tables of a SQLite store, as named steps that are only ever added to.
+
+A step that was released is never edited: files out there have it behind them. The ledger has the
+form that sqlite-utils gives it (``_sqlite_migrations``), so that tools of that family read it too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from agentkit._version import __version__
+from agentkit.errors import StoreFormatError
+from agentkit.library.changes import now
+from agentkit.library.sqlite.connection import SQLiteConnection
+
+LEDGER = "_sqlite_migrations"
+_MIGRATION_SET = "agentkit"
+_SMALLEST_FILE = 512  # bytes of the smallest page of SQLite
+
+_LEDGER_TABLE = f"""
+CREATE TABLE IF NOT EXISTS {LEDGER} (
+    id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT
+)
+"""
+
+TRIGGERS = {
+    f"library_events_{statement.lower()}": f"""
+            CREATE TRIGGER library_events_{statement.lower()}
+            BEFORE {statement} ON library_events
+            BEGIN SELECT raise(ABORT, 'events are only ever appended'); END
+            """
+    for statement in ("UPDATE", "DELETE")
+}
+"""The only triggers on our tables, as ``m0004_event_table`` makes them. Never edit it either."""
+
+STEPS: Mapping[str, Sequence[str]] = {
+    "m0001_tool_tables": (
+        """
+        CREATE TABLE definitions (
+            digest TEXT PRIMARY KEY,  -- ToolDefinition.digest
+            name   TEXT NOT NULL,
+            body   TEXT NOT NULL      -- JSON without the origin, which the digest does not cover
+        )
+        """,
+        """
+        CREATE TABLE versions (
+            version     INTEGER PRIMARY KEY,
+            proposal_id TEXT NOT NULL UNIQUE,
+            author      TEXT NOT NULL,
+            reason      TEXT NOT NULL,
+            evidence    TEXT NOT NULL,  -- JSON array of episode ids
+            created_at  TEXT NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE revisions (
+            version   INTEGER NOT NULL REFERENCES versions,
+            tool_name TEXT NOT NULL,
+            digest    TEXT REFERENCES definitions,  -- NULL: removed
+            origin    TEXT,                         -- JSON; where this revision came from
+            since     INTEGER NOT NULL,  -- version in which the tool was added: its place in the
+            place     INTEGER NOT NULL,  -- library's order, with its place among that version's
+            PRIMARY KEY (tool_name, version)
+        )
+        """,
+    ),
+    "m0002_episode_tables": (
+        """
+        CREATE TABLE episodes (
+            sequence    INTEGER PRIMARY KEY,
+            episode_id  TEXT NOT NULL UNIQUE,
+            session_id  TEXT,
+            stop_reason TEXT NOT NULL,
+            body        TEXT NOT NULL  -- JSON, see Episode.to_json
+        )
+        """,
+        "CREATE INDEX episodes_by_session ON episodes (session_id)",
+        "CREATE INDEX episodes_by_stop_reason ON episodes (stop_reason)",
+        """
+        CREATE TABLE episode_tools (
+            tool_name TEXT NOT NULL,
+            sequence  INTEGER NOT NULL REFERENCES episodes,
+            PRIMARY KEY (tool_name, sequence)
+        ) WITHOUT ROWID
+        """,
+    ),
+    "m0003_derived_values": (
+        """
+        CREATE TABLE derived (
+            key        TEXT PRIMARY KEY,
+            generation INTEGER NOT NULL,  -- the last time that somebody wrote and named it
+            checksum   BLOB NOT NULL,     -- the seal of the body
+            body       BLOB NOT NULL
+        )
+        """,
+        "CREATE INDEX revisions_by_version ON revisions (version)",
+    ),
+    "m0004_event_table": (
+        """
+        CREATE TABLE library_events (
+            sequence INTEGER PRIMARY KEY,
+            body     TEXT NOT NULL  -- JSON, see LibraryEvent.to_json
+        )
+        """,
+        *TRIGGERS.values(),
+    ),
+    "m0005_episode_extents": (
+        """
+        CREATE TABLE episode_extents (
+            sequence INTEGER PRIMARY KEY,
+            begun    INTEGER NOT NULL,  -- microseconds since 1970
+            bytes    INTEGER NOT NULL   -- of the body
+        )
+        """,
+        "CREATE INDEX episode_extents_by_age ON episode_extents (begun, sequence, bytes)",
+        "CREATE INDEX episode_tools_by_sequence ON episode_tools (sequence)",
+    ),
+}
+"""In order. Append to it; never edit, reorder or remove."""
+
+_OUR_TABLES = frozenset(
+    {
+        "definitions",
+        "versions",
+        "revisions",
+        "episodes",
+        "episode_tools",
+        "episode_extents",
+        "derived",
+        "library_events",
+    }
+)
+
+
+def bring_up_to_date(connection: SQLiteConnection) -> None:
+    """Give a file the newest shape; one that has it already is only looked at.
+
+    All steps that are missing run in one transaction, so that a file never stays half-way, and
+    two programs that open the same new file do not both run them.
+
+    Raises:
+        StoreFormatError: The file is no database, was written by a newer agentkit, or holds
+            tables of another program under our names, or views or triggers that agentkit did not
+            make. It is left as it was.
+        StoreError: The file is locked or can not be written.
+    """
+    tables = _table_names(connection)
+    if LEDGER in tables and (found := traps(connection)):
+        raise StoreFormatError(
+            f"{connection.path} holds what agentkit did not make, and what SQLite would run while "
+            f"it reads or writes: {', '.join(found)}. Nothing was changed; restore a backup, or "
+            "drop them with the sqlite3 program if you know where they came from"
+        )
+    applied = _applied(connection, tables)
+    _check_not_newer(connection, applied)
+    if not tables:
+        _check_blank(connection)
+    if not applied:
+        _check_not_foreign(connection, tables)
+    if connection.is_read_only:
+        if len(applied) < len(STEPS):
+            raise StoreFormatError(
+                f"{connection.path} is no store yet, or one of an older agentkit, and was opened "
+                "to be read only. Nothing was changed; open it once with open_store"
+            )
+        return
+    connection.execute("PRAGMA journal_mode = WAL")
+    if len(applied) < len(STEPS):
+        _apply_missing(connection)
+
+
+def _apply_missing(connection: SQLiteConnection) -> None:
+    with connection.transaction():
+        applied = _applied(connection, _table_names(connection))  # now that nobody else is at it
+        connection.execute(_LEDGER_TABLE)
+        for name, statements in STEPS.items():
+            if name not in applied:
+                for statement in statements:
+                    connection.execute(statement)
+                row = (_MIGRATION_SET, name, now())
+                connection.execute(f"INSERT INTO {LEDGER} VALUES (NULL, ?, ?, ?)", row)  # noqa: S608 - a constant
+
+
+def _table_names(connection: SQLiteConnection) -> frozenset[str]:
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    return frozenset(name for (name,) in rows)
+
+
+def _applied(connection: SQLiteConnection, tables: Collection[str]) -> frozenset[str]:
+    if LEDGER not in tables:
+        return frozenset()
+    ours = f"SELECT name FROM {LEDGER} WHERE migration_set = ?"  # noqa: S608 - a constant above
+    return frozenset(str(name) for (name,) in connection.execute(ours, (_MIGRATION_SET,)))
+
+
+_COMPUTED = {
+    "table": "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden",
+    "index": "SELECT 1 FROM pragma_index_xinfo(?) WHERE cid = -2",
+}
+"""Queries for generated columns of a table, and for expressions in an index."""
+
+_TESTS = {
+    "table": re.compile(r"\bCHECK\b|\bDEFAULT\s*\(", re.IGNORECASE),
+    "index": re.compile(r"\bWHERE\b", re.IGNORECASE),
+}
+"""Conditions and expressions in the text of a table, and of an index. Ours have none."""
+
+
+def traps(connection: SQLiteConnection) -> list[str]:
+    """What is not data under our names: code that whoever gave us the file would have us run.
+
+    A view in the place of a table need never end. Tables, views and triggers of other names are
+    other people's, and no statement of ours touches them.
+    """
+    rows = connection.execute("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master")
+    owned = [row for row in rows if _is_ours(row[1]) or _is_ours(row[2])]
+    found = [
+        f"the {'virtual table' if kind == 'table' else kind} {name}"
+        for kind, name, _, page, sql in owned
+        if (kind == "table" and not page)
+        or kind not in {"table", "index", "trigger"}
+        or (kind == "trigger" and str(sql).split() != TRIGGERS.get(name, "").split())
+    ]
+    if found:  # SQLite is not asked about the columns of those
+        return found
+    return [
+        f"the {kind} {name}, which computes values"
+        for kind, name, _, _, sql in owned
+        if kind in _COMPUTED
+        and (_TESTS[kind].search(str(sql)) or connection.execute(_COMPUTED[kind], (name,)))
+    ]
+
+
+def _is_ours(name: object) -> bool:
+    return str(name).lower() in _OUR_TABLES | {LEDGER}
+
+
+def _check_blank(connection: SQLiteConnection) -> None:
+    """SQLite takes a file of one byte for a new database and would write over it.
+
+    The file is not opened to look: closing it again would take away the locks that SQLite holds
+    on it for this process. Another program would then clear away the log that this one writes to.
+    """
+    size = connection.path.stat().st_size
+    if 0 < size < _SMALLEST_FILE:
+        raise StoreFormatError(
+            f"{connection.path} is not a SQLite database, or is damaged: it has {size} bytes. "
+            "Nothing was changed; restore a backup or choose another file"
+        )
+
+
+def _check_not_newer(connection: SQLiteConnection, applied: Collection[str]) -> None:
+    unknown = sorted(set(applied) - STEPS.keys())
+    if unknown:
+        raise StoreFormatError(
+            f"{connection.path} was written by a newer agentkit: it went through "
+            f"{', '.join(unknown)}, which {__version__} does not know. Nothing was changed; "
+            "run: pip install --upgrade agentkit-evolve"
+        )
+
+
+def _check_not_foreign(connection: SQLiteConnection, tables: Collection[str]) -> None:
+    taken = sorted(_OUR_TABLES.intersection(tables))
+    if taken:
+        raise StoreFormatError(
+            f"{connection.path} belongs to another program: it holds {', '.join(taken)}, which "
+            "agentkit did not make. Nothing was changed; choose another file"
+        )

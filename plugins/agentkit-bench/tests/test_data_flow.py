@@ -1,0 +1,363 @@
+"""Calls that pass results on: equal up to the names of results."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit import ToolDefinition
+from agentkit.messages import ToolCall
+from agentkit_bench.data_flow import (
+    ExecutedCall,
+    FlowCall,
+    compare_data_flow,
+    compare_executed_flow,
+    label_f1,
+)
+
+FIND = ToolDefinition.from_schema(
+    "find", "Find a harbour.", {"type": "object", "properties": {"place": {"type": "string"}}}
+)
+CLASS = ToolDefinition.from_schema(
+    "choose",
+    "Choose a class.",
+    {"type": "object", "properties": {"class": {"enum": ["deck", "cabin"]}}},
+)
+BOATS = ToolDefinition.from_schema(
+    "boats",
+    "Boats between harbours.",
+    {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer"},
+            "b": {"type": "integer"},
+            "seats": {"type": "integer", "default": 1},
+        },
+    },
+)
+TOOLS = [FIND, BOATS, CLASS]
+
+
+def find(place, label="", **more):
+    return FlowCall(name="find", arguments={"place": place, **more}, label=label)
+
+
+def boats(a, b, label="", **more):
+    return FlowCall(name="boats", arguments={"a": a, "b": b, **more}, label=label)
+
+
+GOLD = [find("Aker"), find("Moss"), boats("$var1.id$", "$var2.id$")]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        GOLD,
+        [find("Moss"), find("Aker"), boats("$var2.id$", "$var1.id$")],
+        [find("Aker", "x"), find("Moss", "$y"), boats("$x.id$", "$y.id$", "z")],
+        [find("Aker"), find("Moss"), boats("$var1.id$", "$var2.id$", seats="1")],
+        [find("Aker", "var1"), find("Moss", "var1b"), boats("$var1.id$", "$var1b.id$")],
+    ],
+)
+def test_renaming_and_independent_order_make_no_difference(made):
+    """Labels, the order of calls that do not use each other, and defaults are free."""
+    found = compare_data_flow(made, GOLD, TOOLS)
+    assert found.is_full
+    assert (found.partial, found.function_f1) == (1, 1)
+    assert len(found.pairs) == 3
+
+
+@pytest.mark.parametrize(
+    ("made", "partial"),
+    [
+        ([find("Aker"), find("Moss"), boats("$var2.id$", "$var1.id$")], 2 / 3),  # swapped
+        ([find("Aker"), find("Moss"), boats("$var1.id$", "$var1.id$")], 2 / 3),  # one twice
+        ([find("Aker"), find("Moss"), boats("$var1.id$", "$var2.code$")], 2 / 3),  # another field
+        ([find("Aker"), find("Ulm"), boats("$var1.id$", "$var2.id$")], 1 / 3),  # made from wrong
+        ([find("Aker"), find("Moss"), boats(1, 2)], 2 / 3),  # made up
+        ([find("Aker"), find("Moss")], 2 / 3),  # too few
+        ([*GOLD, find("Ulm")], 3 / 4),  # too many
+        ([], 0),
+    ],
+)
+def test_another_flow_is_another_answer(made, partial):
+    """What a call is made from belongs to it; the share counts calls right down to the root."""
+    found = compare_data_flow(made, GOLD, TOOLS)
+    assert not found.is_full
+    assert found.partial == pytest.approx(partial)
+    assert not found.problems
+
+
+def test_a_label_given_twice_means_the_call_before():
+    """Where a model reuses a label, the latest earlier call is meant."""
+    reused = [find("Aker", "x"), find("Moss", "x"), boats("$x.id$", 1)]
+    gold = [find("Aker"), find("Moss"), boats("$var2.id$", 1)]
+    assert compare_data_flow(reused, gold, TOOLS).is_full
+
+
+def test_one_call_used_twice_is_not_two_equal_calls():
+    """Drawing two cards and comparing them differs from comparing one with itself."""
+    draw, again = FlowCall(name="draw"), FlowCall(name="draw")
+    two = [draw, again, FlowCall(name="cmp", arguments={"a": "$var1$", "b": "$var2$"})]
+    one = [draw, again, FlowCall(name="cmp", arguments={"a": "$var1$", "b": "$var1$"})]
+    crossed = [draw, again, FlowCall(name="cmp", arguments={"a": "$var2$", "b": "$var1$"})]
+    assert not compare_data_flow(one, two, []).is_full
+    assert compare_data_flow(crossed, two, []).is_full
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (
+            [boats("$var2.id$", 1), find("Aker")],
+            "call 1 (boats): $var2.id$ refers to a call that is",
+        ),
+        ([boats("$var1.id$", 1)], "not earlier"),
+        ([find("Aker"), boats("$var9.id$", 1)], "$var9.id$ refers to no call"),
+        ([find("Aker"), boats("$var1.id", 1)], "does not end"),
+        ([ToolCall(call_id="1", name="find", malformed="{")], "can not be read"),
+    ],
+)
+def test_references_that_lead_nowhere_are_told(made, says):
+    """Forward, cyclic, dangling and broken references are problems in words, not exceptions."""
+    found = compare_data_flow(made, GOLD, TOOLS)
+    assert says in found.problems[0]
+    assert not found.is_full
+    assert not compare_data_flow(made, made, TOOLS).is_full
+    assert compare_data_flow(GOLD, made, TOOLS).gold_problems == found.problems
+
+
+@pytest.mark.parametrize(
+    "text", ["$20 - US$30", "costs $US.5 or $5", "a $b$ c", "$$", "$", "$1$", "${var}$"]
+)
+def test_dollar_signs_that_are_no_reference_are_text(text):
+    """Only a label of the answer, or ``var`` with a number, makes a reference."""
+    found = compare_data_flow([find(text)], [find(text)], TOOLS)
+    assert found.is_full
+    assert not found.problems
+
+
+def test_references_stand_in_texts_lists_and_objects():
+    """A reference among words, in a list or in an object is one too, however it is named."""
+
+    def answer(first, second):
+        return [
+            find("Aker", first),
+            FlowCall(
+                name="note",
+                arguments={
+                    "text": f"costs $US.5 from ${first}.name$ to ${first}.rows[0].name$",
+                    "at": [f"${first}.lat$", 3.0],
+                    "more": {"id": f"${first}.rows.0.id$"},
+                },
+                label=second,
+            ),
+        ]
+
+    assert compare_data_flow(answer("var1", ""), answer("home", "x"), TOOLS).is_full
+    other = answer("var1", "")
+    other[1].arguments["at"].reverse()
+    assert not compare_data_flow(other, answer("var1", ""), TOOLS).is_full
+
+
+def test_the_first_item_may_be_left_out_before_a_name():
+    """``rows.id`` is ``rows[0].id``, as in NESTFUL, and ``rows[1].id`` is not."""
+
+    def boat(path):
+        return [find("Aker"), boats(f"$var1.{path}$", 1)]
+
+    assert compare_data_flow(boat("rows.id"), boat("rows[0].id"), TOOLS).is_full
+    assert not compare_data_flow(boat("rows[1].id"), boat("rows[0].id"), TOOLS).is_full
+
+
+def executed(name, result=None, **arguments):
+    return ExecutedCall(name=name, arguments=arguments, result=result)
+
+
+AKER = executed("find", {"id": 7, "name": "Aker"}, place="Aker")
+MOSS = executed("find", [{"id": "9", "name": "Moss"}], place="Moss")
+
+
+@pytest.mark.parametrize(
+    ("made", "full", "partial"),
+    [
+        ([AKER, MOSS, executed("boats", a=7, b=9)], True, 1),
+        ([MOSS, AKER, executed("boats", a="7", b="9")], True, 1),
+        ([AKER, MOSS, executed("boats", a=9, b=7)], False, 2 / 3),
+        ([AKER, executed("boats", a=7, b=9), MOSS], False, 2 / 3),  # before the value was known
+        ([AKER, MOSS, AKER, executed("boats", a=7, b=9)], False, 3 / 4),
+        ([executed("boats", a=7, b=9)], False, 0),
+        ([], False, 0),
+    ],
+)
+def test_a_value_of_an_earlier_result_stands_for_the_reference(made, full, partial):
+    """Executed calls match when they were given what the gold references mean in their results."""
+    found = compare_executed_flow(made, GOLD, TOOLS)
+    assert found.is_full is full
+    assert found.partial == pytest.approx(partial)
+
+
+def test_calls_that_look_alike_are_told_apart_by_what_they_returned():
+    """The second of two equal calls may be the one whose result is used first."""
+    gold = [
+        FlowCall(name="new"),
+        FlowCall(name="new"),
+        FlowCall(name="pay", arguments={"order": "$var1.id$", "how": "cash"}),
+        FlowCall(name="pay", arguments={"order": "$var2.id$", "how": "card"}),
+    ]
+    made = [
+        executed("new", {"id": 1}),
+        executed("new", {"id": 2}),
+        executed("pay", order=2, how="cash"),
+        executed("pay", order=1, how="card"),
+    ]
+    found = compare_executed_flow(made, gold, [])
+    assert found.is_full
+    assert found.pairs == ((0, 1), (1, 0), (2, 2), (3, 3))
+    made[3] = executed("pay", order=2, how="card")
+    assert not compare_executed_flow(made, gold, []).is_full
+
+
+def test_references_among_words_are_filled_with_what_came_back():
+    """A gold text with references equals the text that results make of it."""
+    gold = [find("Aker"), FlowCall(name="note", arguments={"text": "Harbour $var1.id$!"})]
+    assert compare_executed_flow([AKER, executed("note", text="Harbour 7!")], gold, TOOLS).is_full
+    assert not compare_executed_flow(
+        [AKER, executed("note", text="Harbour 8")], gold, TOOLS
+    ).is_full
+
+
+def test_many_calls_that_look_alike_end_soon():
+    """Forty equal calls with different results are compared in bounded time."""
+    gold = [FlowCall(name="new")] * 40 + [FlowCall(name="pay", arguments={"order": "$var40.id$"})]
+    made = [executed("new", {"id": n}) for n in range(40)] + [executed("pay", order=99)]
+    assert compare_executed_flow(made, gold, []).partial == pytest.approx(40 / 41)
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_results_of_any_shape_can_be_followed():
+    """Results nested beyond reason, or without the place, match nothing and raise nothing."""
+    gold = [find("Aker"), boats("$var1.id$", 1)]
+    for result in (nested(5_000), {"id": nested(5_000)}, None, [], "text", {"id": {1: 2}}):
+        made = [executed("find", result, place="Aker"), executed("boats", a=7, b=1)]
+        found = compare_executed_flow(made, gold, TOOLS)
+        assert (found.is_full, found.partial) == (False, 0.5)
+        chosen = [find("Aker"), FlowCall(name="choose", arguments={"class": "$var1.id$"})]
+        made[1] = ExecutedCall(name="choose", arguments={"class": "deck"})
+        assert compare_executed_flow(made, chosen, TOOLS).partial == 0.5
+
+
+@st.composite
+def answers(draw):
+    """Answers of up to six calls with references to earlier ones."""
+    calls = []
+    for at in range(draw(st.integers(0, 6))):
+        values = [st.sampled_from(["Aker", 1, 2.0, True, None])]
+        if at:
+            references = st.builds(
+                lambda label, path: f"$v{label}{path}$",
+                st.integers(0, at - 1),
+                st.sampled_from(["", ".id", "[1].id", ".a b"]),
+            )
+            values += [references, references.map(lambda text: [text, f"to {text}"])]
+        arguments = draw(st.dictionaries(st.sampled_from("ab"), st.one_of(values), max_size=2))
+        name = draw(st.sampled_from(["find", "boats", "pay"]))
+        calls.append(FlowCall(name=name, arguments=arguments, label=f"v{at}"))
+    return calls
+
+
+def shuffled(calls, seed):
+    """The same flow in another order that keeps producers first, under other labels."""
+    chance = random.Random(seed)
+    left, order = list(range(len(calls))), []
+    while left:
+        ready = [at for at in left if all(f"$v{n}" not in repr(calls[at].arguments) for n in left)]
+        order.append(chance.choice(ready))
+        left.remove(order[-1])
+    names = {f"v{at}": f"result_{place}" for place, at in enumerate(order)}
+
+    def renamed(value):
+        if isinstance(value, list):
+            return [renamed(item) for item in value]
+        if isinstance(value, str):
+            for old, new in names.items():
+                value = value.replace(f"${old}", f"${new}")
+        return value
+
+    return [
+        FlowCall(
+            name=calls[at].name,
+            arguments={key: renamed(value) for key, value in calls[at].arguments.items()},
+            label=names[f"v{at}"],
+        )
+        for at in order
+    ]
+
+
+@given(calls=answers(), seed=st.integers(0, 9))
+@settings(max_examples=80, deadline=None)
+def test_every_renaming_is_recognised(calls, seed):
+    """Any reordering that keeps producers first, under new labels, is the same answer."""
+    found = compare_data_flow(shuffled(calls, seed), calls, TOOLS)
+    assert found.is_full
+    assert not found.problems
+    assert (found.partial, found.function_f1, found.parameter_f1) == (1, 1, 1)
+
+
+@given(one=answers(), other=answers())
+@settings(max_examples=80, deadline=None)
+def test_measures_are_symmetric_and_ordered(one, other):
+    """Swapping the answers changes no measure; all lie in [0, 1]; full means partial is 1."""
+    there, back = compare_data_flow(one, other, TOOLS), compare_data_flow(other, one, TOOLS)
+    assert there.is_full == back.is_full
+    assert there.partial == back.partial
+    assert there.parameter_f1 == pytest.approx(back.parameter_f1)
+    assert 0 <= there.partial <= there.function_f1 <= 1
+    assert not there.is_full or there.partial == 1
+
+
+@given(calls=answers())
+@settings(max_examples=50, deadline=None)
+def test_running_an_answer_gives_one_that_matches_it(calls):
+    """Filling references with results yields executed calls that match the gold ones in full."""
+    results = [{"id": n, "a b": f"x{n}", "0": 5} for n in range(len(calls))]
+    results = [[result, {"id": 100 + n}] for n, result in enumerate(results)]
+
+    def value(text):
+        label, _, _ = text.strip("$").partition("[1].id")
+        at = int(label[1:].split(".")[0])
+        if text.strip("$") == f"v{at}":
+            return results[at]
+        if "[1]" in text:
+            return results[at][1]["id"]
+        return results[at][0]["id" if text.endswith(".id$") else "a b"]
+
+    def filled(item):
+        if isinstance(item, list):
+            return [filled(item[0]), f"to {filled(item[0])}"]
+        return value(item) if isinstance(item, str) and item.startswith("$") else item
+
+    made = [
+        ExecutedCall(
+            name=call.name,
+            arguments={key: filled(item) for key, item in call.arguments.items()},
+            result=results[at],
+        )
+        for at, call in enumerate(calls)
+    ]
+    assert compare_executed_flow(made, calls, TOOLS).is_full
+
+
+def test_labels_are_counted_as_often_as_they_occur():
+    """A call made twice where one is expected is half superfluous; nothing against nothing is 1."""
+    assert label_f1(["a", "a"], ["a"]) == pytest.approx(2 / 3)
+    assert label_f1([], []) == 1
+    assert label_f1(["a"], []) == 0

@@ -1,0 +1,152 @@
+"""Calls through which data has to flow as through the gold ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit import ToolDefinition
+from agentkit.episodes import Episode, Turn
+from agentkit.evaluation import GoldCall
+from agentkit.evaluation.verifiers import Scene, verifier_for
+from agentkit.messages import AssistantMessage, ToolResult
+from agentkit_bench import DataFlow
+
+FIND = ToolDefinition.from_schema(
+    "find", "Find a place.", {"type": "object", "properties": {"place": {"type": "string"}}}
+)
+BOATS = ToolDefinition.from_schema(
+    "boats",
+    "Boats between places.",
+    {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}},
+)
+GOLD = (
+    GoldCall(name="find", arguments={"place": "Aker"}),
+    GoldCall(name="find", arguments={"place": "Moss"}),
+    GoldCall(name="boats", arguments={"a": "$var1.id$", "b": "$var2.id$"}),
+)
+
+
+@pytest.fixture
+def judge():
+    """Judges an episode against the gold calls."""
+
+    async def verdict(episode, **expected):
+        expectation = DataFlow(**{"calls": GOLD, **expected})
+        verifier = verifier_for(expectation, Scene(definitions=(FIND, BOATS)))
+        return await verifier.verify(episode)
+
+    return verdict
+
+
+@pytest.fixture
+def run(call):
+    """An episode in which each call was run in a turn of its own, with these results."""
+
+    def make(*steps, **fields):
+        turns = [
+            Turn(
+                message=AssistantMessage(tool_calls=(call(name, **arguments),)),
+                results=(ToolResult(call_id=name, name=name, status=status, value=value),),
+            )
+            for name, arguments, status, value in steps
+        ]
+        return Episode(episode_id="1", request="", turns=tuple(turns), **fields)
+
+    return make
+
+
+async def test_planned_calls_match_up_to_names_and_order(judge, episode, call):
+    """The first two calls do not use each other, so they may change places."""
+    made = episode(
+        [
+            call("find", "1", place="Moss"),
+            call("find", "2", place="Aker"),
+            call("boats", "3", a="$var2.id$", b="$var1.id$"),
+        ]
+    )
+    verdict = await judge(made)
+    assert (verdict.passed, verdict.score, verdict.verifier) == (True, 1.0, "data_flow")
+    assert verdict.metrics["full_match"] == 1.0
+
+
+async def test_a_wrong_reference_is_a_wrong_value(judge, episode, call):
+    """The finding names the call and the argument through which other data flows."""
+    made = episode(
+        [
+            call("find", "1", place="Aker"),
+            call("find", "2", place="Moss"),
+            call("boats", "3", a="$var2.id$", b="$var2.id$"),
+        ]
+    )
+    verdict = await judge(made)
+    assert not verdict.passed
+    assert [(one.kind, one.call_id, one.parameter) for one in verdict.evidence] == [
+        ("wrong_value", "3", "a")
+    ]
+    assert verdict.score == pytest.approx(2 / 3)
+
+
+async def test_crossed_references_are_found(judge, episode, call):
+    """Calls whose texts are the gold ones, with data flowing the other way round, fail."""
+    made = episode(
+        [
+            call("find", "1", place="Moss"),
+            call("find", "2", place="Aker"),
+            call("boats", "3", a="$var1.id$", b="$var2.id$"),
+        ]
+    )
+    verdict = await judge(made)
+    assert not verdict.passed
+    assert "flow between others" in str(verdict.evidence[0])
+
+
+async def test_executed_calls_are_judged_by_the_values(judge, run):
+    """How the model came by a value does not matter, and failed calls are left out."""
+    steps = [
+        ("find", {"place": "Okker"}, "failed", None),
+        ("find", {"place": "Aker"}, "ok", {"id": "AK"}),
+        ("find", {"place": "Moss"}, "ok", {"id": "MO"}),
+        ("boats", {"a": "AK", "b": "MO"}, "ok", [7]),
+    ]
+    assert (await judge(run(*steps))).passed
+    steps[-1] = ("boats", {"a": "AK", "b": "AK"}, "ok", [7])
+    verdict = await judge(run(*steps))
+    assert [(one.kind, one.turn, one.parameter) for one in verdict.evidence] == [
+        ("wrong_value", 3, "a"),
+        ("wrong_value", 3, "b"),
+    ]
+
+
+async def test_missing_and_unexpected_calls(judge, episode, call):
+    """What was not called and what should not have been called are findings."""
+    verdict = await judge(episode([call("find", place="Aker")]), calls=GOLD[:2])
+    assert [(one.kind, one.tool) for one in verdict.evidence] == [("missing_call", "find")]
+    verdict = await judge(episode([call("find", place="Aker"), call("boats")]), calls=GOLD[:1])
+    assert [(one.kind, one.tool) for one in verdict.evidence] == [("unexpected_call", "boats")]
+
+
+async def test_a_reference_that_leads_nowhere_is_told(judge, episode, call):
+    """A reference of the model to a call that is not there is a finding."""
+    made = episode([call("boats", a="$var9.id$", b="x")])
+    verdict = await judge(made, calls=(GoldCall(name="boats", arguments={"a": "y", "b": "x"}),))
+    assert (verdict.passed, verdict.fault) == (False, None)
+    assert "var9" in str(verdict.evidence[0])
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (GoldCall(name="absent"),),
+        (GoldCall(name="boats", arguments={"a": "$var2.id$"}),),
+    ],
+)
+async def test_broken_gold_is_a_gold_error(judge, episode, calls):
+    """Absent tools and references that lead nowhere say nothing about the agent."""
+    assert (await judge(episode(answer="x"), calls=calls)).fault == "gold_error"
+
+
+async def test_a_run_that_broke_off_has_not_matched(judge, episode):
+    """Empty gold is no credit for a model that could not be reached."""
+    verdict = await judge(episode(stop_reason="error"), calls=())
+    assert (verdict.passed, verdict.score) == (False, 0.0)
+    assert (await judge(episode(answer="I can not."), calls=())).passed

@@ -1,0 +1,424 @@
+"""ToolDNA's seven metrics of a tool-calling answer, with its gates against inflated scores.
+
+Source: ToolDNA, appendix C.3.1. Each metric is 1, 0.5 or 0:
+
+=============  ===================================================================================
+Format         1 if the output has all required tags; a fact that the caller knows.
+ToolParsed     1 if the tool calls could be parsed; a fact, and no call may be malformed.
+ToolName       1 for the same tools as the gold calls, .5 for some of them, else 0.
+ParamName      1 for the same parameters, .5 for more than those, 0 when one is missing.
+ParamValue     1 for the same values, .5 for free texts that agree and for supersets, else 0.
+PerfectMatch   1 if the calls are the gold calls.
+Resolution     1 if Format = ToolParsed = 1 and ToolName, ParamName, ParamValue are all positive.
+=============  ===================================================================================
+
+The gates ("Anti-Inflation Rules"): a required parameter that is missing gives 0, a valid superset
+gives .5, structured fields are compared exactly, and only free text may agree in part
+(``agentkit_training.rewards.fields`` says what is free text and what agrees).
+
+Where the paper is silent or says two things, and what holds here:
+
+* **One wrong value of several.** "Partially matched parameter values" would make it .5. In the
+  paper's own case 2 (table 6) two of three values are right and ParamValue is 0.0. So the gates
+  decide: one structured value that is wrong gives 0. Case 1 (table 5), a free text that agrees,
+  gives .5. Both total rewards that the tables print, .625 and .5, are R2's; R1 would be 0 and 0, R3
+  .5 and 0, although the text calls R3 the best design.
+* **Missing "required" parameters.** Required is what the gold call states ("any required parameter
+  present in the ground truth"), except where leaving it out means the same, because the gold value
+  is the parameter's default ("omitted optional parameters (where defaults suffice)").
+* **Supersets.** The rule speaks of parameters and shows lists (``['price', 'mileage']``); it is
+  applied to both, and to whole calls. A superset is valid when what is added is declared by the
+  tool and fits its schema, and for an added call when its tool does not declare that it writes or
+  destroys: the paper wants "extra safe information". What is added beyond that was hallucinated: 0.
+  A superset counts .5 in ParamName and in ParamValue.
+* **Lists** follow subset and superset logic where they select something: items are strings, or
+  ``uniqueItems`` is declared. In another order they are the same selection but not the same
+  argument: .5. Other lists, such as coordinates, are compared exactly.
+* **Objects** are graded like the arguments of a call, field by field.
+* **Several calls** are paired one to one with gold calls of the same tool, so that first the values
+  and then the names agree best (``optimal_assignment``); the worst pair decides. A gold call
+  without a partner misses all its parameters: 0.
+* **Parameters of a wrong tool** give nothing. The authors' implementation must do otherwise: their
+  tables have ParamName above ToolName (.5498 and .5095 in table 1). PerfectMatch and
+  Resolution are the same either way; R2 can only be lower here.
+* **No gold call** (abstention): no call gives 1 throughout, any call 0 in the five metrics that
+  compare calls.
+* **What could not be parsed** can not be compared: with ToolParsed = 0 all but Format is 0.
+* **PerfectMatch** does not depend on Format, which the rewards subtract already. Resolution, by its
+  formula, is 1 for a perfect match too, though the text says that it focuses on non-exact ones.
+* **Equality** of values is canonical (``agentkit.metrics.calls``): ``"3"`` is 3 for an integer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+from agentkit.messages import JsonObject
+from agentkit.metrics.comparable import (
+    CallLike,
+    ComparableCall,
+    Definitions,
+    by_name,
+    comparable_calls,
+    mark_of,
+)
+from agentkit.metrics.remembering import remembered
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.schema import resolve_local
+from agentkit.tools.schema_validator import fits
+from agentkit_training.rewards.fields import FieldKind, field_kind, texts_agree
+from agentkit_training.toolace.assignment import optimal_assignment
+
+Grade: TypeAlias = float
+"""0, 0.5 or 1: wrong, right in part, right."""
+
+WRONG: Grade = 0.0
+PARTLY: Grade = 0.5
+RIGHT: Grade = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolDnaMetrics:
+    """The seven metrics of one answer (ToolDNA, appendix C.3.1).
+
+    Attributes:
+        format: Format.
+        tool_parsed: ToolParsed.
+        tool_name: ToolName.
+        param_name: ParamName.
+        param_value: ParamValue.
+        perfect_match: PerfectMatch.
+        resolution: Resolution.
+    """
+
+    format: Grade
+    tool_parsed: Grade
+    tool_name: Grade
+    param_name: Grade
+    param_value: Grade
+    perfect_match: Grade
+    resolution: Grade
+
+    def to_json(self) -> dict[str, float]:
+        """The metrics as numbers by name, as ``Verdict.metrics`` keeps them."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def tooldna_metrics(
+    calls: Sequence[CallLike],
+    gold: Sequence[CallLike],
+    definitions: Definitions,
+    *,
+    format_ok: bool = True,
+    parsed_ok: bool = True,
+    kinds: Mapping[str, FieldKind] | None = None,
+) -> ToolDnaMetrics:
+    """The seven metrics of an answer; see the module's text for the rules.
+
+    Args:
+        calls: What was called. A ``ToolCall`` that is ``malformed`` was not parsed.
+        gold: The gold calls; none when the right answer is no call.
+        definitions: The tools that may be called.
+        format_ok: Whether the output had the structure that was asked for.
+        parsed_ok: Whether the calls could be read out of the output.
+        kinds: How to compare the values of parameters, by ``tool.parameter``, where the rule of
+            ``field_kind`` is not right for them.
+
+    Example:
+        >>> from agentkit import ToolDefinition
+        >>> from agentkit.messages import ToolCall
+        >>> search = ToolDefinition.from_schema(
+        ...     "search_used_cars",
+        ...     "Search the inventory.",
+        ...     {"type": "object", "properties": {"query": {"type": "string"}}},
+        ... )
+        >>> def search_for(query):
+        ...     return [ToolCall(call_id="1", name=search.name, arguments={"query": query})]
+        >>> found = tooldna_metrics(search_for("Passat"), search_for("Passat380"), [search])
+        >>> found.param_name, found.param_value, found.perfect_match, found.resolution
+        (1.0, 0.5, 0.0, 1.0)
+    """
+    known = by_name(definitions)
+    made, wanted = comparable_calls(calls, known), comparable_calls(gold, known)
+    is_parsed = parsed_ok and all(call.is_readable for call in made)
+    tools, parameters = WRONG, CallGrade()
+    if is_parsed and _are_same(made, wanted):
+        tools, parameters = RIGHT, CallGrade(RIGHT, RIGHT)
+    elif is_parsed:
+        tools = _grade_tools(made, wanted)
+        parameters = _grade_parameters(made, wanted, kinds or {})
+    compared = (tools, parameters.names, parameters.values)
+    return ToolDnaMetrics(
+        format=_grade(format_ok),
+        tool_parsed=_grade(is_parsed),
+        tool_name=tools,
+        param_name=parameters.names,
+        param_value=parameters.values,
+        perfect_match=_grade(min(compared) == RIGHT),
+        resolution=_grade(format_ok and is_parsed and min(compared) > WRONG),
+    )
+
+
+def _grade(holds: bool) -> Grade:  # noqa: FBT001  # it turns a truth value into a number
+    return RIGHT if holds else WRONG
+
+
+def _are_same(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall]) -> bool:
+    """Whether both are the same calls; the most frequent case of a good model, told quickly."""
+    if len(made) != len(wanted):
+        return False
+    left = list(wanted)
+    for call in made:
+        same = next((at for at, gold in enumerate(left) if call.equals(gold)), None)
+        if same is None:
+            return False
+        del left[same]
+    return True
+
+
+def _grade_tools(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall]) -> Grade:
+    called, gold = [call.name for call in made], [call.name for call in wanted]
+    if sorted(called) == sorted(gold):
+        return RIGHT
+    return WRONG if set(called).isdisjoint(gold) else PARTLY
+
+
+def _grade_parameters(
+    made: Sequence[ComparableCall],
+    wanted: Sequence[ComparableCall],
+    kinds: Mapping[str, FieldKind],
+) -> CallGrade:
+    """ParamName and ParamValue of the best pairing."""
+    if not wanted:
+        return CallGrade() if made else CallGrade(names=RIGHT, values=RIGHT)
+    if len(made) < len(wanted):
+        return CallGrade()
+    graders = [Grader(gold, kinds) for gold in wanted]
+    table = [[grader.grade(call) for call in made] for grader in graders]
+    weights = _weights(len(made) + 1)
+    pairs = optimal_assignment([[weights[grade] for grade in row] for row in table])
+    found = [table[row][column] for row, column in pairs]
+    paired = {column for _, column in pairs}
+    added = [call for at, call in enumerate(made) if at not in paired]
+    most = RIGHT if not added else PARTLY if all(map(_is_harmless, added)) else WRONG
+    return CallGrade(
+        names=min(most, *(one.names for one in found)),
+        values=min(most, *(one.values for one in found)),
+    )
+
+
+@lru_cache(maxsize=256)
+def _weights(base: int) -> Mapping[CallGrade, int]:
+    """Numbers for the grades that add up to the order in which pairings are better.
+
+    First counts how many pairs have values that are at least partly right, then how many are right,
+    then the same for names. As the worst pair decides, no other pairing gives better grades.
+    """
+    grades = (WRONG, PARTLY, RIGHT)
+    return {
+        CallGrade(names, values): (
+            (((values > WRONG) * base + (values == RIGHT)) * base + (names > WRONG)) * base
+            + (names == RIGHT)
+        )
+        for names in grades
+        for values in grades
+    }
+
+
+def _is_harmless(call: ComparableCall) -> bool:
+    """Whether an added call is a valid one, of a tool that is not known to change things."""
+    if call.definition is None:
+        return False
+    signature = call.definition.signature
+    stated = {name: call.values[name] for name in call.given}
+    may_harm = signature.effects.writes is True or signature.effects.destructive is True
+    return not may_harm and fits(stated, signature.parameters) is not False
+
+
+# --- one call beside one gold call ----------------------------------------------------------------
+
+
+class CallGrade(NamedTuple):
+    """How one call compares with one gold call.
+
+    Attributes:
+        names: ParamName of the pair.
+        values: ParamValue of the pair, never above ``names``.
+    """
+
+    names: Grade = WRONG
+    values: Grade = WRONG
+
+
+_WRONG_CALL = CallGrade()
+_SAME_CALL = CallGrade(RIGHT, RIGHT)
+_WRONG_VALUES = {names: CallGrade(names, WRONG) for names in (PARTLY, RIGHT)}
+_DEFAULT = object()
+
+
+class Grader:
+    """Grades calls by one gold call."""
+
+    def __init__(self, gold: ComparableCall, kinds: Mapping[str, FieldKind]) -> None:
+        """Look up once what holds for each argument of the gold call.
+
+        Args:
+            gold: The gold call.
+            kinds: How to compare values, by ``tool.parameter``, where not as ``field_kind`` says.
+        """
+        self._gold = gold
+        self._rules = _Rules(gold.definition, gold.name, kinds)
+        self._exact = [
+            (name, gold.marks.get(name, _DEFAULT))
+            for name in gold.given
+            if type(gold.values[name]) is not dict and self._rules.is_exact(name)
+        ]
+
+    def grade(self, call: ComparableCall) -> CallGrade:
+        """How right a call is."""
+        gold = self._gold
+        if call.name != gold.name or not (call.is_readable and gold.is_readable):
+            return _WRONG_CALL
+        marks = call.marks
+        if marks == gold.marks:
+            return _SAME_CALL
+        names = RIGHT if call.given == gold.given else _grade_names(call, gold)
+        if names == WRONG:
+            return _WRONG_CALL
+        for name, mark in self._exact:  # most wrong calls are found out here, at little cost
+            if marks.get(name, _DEFAULT) != mark:
+                return _WRONG_VALUES[names]
+        differ = {name for name, _ in marks.items() ^ gold.marks.items()} & gold.given
+        pairs = [((name,), call.values.get(name), gold.values[name]) for name in differ]
+        # Unequal calls are never wholly right, also where only a default in a branch differs.
+        return CallGrade(names, min(names, PARTLY, _worst(pairs, self._rules)))
+
+
+def _grade_names(call: ComparableCall, gold: ComparableCall) -> Grade:
+    if any(name in gold.marks for name in gold.given - call.given):
+        return WRONG
+    added = {name: call.values[name] for name in call.given - gold.given if name in call.marks}
+    if not added:
+        return RIGHT
+    schema = {} if call.definition is None else call.definition.signature.parameters
+    return PARTLY if _are_declared(added, schema, schema) else WRONG
+
+
+def _are_declared(added: JsonObject, schema: JsonObject, root: JsonObject) -> bool:
+    """Whether fields that nobody asked for exist, and hold what they may."""
+    properties = schema.get("properties")
+    declared = properties if isinstance(properties, Mapping) else {}
+    others = schema.get("additionalProperties", False)
+    return all(
+        (part := declared.get(name, others)) is not False
+        and fits(value, part, root=root) is not False
+        for name, value in added.items()
+    )
+
+
+_Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """How the values of one tool's parameters are compared."""
+
+    definition: ToolDefinition | None
+    tool: str
+    kinds: Mapping[str, FieldKind]
+
+    def of(self, path: _Path) -> _Field:
+        """The rule for one field; the caller's word counts most."""
+        found = _UNKNOWN if self.definition is None else _field(self.definition, path)
+        kind = self.kinds.get(".".join((self.tool, *path))) if self.kinds else None
+        return found if kind is None else _Field(kind, found.schema)
+
+    def is_exact(self, name: str) -> bool:
+        """Whether the values of a parameter are right or wrong and nothing between."""
+        kind = self.kinds.get(f"{self.tool}.{name}") if self.kinds else None
+        if kind is not None:
+            return kind == "exact"
+        return self.definition is None or name not in _lenient(self.definition)
+
+    @property
+    def root(self) -> JsonObject:
+        """The document that the schemas point into."""
+        return {} if self.definition is None else self.definition.signature.parameters
+
+
+class _Field(NamedTuple):
+    kind: FieldKind
+    schema: JsonObject
+
+
+_UNKNOWN = _Field("exact", {})
+
+
+@remembered()
+def _lenient(definition: ToolDefinition) -> frozenset[str]:
+    """The parameters of a tool whose values may be right in part."""
+    properties = definition.signature.properties
+    return frozenset(name for name in properties if _field(definition, (name,)).kind != "exact")
+
+
+@remembered(most=16_384)
+def _field(definition: ToolDefinition, path: _Path) -> _Field:
+    """The schema of a field, and how it is compared."""
+    root = schema = definition.signature.parameters
+    for name in path:
+        properties = schema.get("properties")
+        part = properties.get(name) if isinstance(properties, Mapping) else None
+        reference = part.get("$ref") if isinstance(part, Mapping) else None
+        part = resolve_local(root, reference) if isinstance(reference, str) else part
+        if not isinstance(part, Mapping):
+            return _UNKNOWN
+        schema = part
+    text = definition.description.parameters.get(".".join(path), "")
+    return _Field(field_kind(path[-1], schema, description=text), schema)
+
+
+def _worst(pairs: Iterable[tuple[_Path, Any, Any]], rules: _Rules) -> Grade:
+    """The lowest grade of fields that differ; texts, which take longest, only where it matters."""
+    worst = RIGHT
+    texts: list[tuple[str, str]] = []
+    for path, value, gold in pairs:
+        rule = rules.of(path)
+        if rule.kind == "text" and type(value) is str and type(gold) is str:
+            texts.append((value, gold))
+            worst = PARTLY
+        elif type(gold) is dict and type(value) is dict:
+            worst = min(worst, _grade_object(path, value, gold, rules))
+        elif rule.kind == "selection" and _is_superset(value, gold):
+            valid = fits(value, rule.schema, root=rules.root) is not False
+            worst = PARTLY if valid else WRONG
+        else:
+            return WRONG
+        if worst == WRONG:
+            return WRONG
+    return worst if all(texts_agree(value, gold) for value, gold in texts) else WRONG
+
+
+def _is_superset(value: Any, gold: Any) -> bool:
+    """Whether a list holds everything that another one holds, as often."""
+    if type(value) is not list or type(gold) is not list or not gold:
+        return False
+    chosen, wanted = list(map(mark_of, value)), list(map(mark_of, gold))
+    return set(wanted) <= set(chosen) and Counter(wanted) <= Counter(chosen)
+
+
+def _grade_object(path: _Path, value: JsonObject, gold: JsonObject, rules: _Rules) -> Grade:
+    if not gold.keys() <= value.keys():
+        return WRONG
+    added = {name: item for name, item in value.items() if name not in gold}
+    if added and not _are_declared(added, rules.of(path).schema, rules.root):
+        return WRONG
+    pairs = [
+        ((*path, name), value[name], item)
+        for name, item in gold.items()
+        if mark_of(value[name]) != mark_of(item)
+    ]
+    return min(PARTLY, _worst(pairs, rules))

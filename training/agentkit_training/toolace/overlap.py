@@ -1,0 +1,146 @@
+"""How much of a reference answer a model reproduces, and how difficult a question is for it.
+
+ToolACE-R (Zeng et al., 2025), section 3.2: the alignment score S of two calls (Eq. 2), the best
+matching of two answers (Eq. 3), their overlap O (Eq. 4), and the difficulty D of a question as the
+mean shortfall over several attempts (Eq. 5).
+
+Where the paper is silent:
+
+* Arguments match when they are canonically equal (``agentkit.tools.coercion``): ``"3"`` is 3 where
+  an integer is declared.
+* An argument that equals its declared default counts as not given. Otherwise a tool with many
+  optional parameters would make any two calls alike, and writing a default out would change S.
+* Two calls of one tool without arguments are the same call: S is 1, where Eq. 2 has 0/0.
+* Two answers without calls are the same answer: O is 1, where Eq. 4 has 0/0. Thus a question whose
+  right answer is no call has D = 0 for a model that never calls.
+* A call whose arguments can not be read has S = 0 with every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from agentkit.errors import UsageError
+from agentkit.metrics.comparable import (
+    CallLike,
+    ComparableCall,
+    Definitions,
+    by_name,
+    comparable_calls,
+)
+from agentkit_training.toolace.assignment import optimal_assignment
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallPair:
+    """A call matched with a call of the reference.
+
+    Attributes:
+        reference: Index among the reference's calls.
+        predicted: Index among the predicted calls.
+        similarity: Their alignment score S.
+    """
+
+    reference: int
+    predicted: int
+    similarity: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overlap:
+    """How two answers agree.
+
+    Attributes:
+        score: O, from 0 to 1; 1 exactly when both make the same calls equally often.
+        pairs: The best matching, by index in the reference; pairs without similarity left out.
+    """
+
+    score: float
+    pairs: tuple[CallPair, ...] = ()
+
+
+def call_similarity(one: CallLike, other: CallLike, definitions: Definitions) -> float:
+    """The alignment score S of two calls (ToolACE-R, Eq. 2).
+
+    The arguments, as pairs of name and value, that both calls have, as a share of those that either
+    has; a parameter with different values counts twice below the line. 0 for different tools.
+
+    Example:
+        >>> from agentkit import ToolDefinition
+        >>> from agentkit.messages import ToolCall
+        >>> trip = ToolDefinition.from_schema("trip", "A trip.", {"type": "object"})
+        >>> long = ToolCall(call_id="1", name="trip", arguments={"to": "Bonn", "days": 3})
+        >>> short = ToolCall(call_id="2", name="trip", arguments={"to": "Bonn", "days": 2})
+        >>> round(call_similarity(long, short, [trip]), 3)
+        0.333
+    """
+    return _similarity(*comparable_calls((one, other), definitions))
+
+
+def call_overlap(
+    predicted: Sequence[CallLike], reference: Sequence[CallLike], definitions: Definitions
+) -> Overlap:
+    """The overlap O of two answers (ToolACE-R, Eq. 3 and 4).
+
+    Calls are matched one to one so that their scores S add up to the most; the sum is divided by
+    the number of calls of the longer answer. Symmetric, and the order of calls does not matter.
+
+    Args:
+        predicted: The calls of a model.
+        reference: The gold calls.
+        definitions: The tools that may be called.
+    """
+    known = by_name(definitions)
+    return _overlap(comparable_calls(predicted, known), comparable_calls(reference, known))
+
+
+def difficulty(
+    attempts: Iterable[Sequence[CallLike]],
+    reference: Sequence[CallLike],
+    definitions: Definitions,
+) -> float:
+    """The model-aware difficulty D of a question (ToolACE-R, Eq. 5).
+
+    One minus the mean overlap of a model's attempts with the reference: 0 when each attempt is
+    right, 1 when none has anything of it. The paper samples 8 attempts at temperature 1 and trains
+    on questions with 0 < D < 0.9.
+
+    Args:
+        attempts: The calls of each attempt.
+        reference: The gold calls.
+        definitions: The tools that may be called.
+
+    Raises:
+        UsageError: There are no attempts.
+    """
+    known = by_name(definitions)
+    gold = comparable_calls(reference, known)
+    scores = [_overlap(comparable_calls(attempt, known), gold).score for attempt in attempts]
+    if not scores:
+        raise UsageError(
+            "difficulty is a mean over attempts, and there are none; sample at least 1"
+        )
+    return 1 - fmean(scores)
+
+
+def _overlap(predicted: Sequence[ComparableCall], reference: Sequence[ComparableCall]) -> Overlap:
+    longer = max(len(predicted), len(reference))
+    if not longer:
+        return Overlap(score=1.0)
+    similarities = [[_similarity(gold, call) for call in predicted] for gold in reference]
+    pairs = tuple(
+        CallPair(reference=row, predicted=column, similarity=similarities[row][column])
+        for row, column in optimal_assignment(similarities)
+        if similarities[row][column]
+    )
+    return Overlap(score=sum(pair.similarity for pair in pairs) / longer, pairs=pairs)
+
+
+def _similarity(one: ComparableCall, other: ComparableCall) -> float:
+    if one.name != other.name or not (one.is_readable and other.is_readable):
+        return 0.0
+    shared = len(one.facts & other.facts)
+    either = len(one.marks) + len(other.marks) - shared
+    return shared / either if either else 1.0

@@ -1,0 +1,151 @@
+"""ToolACE-R's overlap and difficulty, equation by equation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agentkit import ToolDefinition
+from agentkit.errors import UsageError
+from agentkit.messages import ToolCall
+from agentkit.metrics import calls_equal
+from agentkit_training.toolace.overlap import call_overlap, call_similarity, difficulty
+
+TRIP = ToolDefinition.from_schema(
+    "trip",
+    "A trip.",
+    {
+        "type": "object",
+        "properties": {
+            "to": {"type": "string"},
+            "days": {"type": "integer"},
+            "class": {"type": "string", "default": "second"},
+        },
+    },
+)
+MAIL = ToolDefinition.from_schema("mail", "Send.", {"properties": {"to": {"type": "string"}}})
+TOOLS = [TRIP, MAIL]
+
+
+def call(name="trip", malformed=None, **arguments):
+    return ToolCall(call_id="1", name=name, arguments=arguments, malformed=malformed)
+
+
+CALLS = st.builds(
+    lambda name, arguments: call(name, **arguments),
+    st.sampled_from(["trip", "mail", "absent"]),
+    st.dictionaries(
+        st.sampled_from(["to", "days", "class"]),
+        st.sampled_from(["Bonn", "Ulm", "3", 3, 2.0, True, 1, "second", None, [1], {"a": 1}]),
+        max_size=3,
+    ),
+)
+ANSWERS = st.lists(CALLS, max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (call(to="Bonn", days=3), call(days="3", to="Bonn"), 1),
+        (call(to="Bonn", days=3), call(to="Bonn"), 1 / 2),
+        (call(to="Bonn", days=3), call(to="Bonn", days=2), 1 / 3),
+        (call(to="Bonn", days=3), call(to="Ulm", days=2), 0),
+        (call(to="Bonn"), call("mail", to="Bonn"), 0),
+        (call(), call(), 1),
+        (call(), call(to="Bonn"), 0),
+        (call(to="Bonn"), call(to="Bonn", **{"class": "second"}), 1),
+        (call(to="Bonn"), call(to="Ulm", **{"class": "second"}), 0),
+        (call(malformed="{"), call(malformed="{"), 0),
+    ],
+)
+def test_similarity_is_the_share_of_arguments_that_both_have(one, other, expected):
+    """Eq. 2: equal arguments over distinct ones; different values of one name count twice."""
+    assert call_similarity(one, other, TOOLS) == pytest.approx(expected)
+
+
+def test_matching_is_optimal_where_taking_the_first_best_is_not():
+    """Eq. 3: the pairs together score most, though a greedy choice would take another."""
+    reference = [call(to="Bonn", days=3), call(to="Bonn", days=3, **{"class": "first"})]
+    predicted = [call(to="Bonn", days=3, **{"class": "first"}), call(to="Ulm", days=3)]
+    found = call_overlap(predicted, reference, TOOLS)
+    assert [(pair.reference, pair.predicted) for pair in found.pairs] == [(0, 1), (1, 0)]
+    assert found.score == pytest.approx((1 / 3 + 1) / 2)
+
+
+def brute_force(predicted, reference):
+    """Eq. 4 by trying every matching."""
+    longer = max(len(predicted), len(reference))
+    if not longer:
+        return 1.0
+    short, long = sorted((predicted, reference), key=len)
+    return max(
+        sum(call_similarity(a, b, TOOLS) for a, b in zip(short, order, strict=False)) / longer
+        for order in itertools.permutations(long, len(short))
+    )
+
+
+@given(predicted=st.lists(CALLS, max_size=4), reference=st.lists(CALLS, max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_overlap_is_the_best_over_all_matchings(predicted, reference):
+    """Eq. 4 equals brute force."""
+    assert call_overlap(predicted, reference, TOOLS).score == pytest.approx(
+        brute_force(predicted, reference)
+    )
+
+
+@given(predicted=ANSWERS, reference=ANSWERS, seed=st.integers(0, 9))
+@settings(max_examples=50, deadline=None)
+def test_overlap_is_symmetric_bounded_and_blind_to_order(predicted, reference, seed):
+    """0 <= O <= 1, O(a, b) = O(b, a), and shuffling either answer changes nothing."""
+    score = call_overlap(predicted, reference, TOOLS).score
+    assert 0 <= score <= 1
+    assert score == pytest.approx(call_overlap(reference, predicted, TOOLS).score)
+    shuffled = random.Random(seed).sample(predicted, len(predicted))
+    assert score == pytest.approx(call_overlap(shuffled, reference, TOOLS).score)
+
+
+@given(predicted=ANSWERS, reference=ANSWERS)
+@settings(max_examples=50, deadline=None)
+def test_overlap_is_one_exactly_for_equal_answers(predicted, reference):
+    """O = 1 says the same as canonical equality of the answers."""
+    assert (call_overlap(predicted, reference, TOOLS).score == 1) == calls_equal(
+        predicted, reference, TOOLS
+    )
+    assert call_overlap(reference, reference, TOOLS).score == 1
+
+
+@given(predicted=ANSWERS, reference=ANSWERS, extra=CALLS)
+@settings(max_examples=50, deadline=None)
+def test_a_call_that_is_right_never_lowers_the_overlap(predicted, reference, extra):
+    """Adding one call to both answers brings them closer, or leaves them as close."""
+    before = call_overlap(predicted, reference, TOOLS).score
+    after = call_overlap([*predicted, extra], [*reference, extra], TOOLS).score
+    assert after >= before - 1e-12
+
+
+@given(attempts=st.lists(ANSWERS, min_size=1, max_size=4), reference=ANSWERS)
+@settings(max_examples=50, deadline=None)
+def test_difficulty_is_the_mean_shortfall(attempts, reference):
+    """Eq. 5: D is in [0, 1], falls when an attempt gets better, is 0 only when all are right."""
+    value = difficulty(attempts, reference, TOOLS)
+    shortfalls = [1 - call_overlap(attempt, reference, TOOLS).score for attempt in attempts]
+    assert 0 <= value <= 1
+    assert value == pytest.approx(math.fsum(shortfalls) / len(attempts))
+    assert difficulty([*attempts[:-1], reference], reference, TOOLS) <= value + 1e-12
+    assert (value == 0) == all(calls_equal(attempt, reference, TOOLS) for attempt in attempts)
+
+
+def test_no_call_where_none_is_expected_is_easy():
+    """Empty against empty is right; any call is then superfluous."""
+    assert difficulty([[], []], [], TOOLS) == 0
+    assert difficulty([[], [call()]], [], TOOLS) == 0.5
+
+
+def test_difficulty_needs_an_attempt():
+    """Without attempts there is no mean, and the error says so."""
+    with pytest.raises(UsageError, match="no"):
+        difficulty([], [], TOOLS)
