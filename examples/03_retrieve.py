@@ -19,7 +19,7 @@ async def main() -> None:
     for hit in found.hits[:3]:
         print(f"{hit.score:6.2f}  {hit.definition.name}  {hit.reason}")
     for stage in found.stages:
-        print(f"stage {stage.stage}: {stage.survivors} survivors, {stage.tokens} tokens")
+        print(f"stage {stage.stage}: {stage.survivors} tools left")
     print("offered in full:", [definition.name for definition in found.offered])
 
 

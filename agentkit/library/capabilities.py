@@ -1,6 +1,6 @@
 """What a store may do beyond the seam. Each is asked for where it is used, and none is demanded.
 
-A store has a capability by having its method: ``isinstance(store, Watchable)``. Whoever needs one
+A store has a capability by having its method: ``isinstance(store, Pruning)``. Whoever needs one
 says what happens without it; most have a slower way that works with every store.
 """
 
@@ -16,42 +16,6 @@ from agentkit.episodes import Episode
 from agentkit.errors import EpisodeFormatError, UsageError
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
-
-
-class Watch(Protocol):
-    """Hears that something was committed. One thread uses it.
-
-    What it says is a hint: it may speak up for nothing, and it may miss a commit. The truth is what
-    ``ToolStore.versions`` and ``EventStore.events`` say.
-    """
-
-    def wait(self, timeout_seconds: float) -> bool:
-        """Wait for a commit by anybody, of definitions or of events alone.
-
-        Commits since the last wait, or since the watch was made, end the wait at once.
-
-        Returns:
-            Whether there may be something new; False when the time is over.
-
-        Raises:
-            StoreUnavailableError: The store went away, and with it what was to be heard; the next
-                wait tries again to hear.
-            StoreError: The store is closed.
-        """
-        ...
-
-    def close(self) -> None:
-        """Release what the watch holds. A second call does nothing."""
-        ...
-
-
-@runtime_checkable
-class Watchable(Protocol):
-    """A store that tells of commits sooner than a poll would."""
-
-    def watch(self) -> Watch:
-        """Begin to listen; a commit after this returns is heard."""
-        ...
 
 
 @runtime_checkable

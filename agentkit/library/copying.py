@@ -10,11 +10,11 @@ from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.errors import StoreError, StoreFormatError, UsageError
-from agentkit.library.capabilities import BatchAppending
+from agentkit.library.capabilities import append_all
 from agentkit.library.comparing import (
+    Amount,
     Comparison,
     Difference,
-    Extent,
     Progress,
     actual_digest,
     compare_stores,
@@ -80,11 +80,7 @@ def copy_episodes(source: Store, target: Store, *, after: int, progress: Progres
         rest, progress("copying episodes"), total=max(episode_count(source) - after, 0)
     )
     for some in _batches(watched):
-        if isinstance(target, BatchAppending):
-            target.append_many(some)
-        else:
-            for episode in some:
-                target.append(episode)
+        append_all(target, some)
         count += len(some)
     return count
 
@@ -131,25 +127,8 @@ def _batches(episodes: Iterable[Episode]) -> Iterator[Sequence[Episode]]:
 
 
 _LOOKS = 5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Amount:
-    """So much of a history.
-
-    Attributes:
-        versions: Library versions.
-        events: Events.
-        episodes: Episodes.
-    """
-
-    versions: int = 0
-    events: int = 0
-    episodes: int = 0
-
-    def to_json(self) -> dict[str, int]:
-        """The amount as a JSON object."""
-        return {"versions": self.versions, "events": self.events, "episodes": self.episodes}
+_ALL = 2**62
+"""More episodes than any store holds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,13 +202,17 @@ def copy_store(
 
     Memory: the newest library of both, the events of both, a hundred episodes.
     """
-    extent = _seen(source)
-    held = _beginning(source, target, extent, has_episodes=episodes)
-    events = source.events()[held.events : extent.events]
-    until, after = extent.version or 0, held.versions
+    seen = _seen(source)
+    before = compare_stores(source, target, episodes=episodes, until=seen)
+    for difference in before.differences:
+        if difference.ended != "second":
+            raise StoreError(_parted(difference))
+    held = Amount(versions=before.versions, events=before.events, episodes=before.episodes)
+    events = source.events()[held.events : seen.events]
+    until, after = seen.versions, held.versions
     copy_library(source, target, events, after=after, until=until, progress=progress)
     kept = copy_episodes(source, target, after=held.episodes, progress=progress) if episodes else 0
-    done = replace(extent, episodes=held.episodes + kept)
+    done = replace(seen, episodes=held.episodes + kept)
     compared = compare_stores(source, target, episodes=episodes, until=done, progress=progress)
     if not compared.is_equal:
         raise StoreError(
@@ -240,41 +223,28 @@ def copy_store(
         held=held,
         copied=Amount(versions=until - after, events=len(events), episodes=kept),
         compared=compared,
-        is_behind=_is_behind(source, target, extent, has_episodes=episodes),
+        is_behind=_is_behind(source, target, seen, has_episodes=episodes),
     )
 
 
-def _seen(source: Store) -> Extent:
-    """How far the source goes now: a version, and the events up to it.
+def _seen(source: Store) -> Amount:
+    """How far the source goes now: its versions, and the events up to the last of them.
 
     Both are asked for one after the other; a writer may come between the two questions.
     """
-    before, events, versions = _look(source)
     for _ in range(_LOOKS):
+        before, events, versions = source.versions(), source.events(), source.versions()
         if len(before) == len(versions):
             break
-        before, events, versions = _look(source)
     if before and before[0] != 1:
         raise UsageError(
             f"there is no history to copy: the source begins with library version {before[0]}, "
             "what was before it was left out; 'agentkit import' brings its tools"
         )
     newest = before[-1] if before else 0
-    is_still = len(before) == len(versions)
-    return Extent(version=newest, events=len(events) if is_still else len(_until(events, newest)))
-
-
-def _look(source: Store) -> tuple[Sequence[int], Sequence[LibraryEvent], Sequence[int]]:
-    return source.versions(), source.events(), source.versions()
-
-
-def _beginning(source: Store, target: Store, extent: Extent, *, has_episodes: bool) -> Amount:
-    """What the target holds, which must be a beginning of the source's history."""
-    held = compare_stores(source, target, episodes=has_episodes, until=extent)
-    for difference in held.differences:
-        if difference.ended != "second":
-            raise StoreError(_parted(difference))
-    return Amount(versions=held.versions, events=held.events, episodes=held.episodes)
+    if len(before) != len(versions):
+        events = tuple(takewhile(lambda event: event.library_version <= newest, events))
+    return Amount(versions=newest, events=len(events), episodes=_ALL)
 
 
 def _parted(difference: Difference) -> str:
@@ -290,14 +260,9 @@ def _parted(difference: Difference) -> str:
     )
 
 
-def _until(events: Sequence[LibraryEvent], version: int) -> tuple[LibraryEvent, ...]:
-    """The beginning of a chain, up to the first event that tells of a later library version."""
-    return tuple(takewhile(lambda event: event.library_version <= version, events))
-
-
-def _is_behind(source: Store, target: Store, extent: Extent, *, has_episodes: bool) -> bool:
+def _is_behind(source: Store, target: Store, seen: Amount, *, has_episodes: bool) -> bool:
     """Whether the source holds more than was copied."""
-    if len(source.versions()) > (extent.version or 0) or source.events(after=extent.events or 0):
+    if len(source.versions()) > seen.versions or source.events(after=seen.events):
         return True
     if not has_episodes:
         return False

@@ -18,15 +18,15 @@ from agentkit.library.store import (
     ToolRevision,
 )
 
-_CAPABILITIES_OF_TOOLS = ("watch", "follow", "refresh", "check_staleness")
+_CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
 _CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
 
 
 class SplitStore:
     """A store whose episodes are kept elsewhere; see ``with_episodes``.
 
-    What a part can do beyond the seam, the whole can: it watches as the first one does, and prunes
-    as the second one does.
+    What a part can do beyond the seam, the whole can: it prunes as
+    the second one does.
 
     Attributes:
         tools: Keeps definitions and events.

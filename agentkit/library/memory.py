@@ -88,72 +88,6 @@ def _oldest_to_stay(retention: Retention) -> datetime:
     return now - retention.max_age
 
 
-class CommitSignal:
-    """A store tells it of each commit, and every watch on it hears that.
-
-    Args:
-        store: What the store is called, for messages.
-
-    Example:
-        >>> signal = CommitSignal("this store")
-        >>> watch = signal.watch()
-        >>> signal.tell()
-        >>> watch.wait(10), watch.wait(0)
-        (True, False)
-    """
-
-    def __init__(self, store: str) -> None:
-        self.store = store
-        self.condition = threading.Condition()
-        self.commits = 0
-        self.ended = False
-
-    def tell(self) -> None:
-        """Something was committed."""
-        with self.condition:
-            self.commits += 1
-            self.condition.notify_all()
-
-    def end(self) -> None:
-        """The store is closed; nothing more will be heard."""
-        with self.condition:
-            self.ended = True
-            self.condition.notify_all()
-
-    def watch(self) -> SignalWatch:
-        """Begin to listen; see ``Watchable.watch``."""
-        return SignalWatch(self)
-
-
-class SignalWatch:
-    """A ``Watch`` of a ``CommitSignal``. Any thread may close it, which ends a wait."""
-
-    def __init__(self, signal: CommitSignal) -> None:
-        self._signal = signal
-        self._heard = signal.commits
-        self._closed = False
-
-    def wait(self, timeout_seconds: float) -> bool:
-        """Wait for a commit; see ``Watch.wait``."""
-        signal = self._signal
-        with signal.condition:
-            signal.condition.wait_for(self._is_over, timeout_seconds)
-            if signal.ended or self._closed:
-                raise StoreError(f"{signal.store} is closed, or this watch on it is")
-            news = signal.commits != self._heard
-            self._heard = signal.commits
-            return news
-
-    def close(self) -> None:
-        """Hear nothing more. A second call does nothing."""
-        with self._signal.condition:
-            self._closed = True
-            self._signal.condition.notify_all()
-
-    def _is_over(self) -> bool:
-        return self._signal.ended or self._closed or self._signal.commits != self._heard
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Applied:
     change: LibraryChange
@@ -185,7 +119,6 @@ class MemoryStore:
         self._newest = Library()
         self._episodes: dict[str, KeptEpisode] = {}
         self._closed = False
-        self._commits = CommitSignal("this memory store")
 
     def __repr__(self) -> str:
         return f"MemoryStore({len(self._log)} versions, {len(self._episodes)} episodes)"
@@ -224,7 +157,6 @@ class MemoryStore:
                 self._log.append(_Applied(change=change, created_at=change.created_at or now()))
                 self._made_by[change.proposal_id] = actual + 1
             self._events.extend(change.events)
-            self._commits.tell()
             return len(self._log)
 
     def versions(self) -> Sequence[int]:
@@ -306,12 +238,6 @@ class MemoryStore:
                 del self._episodes[kept.episode.episode_id]
         return volume_of(going)
 
-    def watch(self) -> SignalWatch:
-        """Hears each commit at once; see ``Watchable.watch``."""
-        with self._lock:
-            self._check_open()
-            return self._commits.watch()
-
     def check(self) -> Iterator[StoreFault]:
         """Definitions that were changed in place, through a dict or a list that they hold."""
         for applied in self.changes():
@@ -332,7 +258,6 @@ class MemoryStore:
     def close(self) -> None:
         """Refuse further use. A second call does nothing."""
         self._closed = True
-        self._commits.end()
 
     def _holds(self, events: Sequence[LibraryEvent]) -> bool:
         return are_held(events, self._events[events[0].sequence - 1 :])

@@ -22,7 +22,7 @@ from agentkit.errors import (
     StoreUnavailableError,
     UsageError,
 )
-from agentkit.library.capabilities import Confirming, Watch, Watchable, append_all
+from agentkit.library.capabilities import Confirming, append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.opening import open_store
@@ -59,9 +59,6 @@ class ReplicaStatus:
         looks: How often it looked at the store.
         failed_looks: How many of these failed.
         refreshes: How often it took up another version.
-        hints: How often the store called for a look.
-        is_listening: Whether it hears such hints; without them it finds what is new at its next
-            look.
     """
 
     state: ReplicaState
@@ -73,8 +70,6 @@ class ReplicaStatus:
     looks: int = 0
     failed_looks: int = 0
     refreshes: int = 0
-    hints: int = 0
-    is_listening: bool = False
 
     @property
     def summary(self) -> str:
@@ -104,8 +99,8 @@ logger = logging.getLogger(__name__)
 LONGEST_PAUSE_SECONDS = 10.0
 """Most time between two looks for a store that is away, unless ``refresh_seconds`` is longer."""
 
-_LONGEST_WAIT_SECONDS = 0.25
-"""How long a wait for a hint may keep the thread from ending."""
+_END_SECONDS = 2.0
+"""How long the end waits for a look that is under way."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,10 +179,9 @@ class _Subscriber:
 class Replica:
     """A store whose newest library is always at hand, however far or unwell the store is.
 
-    A thread looks at the store every ``refresh_seconds``, and at once when the store gives a hint
-    (``Watchable``). ``load()`` gives the snapshot that is there and waits for nobody. While the
-    store is away the last one is served, the ``status`` and the log say so, and the thread finds
-    the store again by itself.
+    A thread looks at the store every ``refresh_seconds``. ``load()`` gives the snapshot that is
+    there and waits for nobody. While the store is away the last one is served, the ``status`` and
+    the log say so, and the thread finds the store again by itself.
 
     What is written goes to the store: a commit is seen here before it returns, and an error is the
     caller's. Episodes, events and histories are read from the store.
@@ -199,7 +193,6 @@ class Replica:
             newest; None for any time.
         when_stale: What becomes of runs that begin beyond that: ``serve`` them and say so, or
             ``refuse`` them.
-        hints: Whether to listen to the store.
         clock: Seconds of a clock that never goes backwards.
 
     Raises:
@@ -222,7 +215,6 @@ class Replica:
         refresh_seconds: float = 1.0,
         max_staleness_seconds: float | None = None,
         when_stale: WhenStale = "serve",
-        hints: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         _check(refresh_seconds, max_staleness_seconds, when_stale)
@@ -239,10 +231,6 @@ class Replica:
         self._closed = False
         self._known = _Known(library=Library(), at=-math.inf)
         self._begin()
-        self._hints = hints
-        self._hints_heard = 0
-        self._watch: Watch | None = None
-        self._is_deaf = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=_follow,
@@ -285,8 +273,6 @@ class Replica:
             looks=known.looks,
             failed_looks=known.failed,
             refreshes=known.refreshes,
-            hints=self._hints_heard,
-            is_listening=self._watch is not None and not self._is_deaf,
         )
 
     @property
@@ -412,11 +398,8 @@ class Replica:
     def stop(self) -> None:
         """End the thread; what is there stays, and the store stays open."""
         self._stopping.set()
-        watch = self._watch
-        if watch is not None:
-            watch.close()  # which ends a wait
         if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(8 * _LONGEST_WAIT_SECONDS)  # a store may hang
+            self._thread.join(_END_SECONDS)  # a store may hang
 
     def close(self) -> None:
         """End the thread and close the store. A second call does nothing."""
@@ -497,75 +480,19 @@ class Replica:
         if failed:
             raise failed[0]
 
-    def _listen(self) -> Watch | None:
-        """Begin to listen, or try to hear again; where that fails, looks find what is new."""
-        if not self._hints or self._stopping.is_set():
-            return None
-        try:
-            if self._watch is None and isinstance(self._store, Watchable):
-                self._watch = self._store.watch()
-            self._is_deaf = False
-        except Exception as error:  # noqa: BLE001 - it is logged, and looks find what is new
-            self._hear_nothing(error)
-        return None if self._is_deaf else self._watch
-
-    def _hear_nothing(self, error: Exception) -> None:
-        if not self._is_deaf:
-            logger.info(
-                "no hint of the store is heard (%s: %s); it is looked at every %g s",
-                type(error).__name__,
-                error,
-                self.refresh_seconds,
-            )
-        self._is_deaf = True
-
-    def _step(self, heard: bool, failure: Exception | None) -> Watch | None:  # noqa: FBT001
-        """What the thread does between two waits; gives what it may listen to meanwhile."""
-        self._hints_heard += heard
-        watch = None
-        if failure is not None:
-            self._hear_nothing(failure)
-        else:
-            watch = self._listen()  # before the look: what comes meanwhile ends the next wait
-        self._look()
-        return None if self._known.failed_last else watch
-
 
 def _follow(
     replica_if_any: Callable[[], Replica | None], stopping: threading.Event, refresh_seconds: float
 ) -> None:
     """The thread of a replica, which it keeps alive only while it looks."""
-    heard, failure = False, None
-    watches: set[Watch] = set()
-    try:
-        while (replica := replica_if_any()) is not None and not stopping.is_set():
-            watch = replica._step(heard, failure)  # noqa: SLF001 - this is its thread
-            failed = replica._known.failed_last  # noqa: SLF001
-            del replica
-            watches |= {watch} if watch is not None else set()
-            pause = pause_after(failed, refresh_seconds=refresh_seconds)
-            heard, failure = _wait(watch, pause, stopping)
-    finally:
-        for watch in watches:
-            watch.close()
-
-
-def _wait(
-    watch: Watch | None, seconds: float, stopping: threading.Event
-) -> tuple[bool, Exception | None]:
-    """Wait for the next look: whether a hint ended the wait, and why no hint can be heard."""
-    until = time.monotonic() + seconds
-    if watch is None:
-        stopping.wait(seconds)
-        return False, None
-    while not stopping.is_set() and (left := until - time.monotonic()) > 0:
-        try:
-            if watch.wait(min(left, _LONGEST_WAIT_SECONDS)):
-                return True, None
-        except Exception as error:  # noqa: BLE001 - whatever a driver raises, looks go on
-            # What was to be heard may be lost, so look at once; unless the wait was ended.
-            return False, None if stopping.is_set() else error
-    return False, None
+    pause = 0.0
+    while not stopping.wait(pause):
+        replica = replica_if_any()
+        if replica is None:
+            return
+        replica._look()  # noqa: SLF001 - this is its thread
+        pause = pause_after(replica._known.failed_last, refresh_seconds=refresh_seconds)  # noqa: SLF001
+        del replica
 
 
 def _failure_of(step: Callable[[], None]) -> Exception | None:

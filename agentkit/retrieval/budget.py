@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.cards import card, schema_text
 from agentkit.retrieval.retriever import Hit
-from agentkit.retrieval.survivors import Survivors
 from agentkit.retrieval.tokens import TokenCounter, counted
 from agentkit.tools.definition import ToolDefinition
 
@@ -89,7 +89,7 @@ def _remember(known: dict[int, T], key: int, value: T) -> None:
 
 
 def pack(
-    survivors: Survivors, *, shortlist: int, offer: int, token_budget: int, prices: PriceList
+    candidates: Candidates, *, shortlist: int, offer: int, token_budget: int, prices: PriceList
 ) -> Packed:
     """Choose what to show so that cards and schemas cost at most ``token_budget``.
 
@@ -99,7 +99,7 @@ def pack(
     development questions of three catalogues more schemas before the cards hid up to five of a
     hundred right tools at 1,600 tokens; fewer gave four of a hundred less in full.
     """
-    hits = survivors.hits[:shortlist]
+    hits = candidates.hits[:shortlist]
     room = _Room(cards=[prices.card(hit.definition) for hit in hits], left=token_budget)
     for place in range(len(hits)):
         if len(room.full) == min(offer, _BEFORE_CARDS):

@@ -9,7 +9,6 @@ from typing import Protocol, runtime_checkable
 from agentkit.episodes import GoalTrace, RetrievalTrace, StageReport
 from agentkit.library.library import Library
 from agentkit.messages import Usage
-from agentkit.retrieval.features import GraphFeatures
 from agentkit.retrieval.goals import SubGoal
 from agentkit.tools.definition import ToolDefinition
 
@@ -23,14 +22,12 @@ class Hit:
         score: Higher is better; comparable within one retrieval only.
         reason: What matched, in words, for people.
         fields: What each kind of evidence added to the score, by its name.
-        features: Where the tool stands in the graph, when a stage has looked.
     """
 
     definition: ToolDefinition
     score: float
     reason: str = ""
     fields: Mapping[str, float] = field(default_factory=dict)
-    features: GraphFeatures | None = None
 
     @classmethod
     def of(cls, definition: ToolDefinition, kinds: Mapping[str, float], reason: str = "") -> Hit:
@@ -55,17 +52,6 @@ class Hit:
             score=self.score + sum(kinds.values()),
             reason=f"{self.reason}; {reason}" if self.reason and reason else self.reason or reason,
             fields=fields,
-            features=self.features,
-        )
-
-    def at(self, features: GraphFeatures) -> Hit:
-        """The same tool with its place in the graph."""
-        return Hit(
-            definition=self.definition,
-            score=self.score,
-            reason=self.reason,
-            fields=self.fields,
-            features=features,
         )
 
 

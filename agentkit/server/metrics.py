@@ -252,12 +252,6 @@ def _gauges_of(replica: Replica) -> tuple[Gauge, ...]:
             lambda: replica.status.failed_looks,
             kind="counter",
         ),
-        Gauge(
-            "agentkit_library_hints_total",
-            "Times that the store called for a look.",
-            lambda: replica.status.hints,
-            kind="counter",
-        ),
     )
 
 

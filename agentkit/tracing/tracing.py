@@ -441,7 +441,6 @@ _COUNTERS: tuple[tuple[str, str, str, _Read], ...] = (
         "Looks at the store that failed.",
         lambda s: s.failed_looks,
     ),
-    ("library.hints", "{hint}", "Times that the store called for a look.", lambda s: s.hints),
 )
 
 

@@ -38,7 +38,7 @@ from synthetic_catalogue import real_queries, real_tools, recombined
 from agentkit import Library, ToolDefinition, __version__, open_store
 from agentkit.library import LibraryChange
 from agentkit.retrieval import CascadeRetriever, LexicalChannel, ToolIndex, default_stages
-from agentkit.retrieval.survivors import Survivors
+from agentkit.retrieval.candidates import Candidates
 
 CHANGES = 300
 LARGEST_STORED = 100_000
@@ -96,7 +96,7 @@ def retriever_of(*, words_only: bool) -> CascadeRetriever:
 
 def index_of(retriever: CascadeRetriever, library: Library) -> ToolIndex:
     """The index that a retriever uses."""
-    return Survivors.of(library, retriever.channels).index
+    return Candidates.of(library, retriever.channels).index
 
 
 def query_times(

@@ -16,5 +16,5 @@ class TestReplica(StoreConformance):
     @pytest.fixture
     def store(self) -> Iterator[Store]:
         """A replica of an empty store that nobody looks at but who writes."""
-        with Replica("memory:", refresh_seconds=3600, hints=False) as replica:
+        with Replica("memory:", refresh_seconds=3600) as replica:
             yield replica

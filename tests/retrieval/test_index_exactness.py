@@ -9,7 +9,6 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval import CascadeRetriever, IndexConfig, LexicalChannel
-from agentkit.retrieval.index.card_tokens import CardTokens
 
 WORDS = ("weather", "loan", "mail", "find the", "天气 预报", "طقس", "🌦 rain", "getHTTP", "")
 NAMES = [f"tool_{number}" for number in range(12)] + [
@@ -19,7 +18,8 @@ NAMES = [f"tool_{number}" for number in range(12)] + [
     "reviews(tips)",
 ]
 QUERIES = ("weather", "find a loan by mail", "tool_3", "first aid", "天气", "http rain", "")
-CHANNELS = (LexicalChannel(), CardTokens())
+WORDS_OF = LexicalChannel()
+CHANNELS = (WORDS_OF,)
 CONFIG = IndexConfig(channels=CHANNELS)
 
 
@@ -48,17 +48,15 @@ def changed(library, step):
 def answers(library, config=CONFIG):
     """Everything that the index of a library says, by tool name."""
     index = library.derived(config)
-    words, tokens = CHANNELS
-    found = [len(index), tokens.total(index)]
+    found = [len(index)]
     for query in QUERIES:
-        asked = words.query(query)
-        ranked = index.top(words.scores(index, asked), 5)
-        shared = words.matched(index, asked, [row for row, _ in ranked])
-        found.append([(index.name(row), score, shared[row]) for row, score in ranked])
-        found.append([words.document_frequency(index, term) for term in asked])
-        rows = sorted(row for row, _ in ranked)
-        table = words.read(index, asked).contributions(rows)
-        found.append(dict(zip(map(index.name, rows), table.T.tolist(), strict=True)))
+        matches = WORDS_OF.match(index, WORDS_OF.query(query))
+        ranked = index.top(matches.scores(), 5)
+        shared = dict(
+            zip((row for row, _ in ranked), matches.shared([row for row, _ in ranked]), strict=True)
+        )
+        found.append([(index.names[row], score, shared[row]) for row, score in ranked])
+        found.append(WORDS_OF.unknown(index, WORDS_OF.query(query)))
     return found
 
 
@@ -120,7 +118,7 @@ def test_reading_the_name_of_a_removed_row_does_not_bring_the_tool_back():
     index = after.derived(CONFIG)
     assert index.size == 101
     for row in reversed(range(index.size)):
-        assert index.name(row) == f"t{row}" or row == 100
+        assert index.names[row] == f"t{row}" or row == 100
     assert index.row("t1") is None
     assert index.row("t2") == 100
 
@@ -140,19 +138,6 @@ def test_many_single_inserts_and_removals_keep_few_segments():
     assert answers(library) == answers(Library(list(library)))
 
 
-def test_a_library_larger_than_a_segment():
-    """Rows are numbered across segments, and inserts still merge."""
-    tools = [definition(f"t{n}", f"{WORDS[n % 8]} {n % 17}", "q") for n in range(450)]
-    small = IndexConfig(channels=CHANNELS, largest=100)
-    library = Library(tools[:320])
-    assert len(library.derived(small).parts) == 4
-    for tool in tools[320:]:
-        library = library.with_tools([tool])
-        library.derived(small)
-    assert len(library.derived(small).parts) > 4
-    assert answers(library, small) == answers(library)
-
-
 @given(
     st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0]), max_size=600),
     st.integers(0, 40),
@@ -168,23 +153,5 @@ def test_top_is_a_prefix_of_the_full_order(scores, count, masked):
     array = np.array(scores, np.float32)
     mask = np.arange(len(scores)) % 3 != 0 if masked else None
     rows = [row for row in range(len(scores)) if scores[row] > 0 and (mask is None or mask[row])]
-    full = sorted(rows, key=lambda row: (-scores[row], index.name(row)))
+    full = sorted(rows, key=lambda row: (-scores[row], index.names[row]))
     assert index.top(array, count, mask) == [(row, scores[row]) for row in full[:count]]
-
-
-@given(
-    st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0]), max_size=600),
-    st.integers(0, 40),
-    st.integers(1, 9),
-)
-def test_the_top_of_a_few_rows_is_that_of_all_when_others_have_no_score(scores, count, step):
-    """Scores of some rows alone are ranked like scores of all with 0 elsewhere."""
-    np = pytest.importorskip("numpy")
-    library = Library(
-        [ToolDefinition(name=f"t{place * 7919 % 601}") for place in range(len(scores))]
-    )
-    index = library.derived(IndexConfig())
-    rows = np.arange(0, len(scores), step)
-    some, every = np.array(scores, np.float32)[rows], np.zeros(len(scores), np.float32)
-    every[rows] = some
-    assert index.top_of(rows, some, count) == index.top(every, count)

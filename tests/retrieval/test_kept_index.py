@@ -56,12 +56,12 @@ def commit(store, *definitions, removals=()):
     store.commit(change, expected_version=version)
 
 
-def answer(library, channel=None, query="rocket weather loan 7 tool_3", kept_from=10):
+def answer(library, channel=None, query="rocket weather loan 7 tool_3"):
     """Names and scores of the best matches."""
     channel = channel or LexicalChannel()
-    index = library.derived(IndexConfig(channels=(channel,), kept_from=kept_from))
-    scores = channel.scores(index, channel.query(query))
-    return len(index), [(index.name(row), score) for row, score in index.top(scores, 20)]
+    index = library.derived(IndexConfig(channels=(channel,)))
+    scores = channel.match(index, channel.query(query)).scores()
+    return len(index), [(index.names[row], score) for row, score in index.top(scores, 20)]
 
 
 def fresh(library):
@@ -94,21 +94,21 @@ def test_only_what_is_new_is_built(store_at):
 def test_other_settings_are_other_data(store_at):
     """A channel with other settings does not read the data of the first."""
     store = store_at()
-    commit(store, *map(tool, range(50)))
+    commit(store, *map(tool, range(300)))
     answer(store.load())
     channel = Observed(saturation=2.5)
     answer(store_at().load(), channel)
-    assert sum(channel.built) == 50
+    assert sum(channel.built) == 300
 
 
 def test_a_channel_without_a_name_is_not_kept(store_at):
     """With a ``split`` of one's own the data are made again each time."""
     store = store_at()
-    commit(store, *map(tool, range(50)))
+    commit(store, *map(tool, range(300)))
     answer(store.load(), LexicalChannel(split=str.split))
     channel = Observed(split=str.split)
     said = answer(store_at().load(), channel)
-    assert sum(channel.built) == 50
+    assert sum(channel.built) == 300
     assert said == answer(Library(list(store.load())), LexicalChannel(split=str.split))
 
 
@@ -153,7 +153,7 @@ def test_entries_that_are_whole_but_no_index_are_made_anew(store_at, caplog):
 def test_a_locked_file_costs_time_and_nothing_else(store_at, tmp_path, caplog):
     """What can not be written is worked out again next time, and the log says so."""
     store = store_at(timeout_seconds=0.05)
-    commit(store, *map(tool, range(50)))
+    commit(store, *map(tool, range(300)))
     with closing(sqlite3.connect(tmp_path / "library.db")) as other:
         other.execute("BEGIN IMMEDIATE")
         with caplog.at_level(logging.INFO, logger="agentkit"):
@@ -161,13 +161,13 @@ def test_a_locked_file_costs_time_and_nothing_else(store_at, tmp_path, caplog):
     assert "not kept for the next start" in caplog.text
     channel = Observed()
     answer(store_at().load(), channel)
-    assert sum(channel.built) == 50
+    assert sum(channel.built) == 300
 
 
 def test_a_crash_while_writing_leaves_the_file_sound(store_at):
     """Nothing half-written is ever read, and tools are not touched."""
     store = store_at()
-    commit(store, *map(tool, range(50)))
+    commit(store, *map(tool, range(300)))
 
     def power_cut(sql, _):
         if "DELETE FROM derived" in sql:
@@ -177,15 +177,15 @@ def test_a_crash_while_writing_leaves_the_file_sound(store_at):
         answer(store_at(tracer=power_cut).load())
     channel = Observed()
     assert answer(store_at().load(), channel) == fresh(store.load())
-    assert sum(channel.built) == 50
+    assert sum(channel.built) == 300
 
 
 def test_two_programs_may_keep_at_once(store_at):
     """Both write; each reads what is there, and both answer right."""
     one, two = store_at(), store_at()
-    commit(one, *map(tool, range(100)))
+    commit(one, *map(tool, range(300)))
     older = two.load()
-    commit(one, *map(tool, range(100, 150)))
+    commit(one, *map(tool, range(300, 600)))
     newer = one.load()
     assert answer(older) == fresh(older)
     assert answer(newer) == fresh(newer)
@@ -197,7 +197,7 @@ def test_what_nobody_uses_any_more_goes(store_at):
     """The table does not grow with the number of versions."""
     store = store_at()
     for step in range(12):
-        commit(store, *(tool(number, f"text{step}") for number in range(40)))
+        commit(store, *(tool(number, f"text{step}") for number in range(260)))
         answer(store_at().load())
     with closing(sqlite3.connect(store.path)) as raw:
         ((entries,),) = raw.execute("SELECT count(*) FROM derived")
@@ -207,7 +207,7 @@ def test_what_nobody_uses_any_more_goes(store_at):
 def test_a_library_outlives_its_store(store_at):
     """Once the store is closed the index is made in memory."""
     store = store_at()
-    commit(store, *map(tool, range(50)))
+    commit(store, *map(tool, range(300)))
     library = store.load()
     store.close()
     assert answer(library) == fresh(library)
@@ -239,7 +239,7 @@ def test_any_history_gives_the_answers_of_a_fresh_index(tmp_path_factory, change
         for version in (None, max(0, known.version - 1)):
             reopened = SQLiteStore(path)
             library = reopened.load(version)
-            assert answer(library, kept_from=2) == fresh(library)
+            assert answer(library) == fresh(library)
             reopened.close()
         store.close()
 

@@ -15,8 +15,8 @@ def rank():
     def ranked(query, definitions, weights=None):
         channel = LexicalChannel(weights=weights or FieldWeights())
         index = Library(definitions).derived(IndexConfig(channels=(channel,)))
-        scores = channel.scores(index, channel.query(query))
-        return [index.name(row) for row, _ in index.top(scores, 100)]
+        scores = channel.match(index, channel.query(query)).scores()
+        return [index.names[row] for row, _ in index.top(scores, 100)]
 
     return ranked
 
@@ -105,8 +105,8 @@ def test_matched_terms_explain_a_score(catalogue):
     channel = LexicalChannel()
     index = catalogue.derived(IndexConfig(channels=(channel,)))
     rows = [index.row("get_weather"), index.row("get_time")]
-    found = channel.matched(index, channel.query("forecasts of the weather"), rows)
-    assert found == {rows[0]: ("forecast", "weather"), rows[1]: ()}
+    found = channel.match(index, channel.query("forecasts of the weather")).shared(rows)
+    assert list(found) == [("forecast", "weather"), ()]
 
 
 def test_a_number_counts_half(rank):

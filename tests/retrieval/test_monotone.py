@@ -22,7 +22,7 @@ from dataclasses import replace
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.retrieval import CascadeRetriever, Lexical, default_stages
+from agentkit.retrieval import CascadeRetriever, TextRanker, default_stages
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Example, Specification
 from agentkit_bench import TypedDagRetriever
@@ -69,13 +69,16 @@ def found(searching, query, library):
 def retriever(keep, stages=None):
     """Nothing but ``keep`` cuts."""
     return CascadeRetriever(
-        stages=stages or default_stages(keep), shortlist=keep, offer=1, token_budget=ALL
+        stages=stages or default_stages(keep, embedder=None),
+        shortlist=keep,
+        offer=1,
+        token_budget=ALL,
     )
 
 
 def ranker(keep):
     """One stage that ranks and cuts; what comes behind it may reorder what is left."""
-    return retriever(keep, [Lexical(keep=keep)])
+    return retriever(keep, [TextRanker(embedder=None, keep=keep)])
 
 
 @settings(max_examples=40, deadline=None)

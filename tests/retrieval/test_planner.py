@@ -12,10 +12,10 @@ from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.retrieval import (
     CascadeRetriever,
-    Description,
     ModelPlanner,
     Plan,
     SubGoal,
+    TextRanker,
     estimate_tokens,
     identity_plan,
 )
@@ -228,11 +228,10 @@ async def test_no_more_steps_are_searched_than_can_be_shown(catalogue):
 
 
 def test_what_no_stage_would_ask_is_refused():
-    """An embedder or ranker beside stages of one's own is a mistake, not a wish to ignore."""
-    for options in ({"stages": [Description()]}, {"mode": "paper", "planner": planner_of(PLAN)}):
-        for ignored in ({"embedder": None}, {"rankers": [lambda _goal, _tools: {}]}):
-            with pytest.raises(UsageError, match="belong to the default stages"):
-                TypedDagRetriever(**options, **ignored)
+    """An embedder beside stages of one's own is a mistake, not a wish to ignore."""
+    for options in ({"stages": [TextRanker()]}, {"mode": "paper", "planner": planner_of(PLAN)}):
+        with pytest.raises(UsageError, match="belongs to the default stages"):
+            TypedDagRetriever(**options, embedder=None)
     with pytest.raises(UsageError, match="offer=0"):
         TypedDagRetriever(offer=0)
 

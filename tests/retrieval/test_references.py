@@ -7,12 +7,11 @@ from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
+from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.index.config import IndexConfig
-from agentkit.retrieval.stages.description import Description
-from agentkit.retrieval.stages.exact_name import ExactName
-from agentkit.retrieval.stages.references import NameWordsChannel, References
-from agentkit.retrieval.survivors import Survivors
+from agentkit.retrieval.index import IndexConfig
+from agentkit.retrieval.ranking import TextRanker
+from agentkit.retrieval.references import NameWordsChannel, References
 
 CHANNEL = NameWordsChannel()
 
@@ -46,16 +45,16 @@ def library() -> Library:
 
 
 async def ranked(library, text="I want to read reviews and tips", **settings):
-    stages = [ExactName(), Description(embedder=None, cut=False), References(**settings)]
+    stages = [TextRanker(embedder=None, cut=False), References(**settings)]
     channels = [one for stage in stages for one in getattr(stage, "channels", ())]
-    survivors = Survivors.of(library, channels)
+    candidates = Candidates.of(library, channels)
     for stage in stages:
-        survivors = await stage(text, SubGoal(intent=text), survivors)
-    return survivors
+        candidates = await stage(text, SubGoal(intent=text), candidates)
+    return candidates
 
 
-def names(survivors):
-    return [hit.definition.name for hit in survivors.hits]
+def names(candidates):
+    return [hit.definition.name for hit in candidates.hits]
 
 
 async def test_what_the_best_tool_needs_follows_it(library):
@@ -88,8 +87,10 @@ async def test_a_tool_called_by_name_does_not_share_that(library):
 async def test_dropped_tools_stay_dropped(library):
     """References can not bring back what an earlier stage dropped."""
     stage = References()
-    survivors = Survivors.of(library, stage.channels).where(lambda one: one.name != "Search_Hotels")
-    found = await stage("x", SubGoal(intent="x"), survivors.add({"Get_Reviews": 1.0}))
+    candidates = Candidates.of(library, stage.channels).where(
+        lambda one: one.name != "Search_Hotels"
+    )
+    found = await stage("x", SubGoal(intent="x"), candidates.add({"Get_Reviews": 1.0}))
     assert names(found) == ["Get_Reviews"]
 
 
@@ -157,7 +158,7 @@ def test_a_name_that_many_share_means_none_of_them():
 
 
 def test_an_index_that_grew_mentions_the_same(library):
-    """Removed tools are not mentioned, added ones are, and bytes give back the data."""
+    """Removed tools are not mentioned, added ones are."""
     library.derived(IndexConfig(channels=(CHANNEL,)))
     changed = library.without(["Search_Place"]).with_tools([tool("Ask_Weather", "", "")])
     index = changed.derived(IndexConfig(channels=(CHANNEL,)))
@@ -165,8 +166,6 @@ def test_an_index_that_grew_mentions_the_same(library):
         "Ask_Weather",
         "Get_Filter",
     ]
-    data = CHANNEL.build(changed.definitions)
-    assert CHANNEL.from_bytes(CHANNEL.to_bytes(data)).by_row().tolist() == data.by_row().tolist()
 
 
 def test_nothing_to_follow_is_refused():

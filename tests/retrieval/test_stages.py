@@ -1,4 +1,4 @@
-"""Stages rank and narrow the survivors; any async callable is one."""
+"""Stages rank and narrow the candidates; any async callable is one."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from agentkit import Library
 from agentkit.errors import UsageError
 from agentkit.messages import Usage
 from agentkit.retrieval import (
+    Candidates,
     CascadeRetriever,
-    ExactName,
+    Examples,
     FieldWeights,
-    Lexical,
     SubGoal,
-    Survivors,
+    TextRanker,
 )
 
 
 def everything(library, *stages):
     """All tools of a library, with what the stages read."""
-    return Survivors.of(library, [one for stage in stages for one in stage.channels])
+    return Candidates.of(library, [one for stage in stages for one in stage.channels])
 
 
-async def run(stage, query, survivors, goal=None):
-    return await stage(query, goal or SubGoal(intent=query), survivors)
+async def run(stage, query, candidates, goal=None):
+    return await stage(query, goal or SubGoal(intent=query), candidates)
 
 
-def ranked(survivors):
-    return [hit.definition.name for hit in survivors.hits]
+def ranked(candidates):
+    return [hit.definition.name for hit in candidates.hits]
 
 
-async def test_exact_name_lifts_and_drops_nothing(catalogue):
+async def test_a_tool_called_by_name_comes_first(catalogue):
     """All tools stay in the running, the named one in front with its reason."""
-    left = await run(ExactName(), "use get_time", Survivors.of(catalogue))
+    stage = TextRanker(embedder=None, cut=False)
+    left = await run(stage, "forecast the weather with get_time", everything(catalogue, stage))
     assert len(left) == len(catalogue)
-    assert [(hit.definition.name, hit.reason) for hit in left.hits] == [
-        ("get_time", "called by name")
-    ]
+    assert ranked(left)[0] == "get_time"
+    assert left.hits[0].reason.endswith("called by name")
 
 
 async def test_lexical_keeps_the_best_matches_and_says_why(catalogue):
     """At most ``keep`` tools go on; the best match adds a score of 1."""
-    stage = Lexical(keep=2)
+    stage = TextRanker(embedder=None, keep=2)
     left = await run(stage, "forecast of the weather, the time", everything(catalogue, stage))
     assert ranked(left) == ["get_weather", "get_time"]
     assert len(left) == 2
@@ -55,51 +55,58 @@ async def test_lexical_keeps_the_best_matches_and_says_why(catalogue):
 
 async def test_lexical_keeps_what_an_earlier_stage_ranked(catalogue):
     """A tool that shares no word survives if it has a score, behind or before the others."""
-    before = everything(catalogue, Lexical()).add({"send_mail": 0.001}, reason="likely")
-    left = await run(Lexical(), "weather", before)
+    before = everything(catalogue, TextRanker(embedder=None)).add(
+        {"send_mail": 0.001}, reason="likely"
+    )
+    left = await run(TextRanker(embedder=None), "weather", before)
     assert ranked(left) == ["get_weather", "send_mail"]
 
 
 async def test_lexical_adds_to_ranked_tools_beyond_its_cut(catalogue):
     """A tool ranked before gets the points of its own match although others match better."""
-    before = everything(catalogue, Lexical()).add({"get_time": 2.0})
-    left = await run(Lexical(keep=1), "weather forecast for the city and the time", before)
+    before = everything(catalogue, TextRanker(embedder=None)).add({"get_time": 2.0})
+    left = await run(
+        TextRanker(embedder=None, keep=1), "weather forecast for the city and the time", before
+    )
     assert ranked(left) == ["get_time"]
     assert left.hits[0].score > 2.0
 
 
 async def test_lexical_stays_among_the_survivors(catalogue):
     """A tool that a filter dropped does not come back."""
-    before = everything(catalogue, Lexical()).where(
+    before = everything(catalogue, TextRanker(embedder=None)).where(
         lambda definition: definition.name != "get_weather"
     )
-    assert ranked(await run(Lexical(), "weather or time", before)) == ["get_time"]
+    assert ranked(await run(TextRanker(embedder=None), "weather or time", before)) == ["get_time"]
 
 
 async def test_guessed_argument_names_help(catalogue):
     """Argument names of the sub-goal are searched along with its intent."""
     goal = SubGoal(intent="money each month", argument_names=("term",))
-    start = everything(catalogue, Lexical())
-    left = await run(Lexical(), "money each month", start, goal)
+    start = everything(catalogue, TextRanker(embedder=None))
+    left = await run(TextRanker(embedder=None), "money each month", start, goal)
     assert "calculate_loan" in ranked(left)
-    assert "calculate_loan" in ranked(await run(Lexical(), "the term", start))
-    assert ranked(await run(Lexical(), "money each week", start)) == []
+    assert "calculate_loan" in ranked(await run(TextRanker(embedder=None), "the term", start))
+    assert ranked(await run(TextRanker(embedder=None), "money each week", start)) == []
 
 
 async def test_lexical_takes_weights(define):
     """The weights given are those of its index."""
     library = Library([define("rocket", "Plain."), define("plain", "Some rocket.")])
     weights = FieldWeights(name=0.1, description=5.0)
-    weighted = Lexical(weights=weights)
-    start = everything(library, Lexical(), weighted)
-    assert ranked(await run(Lexical(), "rocket", start)) == ["rocket", "plain"]
-    left = await run(weighted, "rocket", start)
+    weighted = TextRanker(embedder=None, weights=weights)
+    start = everything(library, TextRanker(embedder=None), weighted)
+    assert ranked(await run(TextRanker(embedder=None), "a rocket, please", start)) == [
+        "rocket",
+        "plain",
+    ]
+    left = await run(weighted, "a rocket, please", start)
     assert ranked(left) == ["plain", "rocket"]
 
 
 async def test_a_stage_keeps_nothing_of_a_dead_library(define):
     """Indexes go when their snapshot goes, and several snapshots can be in use at once."""
-    stages = [ExactName(), Lexical()]
+    stages = [Examples(), TextRanker(embedder=None)]
     retriever = CascadeRetriever(stages=stages)
     library, newer = Library([define("one", "Rocket.")]), Library([define("two", "Rocket.")])
     for snapshot, name in ((library, "one"), (newer, "two"), (library, "one")):
@@ -114,34 +121,34 @@ async def test_a_stage_keeps_nothing_of_a_dead_library(define):
 
 def test_scores_add_up_and_ties_keep_their_order(catalogue):
     """Equal scores stay as they were; a reason is added to the one before."""
-    survivors = Survivors.of(catalogue).add({"search": 1.0, "add": 1.0}, reason="first")
-    survivors = survivors.add(
+    candidates = Candidates.of(catalogue).add({"search": 1.0, "add": 1.0}, reason="first")
+    candidates = candidates.add(
         {"get_time": 1.0, "add": 0.5, "search": 0.5}, reason={"add": "second"}
     )
-    assert ranked(survivors) == ["search", "add", "get_time"]
-    assert [hit.reason for hit in survivors.hits] == ["first", "first; second", ""]
-    assert survivors.hits[0].score == 1.5
+    assert ranked(candidates) == ["search", "add", "get_time"]
+    assert [hit.reason for hit in candidates.hits] == ["first", "first; second", ""]
+    assert candidates.hits[0].score == 1.5
 
 
 def test_invented_names_are_ignored(catalogue):
     """A model that ranks may name tools that do not exist."""
-    assert ranked(Survivors.of(catalogue).add({"no_such_tool": 9.0, "add": 1.0})) == ["add"]
+    assert ranked(Candidates.of(catalogue).add({"no_such_tool": 9.0, "add": 1.0})) == ["add"]
 
 
 def test_best_drops_the_unranked(catalogue):
     """After it only ranked tools are in the running."""
-    survivors = Survivors.of(catalogue).add({"add": 1.0, "search": 2.0})
-    assert len(survivors) == len(catalogue)
-    assert ranked(survivors.best()) == ["search", "add"]
-    assert len(survivors.best()) == 2
-    assert ranked(survivors.best(1)) == ["search"]
-    assert ranked(survivors.best(1).add({"get_time": 5.0, "add": 5.0})) == ["search"]
+    candidates = Candidates.of(catalogue).add({"add": 1.0, "search": 2.0})
+    assert len(candidates) == len(catalogue)
+    assert ranked(candidates.best()) == ["search", "add"]
+    assert len(candidates.best()) == 2
+    assert ranked(candidates.best(1)) == ["search"]
+    assert ranked(candidates.best(1).add({"get_time": 5.0, "add": 5.0})) == ["search"]
 
 
 def test_where_drops_ranked_and_unranked_alike(catalogue):
     """A filter holds for the whole pool."""
-    survivors = Survivors.of(catalogue).add({"add": 1.0, "search": 2.0})
-    left = survivors.where(lambda definition: definition.name in {"add", "get_time"})
+    candidates = Candidates.of(catalogue).add({"add": 1.0, "search": 2.0})
+    left = candidates.where(lambda definition: definition.name in {"add", "get_time"})
     assert ranked(left) == ["add"]
     assert [definition.name for definition in left.pool] == ["add", "get_time"]
     assert not left.is_whole_library
@@ -150,10 +157,10 @@ def test_where_drops_ranked_and_unranked_alike(catalogue):
 async def test_an_async_function_is_a_stage(catalogue):
     """A stage needs no class; the report calls it by its name."""
 
-    async def only_short_names(query, goal, survivors):
-        return survivors.where(lambda definition: len(definition.name) < 9)
+    async def only_short_names(query, goal, candidates):
+        return candidates.where(lambda definition: len(definition.name) < 9)
 
-    retriever = CascadeRetriever(stages=[only_short_names, Lexical()])
+    retriever = CascadeRetriever(stages=[only_short_names, TextRanker(embedder=None)])
     found = await retriever.retrieve("weather or time", catalogue)
     assert [definition.name for definition in found.offered] == ["get_time"]
     assert found.stages[0].stage == "only_short_names"
@@ -163,56 +170,58 @@ async def test_an_async_function_is_a_stage(catalogue):
 async def test_what_a_stage_spends_is_reported(catalogue):
     """Model use of stages adds up in the result."""
 
-    async def asks_a_model(query, goal, survivors):
-        return survivors.spent(Usage(requests=1, prompt_tokens=10))
+    async def asks_a_model(query, goal, candidates):
+        return candidates.spent(Usage(requests=1, prompt_tokens=10))
 
-    retriever = CascadeRetriever(stages=[asks_a_model, Lexical(), asks_a_model])
+    retriever = CascadeRetriever(stages=[asks_a_model, TextRanker(embedder=None), asks_a_model])
     found = await retriever.retrieve("weather", catalogue)
     assert found.usage == Usage(requests=2, prompt_tokens=20)
 
 
 async def test_order_of_stages_is_meaning(catalogue):
-    """The same two stages in another order see other survivors."""
+    """The same two stages in another order see other candidates."""
     seen = []
 
-    async def look(query, goal, survivors):
-        seen.append(len(survivors))
-        return survivors
+    async def look(query, goal, candidates):
+        seen.append(len(candidates))
+        return candidates
 
-    await CascadeRetriever(stages=[look, Lexical()]).retrieve("weather", catalogue)
-    await CascadeRetriever(stages=[Lexical(), look]).retrieve("weather", catalogue)
+    await CascadeRetriever(stages=[look, TextRanker(embedder=None)]).retrieve("weather", catalogue)
+    await CascadeRetriever(stages=[TextRanker(embedder=None), look]).retrieve("weather", catalogue)
     assert seen == [len(catalogue), 1]
 
 
 async def test_a_stage_that_forgets_to_return_is_told_so(catalogue):
     """The error names the stage and what to write."""
 
-    async def forgetful(query, goal, survivors):
-        survivors.best(3)
+    async def forgetful(query, goal, candidates):
+        candidates.best(3)
 
-    with pytest.raises(UsageError, match=r"'forgetful' gave NoneType.*return survivors"):
+    with pytest.raises(UsageError, match=r"'forgetful' gave NoneType.*return candidates"):
         await CascadeRetriever(stages=[forgetful]).retrieve("weather", catalogue)
 
 
 async def test_a_stage_that_is_not_async_is_told_so(catalogue):
     """A plain function is refused with a hint, not with a TypeError from the event loop."""
 
-    def plain(query, goal, survivors):
-        return survivors
+    def plain(query, goal, candidates):
+        return candidates
 
-    with pytest.raises(UsageError, match=r"'plain' gave Survivors.*async def"):
+    with pytest.raises(UsageError, match=r"'plain' gave Candidates.*async def"):
         await CascadeRetriever(stages=[plain]).retrieve("weather", catalogue)
 
 
 async def test_a_stage_may_show_a_tool_in_other_words(catalogue):
     """A hit may carry another revision of the definition; its own card and schema are counted."""
 
-    async def reword(query, goal, survivors):
+    async def reword(query, goal, candidates):
         hits = [
             replace(hit, definition=replace(hit.definition, name="weather_now"))
-            for hit in survivors.hits
+            for hit in candidates.hits
         ]
-        return replace(survivors, hits=tuple(hits))
+        return replace(candidates, hits=tuple(hits))
 
-    found = await CascadeRetriever(stages=[Lexical(), reword]).retrieve("weather", catalogue)
+    found = await CascadeRetriever(stages=[TextRanker(embedder=None), reword]).retrieve(
+        "weather", catalogue
+    )
     assert found.offered[0].name == "weather_now"

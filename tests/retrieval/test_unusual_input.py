@@ -100,4 +100,4 @@ def test_a_term_that_every_tool_has_still_counts():
     library = Library(ToolDefinition(name=f"rocket {n}") for n in range(5))
     words = LexicalChannel()
     index = library.derived(IndexConfig(channels=(words,)))
-    assert (words.scores(index, words.query("rocket")) > 0).all()
+    assert (words.match(index, words.query("rocket")).scores() > 0).all()

@@ -60,7 +60,7 @@ async def test_a_committed_tool_is_served_without_a_restart(store, make_app, tal
 async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, make_app, talk, body):
     """It answers with the last library, and says so where machines look."""
     put(far, "tool")
-    with Replica(far, refresh_seconds=3600, hints=False) as replica:
+    with Replica(far, refresh_seconds=3600) as replica:
         both = with_episodes(replica, episodes=open_store("memory:"))
         app = make_app(say_offered, agent={"store": both, "tools": ()})
         async with talk(app) as client:
@@ -87,7 +87,7 @@ async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, mak
 
 async def test_an_answer_that_can_not_be_kept_is_none(far, make_app, talk, body):
     """Where episodes are in the store that is away, clients are told to try again."""
-    with Replica(far, refresh_seconds=3600, hints=False) as replica:
+    with Replica(far, refresh_seconds=3600) as replica:
         app = make_app(agent={"store": replica})
         async with talk(app) as client:
             far.away()
@@ -99,7 +99,7 @@ async def test_beyond_the_bound_a_server_may_refuse(far, make_app, talk, body):
     """With ``refuse`` it is not ready, and answers no request from a library of unknown age."""
     now = [0.0]
     options = {"max_staleness_seconds": 7200.0, "when_stale": "refuse", "clock": lambda: now[0]}
-    with Replica(far, refresh_seconds=3600, hints=False, **options) as replica:
+    with Replica(far, refresh_seconds=3600, **options) as replica:
         replica.refresh()
         app = make_app(agent={"store": replica})
         async with talk(app) as client:

@@ -43,7 +43,6 @@ def test_a_replica_is_observed(telemetry):
         "agentkit.library.behind": 0,
         "agentkit.library.refreshes": 1,
         "agentkit.library.refresh.failures": 0,
-        "agentkit.library.hints": 0,
     }
     store.away()
     with pytest.raises(StoreError):

@@ -38,7 +38,7 @@ class Folder:
     """Where the parts of a store lie.
 
     ``history`` is the truth, ``tools`` and ``index.json`` show it, and ``local`` belongs to this
-    machine alone: drafts, the lock, a copy of the newest library, and episodes.
+    machine alone: drafts, the lock, and episodes.
 
     Args:
         path: The folder of the store. Nothing is made before something is written.

@@ -145,6 +145,19 @@ class HandEdit:
         return self.after is None and not self.faults
 
     @property
+    def summary(self) -> str:
+        """What was done by hand, in words."""
+        if self.faults:
+            words = f"was edited by hand and can not be taken: {'; '.join(self.faults)}"
+        elif self.is_deletion:
+            words = "was deleted by hand"
+        else:
+            words = "was made by hand" if self.before is None else "was changed by hand"
+        if self.is_conflict and self.newest is not None and self.before is not None:
+            words += "; the library changed the tool meanwhile"
+        return words
+
+    @property
     def is_conflict(self) -> bool:
         """Whether the library changed the tool too, since the person began."""
         return is_other(self.before, self.newest)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import os
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agentkit.errors import AgentKitError, DefinitionError, StoreFormatError
+from agentkit.errors import DefinitionError, StoreFormatError
 from agentkit.library.changes import no_such_version, now
 from agentkit.library.directory.folder import Folder, Signature
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
-from agentkit.library.sealing import is_sealed, seal
 from agentkit.library.sqlite.connection import storable
 from agentkit.library.store import AppliedChange, LibraryChange, ToolRevision
 from agentkit.reading import read_json
@@ -364,27 +361,6 @@ class HistoryState:
             before = applied(before, entry)
         return before
 
-    def to_json(self) -> dict[str, Any]:
-        """All of it, for a quick start."""
-        last = self.last_event
-        return vars(self) | {
-            "last_event": None if last is None else last.to_json(),
-            "definitions": [[one.digest, one.to_json()] for one in self.definitions.values()],
-        }
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> HistoryState:
-        """The inverse of ``to_json``."""
-        last = record["last_event"]
-        read = [
-            ToolDefinition.from_json(one, digest=digest) for digest, one in record["definitions"]
-        ]
-        state = cls(**dict(record))
-        state.shown = tuple(record["shown"])
-        state.last_event = None if last is None else LibraryEvent.from_json(last)
-        state.definitions = {one.name: one for one in read}
-        return state
-
 
 def applied(library: Library, entry: Entry) -> Library:
     """The snapshot after a change; a known name keeps its place in the order."""
@@ -406,24 +382,12 @@ def check_follows_file(entry: Entry, head: str, path: Path) -> None:
         )
 
 
-logger = logging.getLogger(__name__)
-
-_LEAST_BYTES = 100_000
-"""So much of the history is read in less time than a checkpoint takes."""
-
-
 _MOST_RECENT = 4
 """So many changes are held for histories of tools. An import of thousands is a large one."""
 
 
 class History:
-    """The files of ``history/``, as far as they were read. Safe to use from several threads.
-
-    ``local/newest.json`` is a checkpoint, so that a start does not read all of them. Losing it
-    costs time and nothing else. It belongs to a history by the digest of the file at its place, so
-    that it is left aside after git put another branch there; its seal says that this user's
-    programs wrote it.
-    """
+    """The files of ``history/``, as far as they were read. Safe to use from several threads."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -434,9 +398,6 @@ class History:
         self._newest = Library()
         self._older = RecentVersions()
         self._recent: dict[int, tuple[Signature | None, Entry]] = {}  # the last one used is last
-        self._checkpoint = folder.local / "newest.json"
-        self._seal_of = f"checkpoint {self._checkpoint.absolute()}"
-        self._checkpoint_bytes = self._bytes_behind = 0
 
     def refresh(self) -> tuple[HistoryState, Library]:
         """Take up what anybody added, and what git put in the place of what was there.
@@ -456,10 +417,10 @@ class History:
             return self._past, self._newest
 
     def _read_anew(self) -> None:
-        """Read everything, from the checkpoint on where there is one that belongs to it."""
+        """Read everything."""
         self._is_read = False
         self._older = RecentVersions()
-        past = self._read_checkpoint() or HistoryState()
+        past = HistoryState()
         self._catch_up(past)
         highest = max(self.places(), default=0)
         if highest > past.length:
@@ -472,13 +433,11 @@ class History:
         self._is_read = True
 
     def _catch_up(self, past: HistoryState) -> None:
-        entries, size = [], 0
+        entries = []
         try:
-            while (found := self._read(past.length + 1)) is not None:
-                entry, length = found
+            while (entry := self._read(past.length + 1)) is not None:
                 past.apply(entry, self._folder.entry(entry.place))
                 entries.append(entry)
-                size += length
         finally:
             self._newest = (
                 past.library(self._newest, entries)
@@ -487,17 +446,16 @@ class History:
             )
             self._past = past
             self._signature = self._folder.sign(past.length) if past.length else None
-        self._grown(past, size)
 
-    def _read(self, place: int) -> tuple[Entry, int] | None:
-        """The change at a place and the size of its file; None where there is none."""
+    def _read(self, place: int) -> Entry | None:
+        """The change at a place; None where there is none."""
         path = self._folder.entry(place)
         with self._folder.translated(path):
             try:
                 content = self._folder.plain(path)
             except FileNotFoundError:
                 return None
-        return decoded(content, path, place=place), len(content)
+        return decoded(content, path, place=place)
 
     def places(self) -> list[int]:
         """The places that have a file, whether it can be read or not."""
@@ -524,13 +482,13 @@ class History:
                     "folder ('git checkout', or a backup)"
                 )
             if head is not None:
-                check_follows_file(found[0], head, self._folder.entry(place))
-            head = found[0].digest
+                check_follows_file(found, head, self._folder.entry(place))
+            head = found.digest
             known = self._past.digests
             if place <= len(known) and known[place - 1] != head:
                 path = self._folder.entry(place)
                 raise damaged(path, "it was changed after it was written, and later files follow")
-            yield found[0]
+            yield found
 
     def at(self, version: int) -> Library:
         """The snapshot at a version.
@@ -597,47 +555,3 @@ class History:
         """A definition that a tool has or had, by its digest; None when it never had that one."""
         found = (revision.definition for revision in reversed(self.revisions(tool_name)))
         return next((one for one in found if one is not None and one.digest == digest), None)
-
-    def _read_checkpoint(self) -> HistoryState | None:
-        """What the history came to at the checkpoint; None when none belongs to it."""
-        self._bytes_behind = 0
-        try:
-            found, _, content = self._checkpoint.read_bytes().partition(b"\n")
-            if not is_sealed(content, bytes.fromhex(found[:64].decode()), self._seal_of):
-                raise StoreFormatError("another user or machine wrote it, or it was changed")
-            record = json.loads(content)
-            if record["format"] != FORMAT_VERSION:
-                return None
-            entry = self._folder.plain(self._folder.entry(record["past"]["length"]))
-            if digest_of(entry) != record["past"]["head"]:
-                return None
-            past = HistoryState.from_json(record["past"])
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError, AgentKitError) as error:
-            logger.warning(
-                "%s is not believed (%s); the history is read instead", self._checkpoint, error
-            )
-            return None
-        self._checkpoint_bytes = len(content)
-        return past
-
-    def _grown(self, past: HistoryState, size: int) -> None:
-        """Write another checkpoint when so much came behind the last that it pays."""
-        self._bytes_behind += size
-        if self._bytes_behind <= max(_LEAST_BYTES, self._checkpoint_bytes // 2):
-            return
-        self._bytes_behind = 0  # where it can not be written now, it is tried after as much again
-        if not os.access(self._folder.local, os.W_OK):
-            return
-        record = {"format": FORMAT_VERSION, "past": past.to_json()}
-        content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
-        draft = self._folder.draft()
-        try:
-            draft.write_bytes(seal(content, self._seal_of).hex().encode() + b"\n" + content)
-            draft.replace(self._checkpoint)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            logger.warning("%s can not be written (%s); starts stay slow", self._checkpoint, error)
-            return
-        self._checkpoint_bytes = len(content)

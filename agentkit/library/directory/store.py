@@ -20,7 +20,6 @@ from agentkit.library.capabilities import (
     StoreFault,
 )
 from agentkit.library.changes import are_held, check_change, check_filter, check_follows
-from agentkit.library.directory.checking import edit_faults, file_faults, history_faults, strangers
 from agentkit.library.directory.files import ToolFiles
 from agentkit.library.directory.folder import Folder, no_parent
 from agentkit.library.directory.hand_edits import EditFinder, HandEdit
@@ -34,7 +33,10 @@ from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, 
 _SECONDS_OF_A_WRITER = 3600
 """A draft of a writer on another machine may be in use; none is for so long."""
 
-_LOOK_AGAIN_SECONDS = 0.02
+_MAY_BE = frozenset(
+    {"tools", "history", "local", "index.json", ".gitignore", ".gitattributes", "README.md"}
+)
+"""What may stand in the folder without a word."""
 
 _NOTHING = EpisodeVolume(count=0, bytes=0)
 
@@ -247,34 +249,41 @@ class DirectoryStore:
         with self._writing, self._folder.locked():
             return self._files.take_back(edit)
 
-    def watch(self) -> FolderWatch:
-        """Hears commits by looking for the next file; see ``Watchable.watch``."""
-        self._check_open()
-        return FolderWatch(self._folder, place=self._history.refresh()[0].length)
-
     def check(self) -> Iterator[StoreFault]:
         """Read every file; edits by hand and files of others are notes."""
         self._check_open()
-        is_whole = True
-        for fault in history_faults(self._folder, self._history):
-            is_whole = False
-            yield fault
-        if is_whole and self._may_write():
+        if self._may_write():
             with self._writing, self._folder.locked():  # no writer is between history and files
                 found = tuple(self._file_faults())
-            yield from found
-        elif is_whole:
-            yield from self._file_faults()
+        else:
+            found = tuple(self._file_faults())
+        yield from found
         episodes = self._kept_episodes()
         if episodes is not None:
             yield from episodes.check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
+        """What the files show that the newest library does not, and what is not from the store."""
         index, (past, _) = self._files.index(), self._history.refresh()
-        yield from file_faults(self._folder, index, past)
-        yield from edit_faults(self._edits_in_place())
+        if index is None or (index.place, index.head) != past.shown:
+            if past.version:
+                message = "does not show the newest version; the next commit brings it up to date"
+                yield _note(self._folder.index, message)
+        else:
+            for name in past.definitions.keys() - index.tools.keys():
+                message = (
+                    f"has no file; delete {self._folder.index}, and the next commit writes all"
+                )
+                yield StoreFault(place=name, message=message)
+        for edit in self._edits_in_place():
+            yield _note(edit.file, f"{edit.summary} (see 'agentkit check')")
         known, suffix = self._files.planned().reached, self._files.form.suffix
-        yield from strangers(self._folder, self._finder().strangers(known), suffix)
+        strangers = [one for one in self._finder().strangers(known) if one.suffix != suffix]
+        with self._folder.translated(self.path):
+            beside = sorted(self.path.iterdir()) if self.path.is_dir() else []
+        strangers += [one for one in beside if one.name not in _MAY_BE]
+        for path in strangers:
+            yield _note(path, "is not from this store; it is left alone")
 
     def compact(self) -> Compacted:
         """Clear away what killed writers left, and shrink the file of episodes."""
@@ -366,45 +375,8 @@ class DirectoryStore:
             raise StoreError(f"{self.path} is closed; open it again with open_store")
 
 
-class FolderWatch:
-    """Looks at two names in the history: the last one, and the one that comes next.
-
-    A look costs some microseconds, and works on every file system, also on those of other machines.
-    What git puts in the place of the history is heard too.
-    """
-
-    def __init__(self, folder: Folder, *, place: int) -> None:
-        self._folder = folder
-        self._place = place
-        self._last = folder.sign(place)
-        self._is_closed = False
-
-    def wait(self, timeout_seconds: float) -> bool:
-        """Wait for a commit; see ``Watch.wait``."""
-        deadline = time.monotonic() + timeout_seconds
-        while not self._has_moved():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(left, _LOOK_AGAIN_SECONDS))
-        return True
-
-    def close(self) -> None:
-        """Stop listening. A second call does nothing."""
-        self._is_closed = True
-
-    def _has_moved(self) -> bool:
-        if self._is_closed:
-            raise StoreError(f"this watch of {self._folder.path} is closed; make a new one")
-        if self._folder.sign(self._place) != self._last:  # another branch: what does it have?
-            self._place = 0
-        start = self._place
-        while self._folder.sign(self._place + 1) is not None:
-            self._place += 1
-        last = self._folder.sign(self._place)
-        has_moved = self._place != start or last != self._last
-        self._last = last
-        return has_moved
+def _note(place: Path, message: str) -> StoreFault:
+    return StoreFault(place=str(place), message=message, is_note=True)
 
 
 def open_directory(url: str) -> DirectoryStore:

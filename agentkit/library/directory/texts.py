@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import DefinitionError, MissingExtraError, UsageError
-from agentkit.reading import read_json
+from agentkit.reading import LIMIT_VARIABLE, read_json, value_limit
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _MOST_LEVELS = 300
 """Deeper data would break the parser rather than fail."""
+
+_LEAST = 20_000
+"""So many values any file may hold; a larger one holds one for each sixteen characters."""
 
 _PREFIX = "tag:yaml.org,2002:"
 _MEANINGS = (
@@ -61,7 +64,9 @@ def from_yaml(content: str) -> Any:
 
     loader = _loader()
     try:
-        _check_events(yaml.parse(content, Loader=loader))
+        _check_events(
+            yaml.parse(content, Loader=loader), most=2 * value_limit(len(content), least=_LEAST)
+        )
         return yaml.load(content, Loader=loader)  # noqa: S506 - a subclass of the safe loader
     except yaml.YAMLError as error:
         raise DefinitionError(_in_our_words(error)) from error
@@ -71,12 +76,23 @@ def from_yaml(content: str) -> Any:
         raise DefinitionError(f"a value can not be read: {error}") from error
 
 
-def _check_events(events: Iterable[yaml.Event]) -> None:
-    """Refuse what would grow, or break the parser."""
+def _check_events(events: Iterable[yaml.Event], *, most: int) -> None:
+    """Refuse what would grow, or break the parser.
+
+    Args:
+        events: Of the document.
+        most: How many values and keys it may hold.
+    """
     import yaml
 
-    levels = 0
+    levels = count = 0
     for event in events:
+        count += isinstance(event, yaml.NodeEvent)
+        if count > most:
+            raise DefinitionError(
+                f"it holds more than {most:,} values; a file that you trust is read with "
+                f"{LIMIT_VARIABLE}=10 in the environment"
+            )
         levels += isinstance(event, yaml.CollectionStartEvent)
         levels -= isinstance(event, yaml.CollectionEndEvent)
         if levels > _MOST_LEVELS:
@@ -126,7 +142,6 @@ def _in_our_words(error: yaml.YAMLError) -> str:
 _WIDTH = 96
 _LEAST_WIDTH = 40
 _LONGEST_ROW = 72
-_LONGEST_WORD = 40
 _LONGEST_KEY = 1_000  # YAML looks no further for the colon behind a key
 _STEP = "  "
 
@@ -134,8 +149,8 @@ _WORDS_WITH_A_MEANING = frozenset({"y", "n", "yes", "no", "on", "off", "true", "
 _FIRST = re.compile(r"[^\W\d]|[$^/(]")
 _NOT_PLAIN = re.compile(r": |:$| #|\s$")
 _NOT_PLAIN_IN_ROW = re.compile(r"[,\[\]{}:?#&*!|>'\"%@`]")
-_GAP = re.compile(r"(?<=\S) (?=\S)")
 _SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[^\sa-z])")
+_GAP = re.compile(r"(?<=\S) (?=\S)")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -202,15 +217,9 @@ def _row(items: list[Any]) -> str | None:
 
 
 def _number(value: float | None) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    told = repr(value)
+    told = json.dumps(value)
     # Without the point, YAML 1.1 takes 1e-05 for text.
-    return told if "." in told else told.replace("e", ".0e")
+    return told if "." in told or not isinstance(value, float) else told.replace("e", ".0e")
 
 
 def _key(text: str) -> str:
@@ -222,18 +231,9 @@ def _word(text: str) -> str:
     return text if _is_plain(text) and not _NOT_PLAIN_IN_ROW.search(text) else _quoted(text)
 
 
+@lru_cache(maxsize=4_096)
 def _is_plain(text: str) -> bool:
     """Whether a text is taken for that text without quotes."""
-    return _is_plain_word(text) if len(text) <= _LONGEST_WORD else _looks_plain(text)
-
-
-@lru_cache(maxsize=4_096)
-def _is_plain_word(text: str) -> bool:
-    """The same of a short text; ten thousand tools say the same few words over and over."""
-    return _looks_plain(text)
-
-
-def _looks_plain(text: str) -> bool:
     return (
         _FIRST.match(text) is not None
         and text.isprintable()
@@ -243,66 +243,28 @@ def _looks_plain(text: str) -> bool:
 
 
 def _text(text: str, indent: str) -> str:
-    """A text as a value: bare, in quotes, or in a block of lines of this indentation."""
+    """A text as a value: bare, in quotes, or in lines of this indentation."""
     width = max(_WIDTH - len(indent), _LEAST_WIDTH)
-    is_long = len(text) > width
-    if _is_plain(text) and not is_long:
-        return text
-    if (is_long or "\n" in text) and _fits_in_block(text, width):
-        return _block(text, indent, width)
-    return _quoted(text) if not is_long else _quoted_in_lines(text, indent, width)
-
-
-def _fits_in_block(text: str, width: int) -> bool:
-    """Whether nothing of a text would be lost, hidden, or off the screen in a block."""
-    lines = text.split("\n")
-    return any(lines) and all(_fits_in_line(line, width) for line in lines if line)
+    if len(text) <= width and "\n" not in text:
+        return text if _is_plain(text) else _quoted(text)
+    if "\n" in text and all(_fits_in_line(line, width) for line in text.split("\n")):
+        return _block(text, indent)
+    return _quoted_in_lines(text, indent, width)
 
 
 def _fits_in_line(line: str, width: int) -> bool:
-    if line.isspace() or (len(line) > width and line[-1] == " "):  # such a line is not folded
-        return False
-    return line.replace("\t", " ").isprintable()
+    """Whether nothing of a line would be lost, hidden, or off the screen in a block."""
+    return not line or (len(line) <= width and not line.isspace() and line.isprintable())
 
 
-def _block(text: str, indent: str, width: int) -> str:
+def _block(text: str, indent: str) -> str:
     body = text.rstrip("\n")
+    if not body:
+        return _quoted(text)
     after = len(text) - len(body)
-    lines = body.split("\n")
-    is_folded = any(len(line) > width for line in lines) and all(map(_can_be_folded, lines))
-    head = ">" if is_folded else "|"
-    if text[0] in " \t\n":
-        head += str(len(_STEP))
-    head += ("-", "", "+")[min(after, 2)]
-    shown = list(_folded(lines, width)) if is_folded else lines
-    shown += [""] * (after - 1)
+    head = "|" + (str(len(_STEP)) if text[0] in " \n" else "") + ("-", "", "+")[min(after, 2)]
+    shown = [*body.split("\n"), *[""] * (after - 1)]
     return "\n".join([head, *(f"{indent}{line}" if line else "" for line in shown)])
-
-
-def _can_be_folded(line: str) -> bool:
-    """Whether breaking a line at its spaces gives the line again."""
-    return line == line.strip(" ") and "\t" not in line
-
-
-def _folded(lines: list[str], width: int) -> Iterator[str]:
-    """Long lines in pieces; a line that ends for good has an empty one behind it."""
-    for number, line in enumerate(lines):
-        if number:
-            yield ""
-        for sentence in _SENTENCE_END.split(line) if line else ():
-            yield from _pieces(sentence, width)
-
-
-def _pieces(text: str, width: int) -> Iterator[str]:
-    """A text in pieces of at most the width, broken at single spaces."""
-    piece = ""
-    for word in _GAP.split(text):
-        if piece and len(piece) + 1 + len(word) > width:
-            yield piece
-            piece = word
-        else:
-            piece = f"{piece} {word}" if piece else word
-    yield piece
 
 
 def _quoted(text: str) -> str:
@@ -322,15 +284,32 @@ def _escaped(letter: str) -> str:
 
 
 def _quoted_in_lines(text: str, indent: str, width: int) -> str:
-    """A long text in double quotes: a backslash ends each line but the last."""
+    """A long text in double quotes, a line for a sentence: a backslash ends each but the last."""
     pieces: list[str] = []
     for line in re.split(r"(?<=\n)", text):
-        parts = list(_pieces("".join(map(_escaped, line)), width)) if line else []
+        if not line:
+            continue
+        parts = [
+            piece
+            for sentence in _SENTENCE_END.split(line)
+            for piece in _pieces("".join(map(_escaped, sentence)), width)
+        ]
         pieces += [f"{part} " for part in parts[:-1]] + parts[-1:]
-    first, *rest = pieces
     # Spaces at the start of a line count for nothing, unless they are escaped.
-    rest = [f"\\{piece}" if piece.startswith(" ") else piece for piece in rest]
-    return '"' + f"\\\n{indent}".join([first, *rest]) + '"'
+    lines = [f"\\{piece}" if piece.startswith(" ") else piece for piece in pieces]
+    return '"' + f"\\\n{indent}".join(["", *lines]) + '"'
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """A text in pieces of at most the width, broken at single spaces."""
+    piece = ""
+    for word in _GAP.split(text):
+        if piece and len(piece) + 1 + len(word) > width:
+            yield piece
+            piece = word
+        else:
+            piece = f"{piece} {word}" if piece else word
+    yield piece
 
 
 _ORDER = (

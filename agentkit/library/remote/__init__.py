@@ -1,4 +1,4 @@
-"""``http:`` and ``https:``, a library on a server; see docs/serve-library.md."""
+"""``http:`` and ``https:``, a library on a server; see docs/replicas.md."""
 
 from __future__ import annotations
 

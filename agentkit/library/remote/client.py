@@ -141,20 +141,18 @@ class LibraryClient:
 
     # Resources.
 
-    def head(self, *, etag: str = "", wait_seconds: float = 0.0) -> tuple[Head, str] | None:
+    def head(self, *, etag: str = "") -> tuple[Head, str] | None:
         """What is newest, with its ETag; None where it is what ``etag`` names.
 
         Args:
             etag: Names what is known already.
-            wait_seconds: How long the server may wait for something newer.
 
         Raises:
             StoreUnavailableError: The server can not be reached, is too slow, or hung up.
             StoreFormatError: The answer is not what the protocol says.
             StoreError: The server refuses, or the connection is closed.
         """
-        query = {"wait": f"{wait_seconds:.3f}"} if wait_seconds else {}
-        with self._get(HEAD_PATH, query, etag=etag, wait_seconds=wait_seconds) as response:
+        with self._get(HEAD_PATH, {}, etag=etag) as response:
             if response is None:
                 return None
             lines = b"".join(self._lines(response, HEAD_PATH))
@@ -256,12 +254,10 @@ class LibraryClient:
         query: Mapping[str, str | int],
         *,
         etag: str = "",
-        wait_seconds: float = 0.0,
     ) -> Iterator[httpx.Response | None]:
         """A good answer, while it is being read; None where it is what ``etag`` names."""
         headers = {"if-none-match": f'"{etag}"'} if etag else {}
-        seconds = self.address.timeout_seconds + wait_seconds
-        read_seconds = min(_READ_SECONDS, self.address.timeout_seconds) + wait_seconds
+        seconds = self.address.timeout_seconds
         with self._translated(), self._cut_after(seconds):
             client = self._opened()
             with client.stream(
@@ -269,7 +265,7 @@ class LibraryClient:
                 self.address.base + path,
                 params=dict(query),
                 headers=headers,
-                timeout=_timeout(read_seconds),
+                timeout=_timeout(min(_READ_SECONDS, seconds)),
                 extensions={"trace": self._notice},
             ) as response:
                 if response.status_code == _NOT_MODIFIED and etag:

@@ -31,14 +31,11 @@ from agentkit.library.remote.trust import (
     told_by,
     went_back,
 )
-from agentkit.library.remote.wire import LONGEST_WAIT_SECONDS, Head
+from agentkit.library.remote.wire import Head
 from agentkit.library.signing import key_texts, read_verifier
 from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 
 logger = logging.getLogger(__name__)
-
-_POLL_SECONDS = 1.0
-"""How often a server is asked that answers at once, whatever it is asked to wait for."""
 
 _PAUSE_SECONDS = 1.0
 """A server that was away is not asked again for so long, so that nobody waits for it twice."""
@@ -46,61 +43,6 @@ _PAUSE_SECONDS = 1.0
 _OLD_SNAPSHOTS = 4
 _MOST_TOOLS = 1_000_000
 _FEW_VERSIONS = 16
-
-
-class RemoteWatch:
-    """A ``Watch`` of a remote library, on a connection of its own. Any thread may close it.
-
-    Args:
-        client: To the server.
-        on_close: Called once, when it is closed.
-
-    Raises:
-        StoreUnavailableError: The server can not be reached.
-    """
-
-    def __init__(self, client: LibraryClient, *, on_close: Callable[[RemoteWatch], None]) -> None:
-        self._client = client
-        self._on_close = on_close
-        self._closed = threading.Event()
-        self._etag = ""
-        self._head: Head | None = None
-        try:
-            self._is_other(0.0)
-        except BaseException:
-            client.close()
-            raise
-
-    def wait(self, timeout_seconds: float) -> bool:
-        """Wait for a commit; see ``Watch.wait``."""
-        began = time.monotonic()
-        until = began + timeout_seconds
-        while not self._is_other(max(0.0, min(until - began, LONGEST_WAIT_SECONDS))):
-            asked, began = began, time.monotonic()
-            left = until - began
-            if left <= 0:
-                return False
-            if began - asked < _POLL_SECONDS:
-                self._closed.wait(min(left, _POLL_SECONDS))
-                began = time.monotonic()
-        return True
-
-    def close(self) -> None:
-        """End a wait, and hear nothing more. A second call does nothing."""
-        if not self._closed.is_set():
-            self._closed.set()
-            self._client.close()
-            self._on_close(self)
-
-    def _is_other(self, wait_seconds: float) -> bool:
-        """Whether the head is another one than the last time."""
-        if self._closed.is_set():
-            raise StoreError(f"this watch on {self._client.address} is closed; make a new one")
-        answer = self._client.head(etag=self._etag, wait_seconds=wait_seconds)
-        if answer is None:
-            return False
-        before, (self._head, self._etag) = self._head, answer
-        return before != self._head
 
 
 class RemoteStore:
@@ -158,7 +100,6 @@ class RemoteStore:
         self._past = self._new_client()
         self._reading = threading.Lock()
         self._old = RecentVersions(most=_OLD_SNAPSHOTS)
-        self._watches: list[RemoteWatch] = []
         self._closed = False
 
     def __repr__(self) -> str:
@@ -254,17 +195,6 @@ class RemoteStore:
             raise self.fault
         return known.events[max(after, 0) :]
 
-    def watch(self) -> RemoteWatch:
-        """Begin to listen; see ``Watchable.watch``.
-
-        Raises:
-            StoreUnavailableError: The server can not be reached.
-        """
-        self._check_open()
-        watch = RemoteWatch(self._new_client(), on_close=self._watches.remove)
-        self._watches.append(watch)
-        return watch
-
     def append(self, episode: Episode) -> None:
         """Refused: the library is only read here.
 
@@ -290,8 +220,6 @@ class RemoteStore:
     def close(self) -> None:
         """Break off what is under way, and refuse further use. A second call does nothing."""
         self._closed = True
-        for watch in tuple(self._watches):
-            watch.close()
         self._client.close()
         self._past.close()
 

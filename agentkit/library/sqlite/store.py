@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +13,6 @@ from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import (
     StaleVersionError,
-    StoreError,
     StoreFormatError,
     ToolNotFoundError,
 )
@@ -247,14 +244,6 @@ class SQLiteStore(SQLStore):
             ]
             connection.execute_many("INSERT OR IGNORE INTO episode_extents VALUES (?,?,?)", extents)
 
-    def watch(self) -> SQLiteWatch:
-        """Hears commits by any program within milliseconds; see ``Watchable.watch``."""
-        connection = self._connection
-        connection.raw  # noqa: B018 - says so where the store is closed
-        return SQLiteWatch(
-            self.path, timeout_seconds=connection.timeout_seconds, tracer=connection.tracer
-        )
-
     def check(self) -> Iterator[StoreFault]:
         """Look at the file, its tables and every row of them; see ``Checkable.check``."""
         return check_file(self._connection)
@@ -325,72 +314,6 @@ class SQLiteStore(SQLStore):
             for table in ("episode_tools", "episode_extents", "episodes"):
                 self._rows(f"DELETE FROM {table} {among}")  # noqa: S608 - names and integers
         return gone
-
-
-_LOOK_EVERY_SECONDS = 0.02
-"""SQLite wakes nobody, so somebody has to ask. Waking for it, more than the look itself, is what an
-idle process pays; so not more often than a commit is to be heard soon."""
-
-_HEADS = """
-SELECT (SELECT max(version) FROM versions), (SELECT max(sequence) FROM library_events)
-"""
-
-
-class SQLiteWatch:
-    """A ``Watch`` of a SQLite file, on a connection of its own. Any thread may close it.
-
-    ``PRAGMA data_version`` changes when another connection has written, that of the same store
-    included. Most of what is written are episodes; only news of the library end a wait.
-
-    Args:
-        path: The file, which is there.
-        timeout_seconds: How long a look may wait for a program that holds the file.
-        tracer: Sees every statement.
-
-    Raises:
-        StoreError: The file can not be opened.
-    """
-
-    def __init__(self, path: Path, *, timeout_seconds: float, tracer: Tracer | None) -> None:
-        self._connection = SQLiteConnection(path, timeout_seconds=timeout_seconds, tracer=tracer)
-        self._closed = threading.Event()
-        self._written = self._data_version()
-        self._heads = self._read_heads()
-
-    def wait(self, timeout_seconds: float) -> bool:
-        """Wait for a commit; see ``Watch.wait``."""
-        until = time.monotonic() + timeout_seconds
-        while not self._hears():
-            left = until - time.monotonic()
-            if left <= 0:
-                return False
-            if self._closed.wait(min(left, _LOOK_EVERY_SECONDS)):
-                raise StoreError(f"the watch on {self._connection.path} is closed; make a new one")
-        return True
-
-    def close(self) -> None:
-        """Close its connection. A second call does nothing."""
-        self._closed.set()
-        self._connection.close()
-
-    def _hears(self) -> bool:
-        """Whether the library or its events differ from the last time."""
-        written = self._data_version()
-        if written == self._written:
-            return False
-        heads = self._read_heads()
-        news = heads != self._heads
-        self._written, self._heads = written, heads
-        return news
-
-    def _data_version(self) -> int:
-        self._connection.check_in_place()
-        ((number,),) = self._connection.execute("PRAGMA data_version")
-        return int(number)
-
-    def _read_heads(self) -> tuple[int, int]:
-        ((version, sequence),) = self._connection.execute(_HEADS)
-        return version or 0, sequence or 0
 
 
 def _encoded(tool: ToolDefinition) -> tuple[str, str]:

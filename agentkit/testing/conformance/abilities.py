@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -14,15 +12,13 @@ from typing import TypeVar
 import pytest
 
 from agentkit.episodes import Episode, Turn
-from agentkit.errors import AgentKitError, StoreError
+from agentkit.errors import AgentKitError
 from agentkit.library.capabilities import (
     BatchAppending,
     Checkable,
     Compactable,
     Pruning,
     Retention,
-    Watch,
-    Watchable,
 )
 from agentkit.library.chain_check import verify_chain
 from agentkit.library.changes import now
@@ -103,41 +99,8 @@ def _all_of(store: Store) -> object:
     )
 
 
-@contextmanager
-def _watch(store: Store) -> Iterator[Watch]:
-    with closing(_able(store, Watchable, "watch").watch()) as watch:
-        while watch.wait(0):
-            """What came before the watch may be told of once."""
-        yield watch
-
-
 class StoreAbilityConformance(StoreFixtures):
     """The optional methods of ``agentkit.library.capabilities``, each where a store has it."""
-
-    def test_a_watch_hears_commits(self, store: Store) -> None:
-        """A commit between two waits, of definitions or of events alone, ends the next one."""
-        with _watch(store) as watch:
-            store.commit(batch("p", 0), expected_version=0)
-            assert watch.wait(_LONG)
-            store.commit(_tell(store, "alone"), expected_version=1)
-            assert watch.wait(_LONG)
-
-    def test_a_watch_hears_another_process(self, store: Store, store_url: str) -> None:
-        """A commit by another program is heard, and what it told of can be read then."""
-        with _watch(store) as watch:
-            with start_writer(store_url, "commit", "p", 1) as writer:
-                assert watch.wait(_LONG)
-                writer.communicate()
-            assert store.load().version == 1
-
-    def test_a_closed_watch_says_so(self, store: Store) -> None:
-        """Closing a watch twice is fine, and its store goes on; waiting with it raises."""
-        watch = _able(store, Watchable, "watch").watch()
-        watch.close()
-        watch.close()
-        with pytest.raises(StoreError, match="closed"):
-            watch.wait(0)
-        assert store.commit(batch("p", 0), expected_version=0) == 1
 
     def test_changes_make_the_same_library_again(self, store: Store) -> None:
         """Committing a store's changes into an empty one gives every version again, in order."""

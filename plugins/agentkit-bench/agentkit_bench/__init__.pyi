@@ -1,4 +1,5 @@
 from ._version import __version__ as __version__
+from .abstraction import Abstraction as Abstraction
 from .benchmarks import BENCHMARKS as BENCHMARKS
 from .bfcl import fetch_bfcl as fetch_bfcl, load_bfcl as load_bfcl
 from .bfcl_multi_turn import (
@@ -31,7 +32,7 @@ from .nestful_benchmark import (
     RecordedWorld as RecordedWorld,
     nestful_benchmark as nestful_benchmark,
 )
-from .paper_judge import ConditionJudge as ConditionJudge, ModelJudge as ModelJudge
+from .paper_judge import ModelJudge as ModelJudge
 from .paper_retrieval import (
     Cascade as Cascade,
     Level as Level,

@@ -15,8 +15,6 @@ from agentkit.messages import Usage
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.retrieval.asking import PLANNER_SETTINGS, Asked, ask, fitted, shortened, values_in
 from agentkit.retrieval.cards import card
-from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.stages.specification import Judgement
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
 
@@ -588,35 +586,3 @@ def _counted(notes: Sequence[str]) -> tuple[str, ...]:
         f"{note} ({times} prompts)" if (times := notes.count(note)) > 1 else note
         for note in dict.fromkeys(notes)
     )
-
-
-class ConditionJudge:
-    """Lets a model say which tools can not serve a step: L3 of paper mode in the default cascade.
-
-    Args:
-        judge: The model, with the budget of its prompts.
-
-    Example:
-        >>> import asyncio
-        >>> from dataclasses import replace
-        >>> from agentkit.testing import FunctionModel
-        >>> from agentkit.tools.definition import Specification
-        >>> tool = ToolDefinition.from_schema("root", "Square root.", {})
-        >>> tool = replace(tool, specification=Specification(text=("Not for negative numbers.",)))
-        >>> judge = ConditionJudge(ModelJudge(FunctionModel(lambda _: '{"1": false}')))
-        >>> asyncio.run(judge(SubGoal(intent="root of -4"), [tool])).rejected
-        {'root': 'the judge says that it can not serve'}
-    """
-
-    def __init__(self, judge: ModelJudge) -> None:
-        self._judge = judge
-
-    async def __call__(self, goal: SubGoal, candidates: Sequence[ToolDefinition]) -> Judgement:
-        """Which of the candidates can not serve the goal, given their specifications."""
-        checked = await self._judge.check(CHECK_SPECIFICATIONS, goal.intent, candidates)
-        reason = "the judge says that it can not serve"
-        return Judgement(
-            rejected={one.name: reason for one in candidates if one.name in checked.rejected},
-            usage=checked.cost.usage,
-            notes=checked.notes,
-        )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from agentkit.errors import UsageError
@@ -11,17 +12,15 @@ from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.retrieval.asking import PLANNER_SETTINGS
+from agentkit.retrieval.candidates import Candidates, Stage
 from agentkit.retrieval.cascade import CascadeRetriever, default_stages, stage_name
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.plan_parser import MAX_STEPS
 from agentkit.retrieval.planner import ModelPlanner, Planner, identity_plan, planned
-from agentkit.retrieval.rankers import Ranker
 from agentkit.retrieval.retriever import Retrieval
-from agentkit.retrieval.stages.abstraction import with_features
-from agentkit.retrieval.stages.signature import Signature
-from agentkit.retrieval.survivors import Stage, Survivors
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.types.fit import TypedSlot, signature_types, unify, unify_signatures
 from agentkit_bench.paper_judge import (
     CHECK_SPECIFICATIONS,
     RANK_DESCRIPTIONS,
@@ -33,6 +32,42 @@ from agentkit_bench.paper_judge import (
 Surface: TypeAlias = Literal["best", "survivors"]
 """What L4 leaves: ``best`` the one tool v* (Algorithm 2, line 9), ``survivors`` all of S3 in the
 judge's order (section 3.2, where "the final set S4 is surfaced")."""
+
+
+class TypeFilter:
+    """L1: drops each tool whose signature does not unify with the typed sub-goal (line 6).
+
+    A goal without types, and a tool that declares none, pass: undeclared is the top of the lattice.
+    """
+
+    name = "L1 signature"
+
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
+        """Keep the tools that each typed slot of the goal can fit."""
+        inputs = [slot for slot in goal.inputs if not slot.is_untyped]
+        output = None if goal.output is None or goal.output.is_untyped else goal.output
+        if not inputs and output is None:
+            return candidates
+        return candidates.where(lambda definition: _unifies(inputs, output, definition))
+
+
+_UNIFIES = 0.2
+"""A lower fit means that two types exclude each other, or very likely do."""
+
+
+def _unifies(
+    inputs: Sequence[TypedSlot], output: TypedSlot | None, definition: ToolDefinition
+) -> bool:
+    types = _signature(definition)
+    sure = [replace(slot, confidence=1.0) for slot in inputs]
+    if not all(unify_signatures([slot], None, types).score >= _UNIFIES for slot in sure):
+        return False
+    return output is None or (
+        unify(replace(output, confidence=1.0), types.output, is_output=True).score >= _UNIFIES
+    )
+
+
+_signature = lru_cache(maxsize=16_384)(signature_types)
 
 
 class SemanticScan:
@@ -49,11 +84,11 @@ class SemanticScan:
         self._judge = judge
         self._keep = keep
 
-    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Keep the best by the judge's order."""
-        ranked = await self._judge.rank(RANK_DESCRIPTIONS, goal.intent, survivors.pool, self._keep)
+        ranked = await self._judge.rank(RANK_DESCRIPTIONS, goal.intent, candidates.pool, self._keep)
         kept = ranked.order[: self._keep]
-        left = _in_order(survivors, kept, "L2", "description").spent(ranked.cost.usage)
+        left = _in_order(candidates, kept, "L2", "description").spent(ranked.cost.usage)
         return _noted(left, self.name, ranked.notes)
 
 
@@ -72,10 +107,10 @@ class ConstraintCheck:
     def __init__(self, judge: ModelJudge) -> None:
         self._judge = judge
 
-    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Drop what the judge rejects."""
-        checked = await self._judge.check(CHECK_SPECIFICATIONS, goal.intent, survivors.pool)
-        left = survivors.spent(checked.cost.usage)
+        checked = await self._judge.check(CHECK_SPECIFICATIONS, goal.intent, candidates.pool)
+        left = candidates.spent(checked.cost.usage)
         if checked.rejected:
             left = left.where(lambda definition: definition.name not in checked.rejected)
             if not len(left):
@@ -86,8 +121,8 @@ class ConstraintCheck:
 class ExampleRerank:
     """L4: the judge ranks by worked examples; the best one is the step's tool (lines 9 and 10).
 
-    Graph features are attached to what is left. Where no candidate has examples the order of L2
-    decides, at no cost.
+    Where no candidate has examples the order of L2 decides, at no cost. The graph features of line
+    10 are a look-up away: ``agentkit.retrieval.graph_features(library, name)``.
 
     Args:
         judge: Ranks.
@@ -100,24 +135,24 @@ class ExampleRerank:
         self._judge = judge
         self._surface = surface
 
-    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
-        """Order what is left, keep the best, and say where it stands in the DAG."""
-        ranked = await self._judge.rank(RANK_EXAMPLES, goal.intent, survivors.pool, 1)
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
+        """Order what is left and keep the best."""
+        ranked = await self._judge.rank(RANK_EXAMPLES, goal.intent, candidates.pool, 1)
         kept = ranked.order[:1] if self._surface == "best" else ranked.order
-        left = _in_order(survivors, kept, "L4", "examples").spent(ranked.cost.usage)
-        return _noted(with_features(left), self.name, ranked.notes)
+        left = _in_order(candidates, kept, "L4", "examples").spent(ranked.cost.usage)
+        return _noted(left, self.name, ranked.notes)
 
 
 def _in_order(
-    survivors: Survivors, order: Sequence[ToolDefinition], level: str, field: str
-) -> Survivors:
+    candidates: Candidates, order: Sequence[ToolDefinition], level: str, field: str
+) -> Candidates:
     """Only the tools of ``order``, ranked so; scores fall from 1 and are added to those before.
 
     They are raised by as much as any tool has so far, so that the last level decides.
     """
-    raised = max((hit.score for hit in survivors.hits), default=0.0)
+    raised = max((hit.score for hit in candidates.hits), default=0.0)
     names = {definition.name for definition in order}
-    left = survivors.where(lambda definition: definition.name in names)
+    left = candidates.where(lambda definition: definition.name in names)
     before = {hit.definition.name: hit.score for hit in left.hits}
     scores = {
         definition.name: raised + 1 - place / len(order) - before.get(definition.name, 0.0)
@@ -130,10 +165,10 @@ def _in_order(
     return left.add(scores, reason=reasons, field=field)
 
 
-def _noted(survivors: Survivors, level: str, notes: Sequence[str]) -> Survivors:
+def _noted(candidates: Candidates, level: str, notes: Sequence[str]) -> Candidates:
     for note in notes:
-        survivors = survivors.note(f"{level}: {note}")
-    return survivors
+        candidates = candidates.note(f"{level}: {note}")
+    return candidates
 
 
 Mode: TypeAlias = Literal["default", "paper"]
@@ -186,11 +221,11 @@ class Cascade:
 class TypedDagRetriever:
     """Finds tools for a request, from types over descriptions and conditions to examples.
 
-    ``mode="default"`` runs ``default_stages()``: no model is asked, types are a score first.
+    ``mode="default"`` runs ``default_stages()``: no model is asked.
     ``mode="paper"`` runs Algorithm 2 as written: the planner model splits the request into typed
     steps; for each of them types prune hard (L1), the model ranks all that is left by description
     and ``k2`` stay (L2), checks conditions (L3) and reranks by examples (L4); the best tool of
-    each step is found, with its graph features.
+    each step is found.
 
     Args:
         mode: ``default`` or ``paper``.
@@ -198,8 +233,7 @@ class TypedDagRetriever:
             is also the judge.
         stages: What to run in default mode instead of ``default_stages(shortlist)``.
         embedder: Default mode: what compares meanings, such as a sentence-transformers model or any
-            function from texts to vectors, see ``Description``.
-        rankers: Default mode: score the best tools once more, see ``Description``.
+            function from texts to vectors, see ``TextRanker``.
         k2: Paper mode: how many tools L2 keeps; the paper's value.
         prompt_budget: Paper mode: W, most tokens of one prompt. More candidates than fit into it
             are ranked in a tournament.
@@ -214,7 +248,7 @@ class TypedDagRetriever:
 
     Raises:
         UsageError: An unknown mode, paper mode without a model, a number out of range, or an
-            embedder or ranker that no stage would ask.
+            embedder that no stage would ask.
 
     Example:
         >>> import asyncio
@@ -222,8 +256,8 @@ class TypedDagRetriever:
         >>> model = FunctionModel(lambda request: "[1]")  # plans nothing, likes the first tool
         >>> retriever = TypedDagRetriever(mode="paper", planner=model)
         >>> found = asyncio.run(retriever.retrieve("Do I need an umbrella?", sample_library()))
-        >>> [(hit.definition.name, hit.features.depth) for hit in found.hits]
-        [('weather_now', 0)]
+        >>> [hit.definition.name for hit in found.hits]
+        ['weather_now']
         >>> found.usage.requests
         3
     """
@@ -235,7 +269,6 @@ class TypedDagRetriever:
         planner: ChatModel | Planner | None = None,
         stages: Sequence[Stage] | None = None,
         embedder: object | None = "auto",
-        rankers: Sequence[Ranker] = (),
         k2: int = 32,
         prompt_budget: int = 4096,
         surface: Surface = "best",
@@ -248,10 +281,10 @@ class TypedDagRetriever:
     ) -> None:
         if mode not in {"default", "paper"}:
             raise UsageError(f"mode={mode!r} is unknown; use 'default' or 'paper'")
-        if (mode == "paper" or stages is not None) and (embedder != "auto" or rankers):
+        if (mode == "paper" or stages is not None) and embedder != "auto":
             raise UsageError(
-                "embedder and rankers belong to the default stages; with stages of your own give "
-                "them to Description(embedder=..., rankers=...), in mode='paper' leave them out"
+                "embedder belongs to the default stages; with stages of your own give it to "
+                "TextRanker(embedder=...), in mode='paper' leave it out"
             )
         if mode == "paper":
             judge = ModelJudge(
@@ -266,11 +299,7 @@ class TypedDagRetriever:
         self._count = count_tokens
         self._shortlist = shortlist
         self._cascade = CascadeRetriever(
-            stages=(
-                default_stages(shortlist, embedder=embedder, rankers=rankers)
-                if stages is None
-                else stages
-            ),
+            stages=(default_stages(shortlist, embedder=embedder) if stages is None else stages),
             planner=self._planner,
             shortlist=shortlist,
             offer=(MAX_STEPS if mode == "paper" else 5) if offer is None else offer,
@@ -293,7 +322,7 @@ class TypedDagRetriever:
         return await self._cascade.retrieve(query, library)
 
     async def cascades(self, query: str, library: Library) -> tuple[Cascade, ...]:
-        """Every set of survivors on the way, one ``Cascade`` a step; for study, not for prompts."""
+        """Every set of candidates on the way, one ``Cascade`` a step; for study."""
         plan = identity_plan(query)
         if self._planner is not None:
             plan = await planned(self._planner, query, most=self._shortlist)
@@ -301,14 +330,14 @@ class TypedDagRetriever:
 
     async def _cascade_of(self, query: str, goal: SubGoal, library: Library) -> Cascade:
         channels = [one for stage in self.stages for one in getattr(stage, "channels", ())]
-        survivors, levels = Survivors.of(library, channels), []
+        candidates, levels = Candidates.of(library, channels), []
         for stage in self.stages:
-            before = survivors
-            survivors = await stage(query, goal, before)
-            levels.append(self._level(stage_name(stage), before, survivors))
-        return Cascade(goal=goal, levels=tuple(levels), notes=survivors.notes)
+            before = candidates
+            candidates = await stage(query, goal, before)
+            levels.append(self._level(stage_name(stage), before, candidates))
+        return Cascade(goal=goal, levels=tuple(levels), notes=candidates.notes)
 
-    def _level(self, stage: str, before: Survivors, after: Survivors) -> Level:
+    def _level(self, stage: str, before: Candidates, after: Candidates) -> Level:
         question = _SHOWN_AT.get(stage)
         return Level(
             stage=stage,
@@ -340,7 +369,7 @@ def paper_stages(
             f"k2={k2} must be at least 1 and surface={surface!r} one of 'best' and 'survivors'"
         )
     return (
-        Signature(mode="hard"),
+        TypeFilter(),
         SemanticScan(judge, keep=k2),
         ConstraintCheck(judge),
         ExampleRerank(judge, surface=surface),

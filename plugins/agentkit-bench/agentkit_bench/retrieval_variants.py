@@ -10,16 +10,17 @@ from agentkit.episodes import StageReport
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.models.base import ChatModel
+from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.cards import card, schema_text
 from agentkit.retrieval.cascade import CascadeRetriever
 from agentkit.retrieval.embedders import Embedder, as_embedder
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.index.vectors import VectorChannel
+from agentkit.retrieval.lexical import LexicalChannel
 from agentkit.retrieval.plan_parser import MAX_STEPS
 from agentkit.retrieval.retriever import Hit, Retrieval, Retriever
-from agentkit.retrieval.survivors import Survivors
 from agentkit.retrieval.tokens import TokenCounter, counted, estimate_tokens
-from agentkit.retrieval.word_vectors import packaged_embedder
+from agentkit.retrieval.vectors import VectorChannel
+from agentkit.retrieval.word_vectors import StaticEmbedder, packaged_embedder
 from agentkit_bench.paper_judge import RANK_DESCRIPTIONS, ModelJudge, Ranked
 from agentkit_bench.paper_retrieval import TypedDagRetriever
 from agentkit_bench.text_hierarchy import text_hierarchy
@@ -40,18 +41,71 @@ class Dense:
         self._keep = keep
         self.channels = (self._vectors,)
 
-    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Keep the ``keep`` nearest tools; ties go by name."""
         import numpy as np
 
-        index = survivors.index
-        rows = np.flatnonzero(index.alive if survivors.mask is None else survivors.mask)
+        index = candidates.index
+        rows = np.flatnonzero(index.alive if candidates.mask is None else candidates.mask)
         wanted = self._vectors.query([goal.intent])
         cosines = np.zeros(index.size, np.float32)
         cosines[rows] = self._vectors.cosines(index, wanted, rows)[0]
-        near = index.top(cosines, self._keep, survivors.mask)
-        scores = {index.name(row): cosine for row, cosine in near}
-        return survivors.add(scores, reason="near in meaning", field="dense").best(self._keep)
+        near = index.top(cosines, self._keep, candidates.mask)
+        scores = {index.names[row]: cosine for row, cosine in near}
+        return candidates.add(scores, reason="near in meaning", field="dense").best(self._keep)
+
+
+class Words:
+    """A stage that ranks by shared words alone (BM25 over fields), and cuts.
+
+    Args:
+        keep: How many tools it keeps.
+    """
+
+    name = "words"
+
+    def __init__(self, *, keep: int = 32) -> None:
+        self._words = LexicalChannel()
+        self._keep = keep
+        self.channels = (self._words,)
+
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
+        """Keep the ``keep`` best matches; ties go by name."""
+        index = candidates.index
+        scores = self._words.match(index, self._words.query(goal.intent)).scores()
+        best = index.top(scores, self._keep, candidates.mask)
+        return candidates.add({index.names[row]: score for row, score in best}).best(self._keep)
+
+
+class HalfAndHalf:
+    """The baseline that the default has to beat: BM25 over fields and static word vectors.
+
+    Both are divided by the best value of the request and added. No clause is looked at, nothing is
+    learned, and no setting depends on a corpus.
+
+    Args:
+        keep: How many tools it keeps.
+    """
+
+    name = "half and half"
+
+    def __init__(self, *, keep: int = 32) -> None:
+        self._words = LexicalChannel()
+        self._vectors = VectorChannel(embedder=StaticEmbedder())
+        self._keep = keep
+        self.channels = (self._words, self._vectors)
+
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
+        """Keep the ``keep`` best; ties go by name."""
+        import numpy as np
+
+        index = candidates.index
+        words = self._words.match(index, self._words.query(goal.intent)).scores()
+        asked, rows = self._vectors.query([goal.intent]), np.arange(index.size)
+        cosines = np.maximum(self._vectors.cosines(index, asked, rows)[0], 0)
+        total = words / (words.max(initial=0) or 1) + cosines / (cosines.max(initial=0) or 1)
+        best = index.top(total, self._keep, candidates.mask)
+        return candidates.add({index.names[row]: score for row, score in best}).best(self._keep)
 
 
 def flat_dense(

@@ -13,12 +13,12 @@ from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.asking import PLANNER_SETTINGS, ask, fitted, shortened
+from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.cascade import CascadeRetriever
 from agentkit.retrieval.embedders import Embedder
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.index.vectors import vector_text
-from agentkit.retrieval.survivors import Survivors
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.vectors import vector_text
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -249,15 +249,15 @@ class Hierarchy:
         self._count = count_tokens
         self._summarised: tuple[str, TextTree] | None = None
 
-    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Keep the tools that the descent meets."""
-        tree, usage = await self._tree(survivors.library)
+        tree, usage = await self._tree(candidates.library)
         if not tree.nodes:
-            return survivors
+            return candidates
         likeness = _likeness(tree, self._kind.embedder, goal.intent)
         met, _ = descent(tree, likeness, self._beam)
         scores = {tree.nodes[place].tool: float(likeness[place]) for place in met}
-        found = survivors.add(scores, reason="near in the text hierarchy", field="hierarchy")
+        found = candidates.add(scores, reason="near in the text hierarchy", field="hierarchy")
         return found.best(self._keep).spent(usage)
 
     async def summaries(self, text: str, library: Library) -> tuple[str, ...]:

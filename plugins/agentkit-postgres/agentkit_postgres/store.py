@@ -27,7 +27,6 @@ from agentkit_postgres.search import FoundTool, search_tools
 from agentkit_postgres.steps import STEPS
 from agentkit_postgres.texts import is_cut, key, restored, storable
 from agentkit_postgres.upkeep import check_schema, compact_tables
-from agentkit_postgres.watching import PostgresWatch
 
 _LOAD = """
 SELECT r.tool_name, r.digest, r.origin, r.since, d.body
@@ -168,10 +167,6 @@ class PostgresStore(SQLStore):
             UsageError: The limit is negative.
         """
         return search_tools(self._connections, self._tool_name, words, limit=limit)
-
-    def watch(self) -> PostgresWatch:
-        """Hears commits by any program within milliseconds, on a connection of its own."""
-        return PostgresWatch(self._connections)
 
     def check(self) -> Iterator[StoreFault]:
         """Whether the schema is as it was made; see ``Checkable.check``."""

@@ -335,8 +335,6 @@ def test_closing_ends_everything(own_store_url: str, raw: Raw) -> None:
     before = threading.active_count()
     store = open_store(f"{own_store_url}&application_name=closing_test")
     together([store.load] * 4)
-    watch = store.watch()  # type: ignore[attr-defined]
-    watch.close()
     store.close()
     store.close()
     for use in (store.load, store.versions, store.events, store.select, store.check):  # type: ignore[attr-defined]

@@ -9,13 +9,11 @@ from agentkit_redis._version import __version__
 from agentkit_redis.address import RedisAddress, parse_address
 from agentkit_redis.durability import Durability
 from agentkit_redis.store import RedisStore
-from agentkit_redis.watching import RedisWatch
 
 __all__ = [
     "Durability",
     "RedisAddress",
     "RedisStore",
-    "RedisWatch",
     "__version__",
     "open_redis",
     "parse_address",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
@@ -23,7 +22,6 @@ from agentkit_redis.episodes import EpisodeRetention, EpisodeStream
 from agentkit_redis.reading import LibraryReader, begin
 from agentkit_redis.records import Keys
 from agentkit_redis.versions import Commits, History, Snapshots
-from agentkit_redis.watching import RedisWatch
 
 
 class RedisStore:
@@ -68,7 +66,6 @@ class RedisStore:
         self._events = EventStream(reader)
         self._episodes = EpisodeStream(reader)
         self._retention = EpisodeRetention(reader)
-        self._watches: weakref.WeakSet[RedisWatch] = weakref.WeakSet()
 
     def __repr__(self) -> str:
         return f"RedisStore({str(self.address)!r})"
@@ -129,13 +126,6 @@ class RedisStore:
         """How much is kept of episodes."""
         return self._retention.volume()
 
-    def watch(self) -> RedisWatch:
-        """Begin to listen for commits, on a connection of its own; see ``Watchable.watch``."""
-        self._connection.check_open()
-        watch = RedisWatch(self.address, self._keys.channel)
-        self._watches.add(watch)
-        return watch
-
     def check(self) -> Iterator[StoreFault]:
         """Count what the keys hold; see ``Checkable.check``."""
         return key_faults(self._reader)
@@ -145,7 +135,5 @@ class RedisStore:
         return compact(self._connection)
 
     def close(self) -> None:
-        """Close all connections, those of watches too. A second call does nothing."""
-        for watch in list(self._watches):
-            watch.close()
+        """Close all connections. A second call does nothing."""
         self._connection.close()

@@ -239,7 +239,6 @@ class Commits:
     def __init__(self, reader: LibraryReader, snapshots: Snapshots) -> None:
         self._reader = reader
         self._snapshots = snapshots
-        self._hint_is_refused = False
         keys = reader.keys
         self._keys = (
             keys.head,
@@ -266,8 +265,6 @@ class Commits:
             answer = connection.run(COMMIT, self._keys, arguments)
         if answer[0] != b"made":
             raise self._refusal(change, expected_version, answer)
-        if not answer[2]:
-            self._say_that_nobody_hears()
         if not isinstance(reached, int) or reached < wanted:
             raise self._too_few(reached)
         return int(answer[1])
@@ -285,16 +282,6 @@ class Commits:
                 return ToolNotFoundError(name, nearest=nearest, version=int(answer[2]))
             case _:
                 return refused(self._reader.connection, self._reader.keys, answer)
-
-    def _say_that_nobody_hears(self) -> None:
-        if not self._hint_is_refused:
-            logger.warning(
-                "%s: commits are taken but not told: this user may not publish to %s; watches "
-                "hear nothing of them, polls see them",
-                self._reader.connection.address,
-                self._reader.keys.channel,
-            )
-        self._hint_is_refused = True
 
     def _too_few(self, reached: int | RedisError) -> StoreUnavailableError:
         address = self._reader.connection.address

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-from contextlib import closing
 
 import pytest
 from support.tcp_proxy import TcpProxy
 
-from agentkit import ToolDefinition, open_store
+from agentkit import ToolDefinition
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import LibraryChange
 
@@ -89,70 +87,12 @@ def test_an_ended_server_is_unavailable_until_it_is_back(start_server, open_redi
     assert store.commit(_put(1), expected_version=1) == 2  # the scripts are new to it
 
 
-def test_a_watch_says_that_the_server_went_away_and_hears_again(start_server, open_redis):
-    """A wait ends in an error when the server dies; the next one after it is back hears anew."""
-    server = start_server()
-    store = open_redis(server.url)
-    with closing(store.watch()) as watch:
-        threading.Timer(0.2, server.kill).start()
-        with pytest.raises(StoreUnavailableError):
-            watch.wait(20)
-        with pytest.raises(StoreUnavailableError):
-            watch.wait(20)
-        server.start()
-        assert watch.wait(20)  # there may have been commits
-        store.commit(_put(0), expected_version=0)
-        assert watch.wait(20)
-        assert not watch.wait(0)
-
-
-def test_a_watch_behind_a_cut_network_finds_out(proxy, through, monkeypatch):
-    """A server that is silent for long is asked; when it does not answer the watch says so."""
-    monkeypatch.setattr("agentkit_redis.watching._QUIET_SECONDS", 0.2)
-    with closing(through.watch()) as watch:
-        assert not watch.wait(1)  # asked, and answered
-        proxy.cut()
-        with pytest.raises(StoreUnavailableError, match="said nothing"):
-            watch.wait(20)
-        proxy.mend()
-        assert watch.wait(20)
-        through.commit(_put(0), expected_version=0)
-        assert watch.wait(20)
-
-
-def test_closing_a_store_ends_its_watches(start_server, open_redis):
-    """A wait in another thread ends soon after the store was closed, and nothing stays open."""
-    server = start_server()
-    store = open_redis(server.url)
-    watch = store.watch()
-    said = []
-
-    def wait():
-        try:
-            watch.wait(30)
-        except Exception as error:  # noqa: BLE001 - the test looks at it
-            said.append(str(error))
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    store.load()
-    store.close()
-    waiting.join(10)
-    assert not waiting.is_alive()
-    assert "closed" in said[0]
-    with closing(open_store(server.url)) as other:
-        clients = other._connection.ask("INFO", "clients")
-        assert clients["connected_clients"] == 1
-
-
 FORK = """
 import os, sys
 from agentkit import ToolDefinition, open_store
-from agentkit.errors import StoreError
 from agentkit.library import LibraryChange
 
 store = open_store(sys.argv[1])
-watch = store.watch()
 
 def put(name):
     version = store.load().version
@@ -165,19 +105,12 @@ if child == 0:
     try:
         for number in range(20):
             put(f"child-{number}")
-        try:
-            watch.wait(0)
-        except StoreError as error:
-            assert "fork" in str(error)
-        else:
-            os._exit(2)
         store.close()
         os._exit(0)
     finally:
         os._exit(1)
 _, status = os.waitpid(child, 0)
 assert status == 0, status
-assert watch.wait(10)
 put("parent again")
 assert store.load().version == 22
 store.close()

@@ -81,7 +81,7 @@ async def test_a_pin_reaches_runs_as_soon_as_the_replica_knows(store):
 async def test_runs_ask_nobody_while_there_is_nothing_new(store):
     """The replica knows that there are no later events, so the watch need not look itself."""
     asked = Asked(store)
-    replica = Replica(asked, refresh_seconds=3600, hints=False)
+    replica = Replica(asked, refresh_seconds=3600)
     replica.stop()
     clock = [0.0]
     watch = LedgerWatch(replica, refresh_seconds=5, clock=lambda: clock[0])

@@ -167,7 +167,7 @@ def test_what_is_no_plain_file_of_the_history_is_refused(workshop, tmp_path, wha
         workshop.again().load()
 
 
-@pytest.mark.parametrize("name", ["episodes.db", "lock", ".gitignore", "newest.json", "set-aside"])
+@pytest.mark.parametrize("name", ["episodes.db", "lock", ".gitignore", "set-aside"])
 def test_a_link_in_the_local_folder_is_refused(tmp_path, make_tool, name):
     """A link in ``local/`` that git brought is refused, and what it leads to is not made."""
     (tmp_path / "library" / "local").mkdir(parents=True)

@@ -134,7 +134,7 @@ def test_a_sentence_more_is_a_line_more():
     longer = " ".join([*sentences[:4], "A new one.", *sentences[4:]])
     edited = replace(tool, description=Description(summary=longer))
     before, after = (FORMS["yaml"].text_of(one).decode().splitlines() for one in (tool, edited))
-    assert [line for line in after if line not in before] == ["    A new one."]
+    assert [line for line in after if line not in before] == ["    A new one. \\"]
     assert [line for line in before if line not in after] == []
 
 
@@ -172,6 +172,12 @@ def test_what_json_does_not_have_is_refused(text, why):
     """Anchors, doubled keys, foreign types and broken lines are told, and nothing is run."""
     with pytest.raises(DefinitionError, match=why):
         from_yaml(text)
+
+
+def test_very_many_values_are_refused():
+    """A file that is all values would take a hundred times its size in memory; none is built."""
+    with pytest.raises(DefinitionError, match="it holds more than"):
+        from_yaml("a: [" + "1," * 400_000 + "1]")
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', "{", "[" * 100_000])

@@ -19,7 +19,6 @@ from agentkit.library.capabilities import (
     BatchAppending,
     Pruning,
     PruningPreview,
-    Watchable,
 )
 from agentkit.library.episode_stores import pruning, with_episodes
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
@@ -427,11 +426,10 @@ def test_each_part_keeps_its_own():
 def test_abilities_are_those_of_the_parts(plain_store):
     """The whole can do what its parts can, and nothing else."""
     store = with_episodes(MemoryStore(), episodes=MemoryStore())
-    for ability in (Watchable, BatchAppending, Pruning, PruningPreview):
+    for ability in (BatchAppending, Pruning, PruningPreview):
         assert isinstance(store, ability)
     plain = with_episodes(MemoryStore(), episodes=plain_store)
     assert isinstance(plain, Store)
-    assert isinstance(plain, Watchable)
     assert not isinstance(plain, BatchAppending | Pruning | PruningPreview)
 
 

@@ -16,7 +16,6 @@ from support.store_conformance import ServedStoreConformance
 
 from agentkit import Library, open_store
 from agentkit.library import AppliedChange, LibraryChange, Store, ToolRevision
-from agentkit.library.capabilities import Watch
 from agentkit.library.events import LibraryEvent
 from agentkit.library.remote import RemoteStore
 from agentkit.testing import EventStoreConformance, ToolStoreConformance
@@ -44,9 +43,6 @@ class ServedStore:
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
         return self._read.changes(after=after)
-
-    def watch(self) -> Watch:
-        return self._read.watch()
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         return self._written.commit(change, expected_version=expected_version)

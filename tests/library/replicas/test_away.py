@@ -69,35 +69,6 @@ def test_it_looks_less_often_the_longer_it_fails(refresh_seconds):
     assert len(set(pauses)) == len(pauses)
 
 
-@pytest.mark.parametrize("error", [StoreUnavailableError("cut"), RuntimeError("a driver's own")])
-@pytest.mark.parametrize("fails", ["to begin", "to hear"])
-def test_without_hints_it_goes_on_looking(kept, replicate, put, eventually, error, fails):
-    """A store that can not be listened to is followed more slowly, and that is all."""
-
-    class Deaf:
-        """A store whose notifications do not come through."""
-
-        def __getattr__(self, name):
-            return getattr(kept, name)
-
-        def watch(self):
-            if fails == "to begin":
-                raise error
-            return self
-
-        def wait(self, timeout_seconds):
-            raise error
-
-        def close(self):
-            """Nothing is held."""
-
-    replica = replicate(Deaf())
-    for version in range(1, 4):
-        put(kept, f"tool{version}")
-        eventually(lambda version=version: replica.load().version == version)
-    assert (replica.status.hints, replica.status.state) == (0, "current")
-
-
 def test_writing_fails_as_the_store_does(far, replicate):
     """What can not be kept is the caller's to know: no error is swallowed."""
     replica = replicate(far)
@@ -140,7 +111,7 @@ def test_staleness_is_the_time_since_it_knew(far, replicate, clock):
 
 def test_the_times_of_other_machines_do_not_matter(kept, replicate, clock):
     """A change that was made tomorrow, or long ago, makes nothing staler or fresher."""
-    replica = replicate(kept, refresh_seconds=3600, hints=False, clock=clock)
+    replica = replicate(kept, refresh_seconds=3600, clock=clock)
     for version, year in enumerate(("1999", "2199")):
         tools = (ToolDefinition(name=f"made_{year}"),)
         at = f"{year}-01-01T00:00:00+00:00"
@@ -247,7 +218,7 @@ def test_an_older_backup_is_not_taken_up(path, replicate, put, eventually):
 def test_a_version_that_can_not_be_read_is_not_taken_up(path, replicate, put, eventually, caplog):
     """A damaged definition keeps the last whole library in use, and is said."""
     with closing(SQLiteStore(path)) as store:
-        replica = replicate(store, hints=False)
+        replica = replicate(store)
         with closing(sqlite3.connect(path)) as other, other:
             other.execute("INSERT INTO versions VALUES (2,'p2','','','[]','2026-11-22T00:00:00Z')")
             other.execute("INSERT INTO definitions VALUES ('x','b','{broken')")
@@ -300,7 +271,7 @@ def _fill(ballast):
 
 def test_events_that_can_not_be_read_are_said(kept):
     """The library is followed on, and the state says that something new could not be read."""
-    replica = Replica(kept, refresh_seconds=3600, hints=False)
+    replica = Replica(kept, refresh_seconds=3600)
     replica.events()
 
     def torn(*, after=0):

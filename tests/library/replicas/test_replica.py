@@ -9,7 +9,7 @@ import time
 
 import pytest
 from hypothesis import settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from agentkit import Agent, Episode, ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError, UsageError
@@ -24,21 +24,11 @@ AT = "2026-11-21T10:00:00+00:00"
 
 
 def test_a_commit_is_found_by_looking(kept, far, replicate, put, eventually):
-    """A store that gives no hints is looked at again and again."""
+    """A store is looked at again and again."""
     replica = replicate(far)
-    assert not replica.status.is_listening
     put(kept, "a")
     eventually(lambda: replica.load().version == 1)
-    assert (list(replica.load().tools), replica.status.hints) == (["a"], 0)
-
-
-def test_a_hint_is_followed_at_once(kept, replicate, put, eventually):
-    """A store that tells of commits is looked at when it does, however long the pause would be."""
-    replica = replicate(kept, refresh_seconds=3600)
-    eventually(lambda: replica.status.is_listening)
-    put(kept, "a")
-    eventually(lambda: replica.load().version == 1)
-    assert replica.status.hints == 1
+    assert list(replica.load().tools) == ["a"]
 
 
 def test_another_program_is_followed(tmp_path, replicate, eventually):
@@ -259,7 +249,7 @@ def test_closing_ends_the_thread_and_the_store(kept):
 
 def test_stopping_leaves_the_store_open(kept, put):
     """Who made the store may go on with it; the replica serves what it has, and looks if asked."""
-    replica = Replica(kept, hints=False)
+    replica = Replica(kept)
     replica.stop()
     put(kept, "a")
     assert (threads(), replica.load().version) == ([], 0)
@@ -298,38 +288,6 @@ def test_event_loops_come_and_go(kept, put, eventually):
         assert asyncio.run(agent.run("hi")).episode.library_version == 1
 
 
-def test_closing_ends_the_wait_for_a_hint(kept, eventually):
-    """The watch is closed under the thread, which takes that for no fault and says nothing."""
-    waits = Waits(kept)
-    replica = Replica(waits, refresh_seconds=3600)
-    eventually(waits.begun.is_set)
-    replica.stop()
-    assert waits.ended == ["closed"]
-    assert threads() == []
-
-
-class Waits:
-    """A store whose watch hears nothing, and waits until it is closed however short it may wait."""
-
-    def __init__(self, store):
-        self._store = store
-        self.begun, self._closed, self.ended = threading.Event(), threading.Event(), []
-
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-    def watch(self):
-        return self
-
-    def wait(self, timeout_seconds):
-        self.begun.set()
-        self.ended.append("closed" if self._closed.wait(20) else "late")
-        raise StoreError("the watch is closed")
-
-    def close(self):
-        self._closed.set()
-
-
 NAMES = st.sampled_from(["a", "b", "c"])
 BOUND_SECONDS = 30.0
 
@@ -337,8 +295,8 @@ BOUND_SECONDS = 30.0
 class ReplicaMachine(RuleBasedStateMachine):
     """Commits by others and through the replica, a store that goes and comes, looks and time."""
 
-    @initialize(hints=st.booleans())
-    def begin(self, hints):
+    @initialize()
+    def begin(self):
         self.kept = open_store("memory:")
         self.far = UnreliableStore(self.kept)
         self.now = 0.0
@@ -346,15 +304,13 @@ class ReplicaMachine(RuleBasedStateMachine):
         self.is_away = False
         # Hints come from a thread, at any moment; without them only the rules look.
         self.replica = Replica(
-            self.kept if hints else self.far,
+            self.far,
             refresh_seconds=20.0,
             max_staleness_seconds=BOUND_SECONDS,
             when_stale="refuse",
             clock=lambda: self.now,
         )
-        self.hints = hints
-        if not hints:
-            self.replica.stop()  # the thread has looked once by now, or never will
+        self.replica.stop()  # the thread has looked once by now, or never will
         self.replica.refresh()
         self.proposals = 0
         self.last = 0
@@ -389,13 +345,11 @@ class ReplicaMachine(RuleBasedStateMachine):
         self.committed[version] = self.kept.load(version).digest
         return version
 
-    @precondition(lambda self: not self.hints)
     @rule()
     def away(self):
         self.far.away()
         self.is_away = True
 
-    @precondition(lambda self: not self.hints)
     @rule()
     def back(self):
         self.far.back()
@@ -437,8 +391,7 @@ class ReplicaMachine(RuleBasedStateMachine):
     @invariant()
     def staleness_is_told(self):
         status = self.replica.status
-        if not self.hints:
-            assert status.staleness_seconds == self.now - self.knew
+        assert status.staleness_seconds == self.now - self.knew
         assert status.refuses == (status.staleness_seconds > BOUND_SECONDS)
 
     def teardown(self):

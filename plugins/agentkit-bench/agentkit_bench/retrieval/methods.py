@@ -10,14 +10,13 @@ from typing import Literal
 from agentkit.errors import UsageError
 from agentkit.library import Library
 from agentkit.models.base import ChatModel
+from agentkit.retrieval.candidates import Stage
 from agentkit.retrieval.cascade import CascadeRetriever, default_stages
 from agentkit.retrieval.embedders import Embedder
 from agentkit.retrieval.retriever import Retrieval, Retriever
-from agentkit.retrieval.stages.lexical import Lexical
-from agentkit.retrieval.survivors import Stage
 from agentkit.retrieval.word_vectors import packaged_folder
 from agentkit_bench.retrieval.equipment import Equipment, load_attribute
-from agentkit_bench.retrieval_variants import FlatLibrary, variant
+from agentkit_bench.retrieval_variants import FlatLibrary, HalfAndHalf, Words, variant
 
 Need = Literal["embedder", "model", "vectors"]
 
@@ -131,12 +130,18 @@ METHODS: Mapping[str, Method] = {
         Method(
             name="lexical",
             summary="shared words alone",
-            build=lambda limits, _: _cascade(limits, [Lexical(keep=limits.shortlist)]),
+            build=lambda limits, _: _cascade(limits, [Words(keep=limits.shortlist)]),
         ),
         Method(
             name="vectors",
             summary="static word vectors alone",
             build=lambda limits, _: _variant("flat_dense", limits),
+            needs=frozenset({"vectors"}),
+        ),
+        Method(
+            name="half_and_half",
+            summary="shared words and static word vectors, each divided by its best, added",
+            build=lambda limits, _: _cascade(limits, [HalfAndHalf(keep=limits.shortlist)]),
             needs=frozenset({"vectors"}),
         ),
         Method(

@@ -10,11 +10,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit import Library, ToolDefinition
+from agentkit import ToolDefinition
 from agentkit.errors import ModelTimeoutError, UsageError
 from agentkit.messages import Usage
-from agentkit.retrieval import CascadeRetriever, Lexical, estimate_tokens
-from agentkit.retrieval.stages.specification import Specification as SpecificationStage
+from agentkit.retrieval import estimate_tokens
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.definition import Example, Specification
 from agentkit_bench import ModelJudge
@@ -22,7 +21,6 @@ from agentkit_bench.paper_judge import (
     CHECK_SPECIFICATIONS,
     RANK_DESCRIPTIONS,
     RANK_EXAMPLES,
-    ConditionJudge,
     example_line,
     read_order,
     read_verdicts,
@@ -303,22 +301,3 @@ def test_an_example_without_a_result_is_shown_without_one():
     unknown = Example(arguments={"x": 5}, is_whole=False)
     line = example_line(replace(tools(1)[0], examples=(known, unknown)))
     assert line == 'tool_0: One more?: {"x": 1} -> 2 | {"x": 5}'
-
-
-async def test_a_model_may_check_conditions_in_the_default_cascade(define):
-    """What the judge rejects drops out; the rest, and a judge that fails, change nothing."""
-    words = Specification(text=("Only for cars.",))
-    library = Library(
-        [
-            replace(define("car_rate", "Rate of a loan."), specification=words),
-            replace(define("house_rate", "Rate of a loan."), specification=words),
-            define("loan_rate", "Rate of a loan."),
-        ]
-    )
-    for answer, left in (('{"1": false}', 2), (ModelTimeoutError("too slow"), 3)):
-        judge = ConditionJudge(ModelJudge(ScriptedModel([answer])))
-        stages = [Lexical(), SpecificationStage(judge=judge)]
-        found = await CascadeRetriever(stages=stages).retrieve("rate of a loan", library)
-        assert len(found.hits) == left
-        assert found.usage.requests == 1
-        assert found.notes

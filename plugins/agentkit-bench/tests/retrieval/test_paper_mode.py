@@ -16,14 +16,14 @@ from agentkit.composites.source import compose
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
-from agentkit.retrieval import card, estimate_tokens
+from agentkit.retrieval import card, estimate_tokens, graph_features
 from agentkit.testing import FunctionModel, primitive_library, sample_library
 from agentkit.tools.definition import Example, Specification
 from agentkit_bench import TypedDagRetriever
 from agentkit_bench.paper_judge import description_line, example_line, specification_line
 
 LINE = re.compile(r"^(\d+)\. (?:tool_(\d+))?", re.MULTILINE)
-STAGES = ("signature", "L2 description", "L3 specification", "L4 examples")
+STAGES = ("L1 signature", "L2 description", "L3 specification", "L4 examples")
 
 
 def level(request):
@@ -248,8 +248,8 @@ async def test_a_tool_without_conditions_is_not_rejected():
     assert [hit.definition.name for hit in found.hits] == ["plain"]
 
 
-async def test_graph_features_are_attached():
-    """Depth, children and the size of the subgraph, as Algorithm 2 attaches them."""
+async def test_graph_features_of_what_is_found():
+    """Depth, children and the size of the subgraph, as Algorithm 2 attaches them, are a look-up."""
     library = primitive_library()
     text = "def gross(net: float, rate: float) -> float:\n    return add(net, mul(net, rate))"
     library = library.with_tools([compose(text, library.tools)])
@@ -261,9 +261,8 @@ async def test_graph_features_are_attached():
     model = judge(L2=gross_first, L3="{}", L4='["gross"]')
     found = await TypedDagRetriever("paper", planner=model).retrieve("price with tax", library)
     (hit,) = found.hits
-    assert hit.features.depth == 1
-    assert hit.features.children == ("add", "mul")
-    assert hit.features.subgraph_size == 3
+    features = graph_features(library, hit.definition.name)
+    assert (features.depth, features.children, features.subgraph_size) == (1, ("add", "mul"), 3)
 
 
 async def test_an_empty_request_and_an_empty_library_are_answered():
@@ -293,7 +292,7 @@ def test_impossible_settings_are_refused(arguments, message):
 
 
 async def test_the_default_mode_asks_nobody(catalogue):
-    """Without a planner no model is involved, and each stage's survivors can be looked at."""
+    """Without a planner no model is involved, and each stage's candidates can be looked at."""
     retriever = TypedDagRetriever()
     found = await retriever.retrieve("weather", catalogue)
     assert [card(one) for one in found.offered] == [card(catalogue["get_weather"].definition)]

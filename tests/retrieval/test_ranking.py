@@ -1,4 +1,4 @@
-"""The description stage: words and meaning, whole requests and their clauses."""
+"""The text ranker: words and meaning, whole requests and their clauses."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
-from agentkit.messages import Usage
 from agentkit.retrieval import word_vectors
+from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.embedders import FunctionEmbedder
-from agentkit.retrieval.fusion import Evidence, fused, together
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.rankers import Ranking
-from agentkit.retrieval.stages.description import Description, both_ends, clauses
-from agentkit.retrieval.survivors import Survivors
+from agentkit.retrieval.ranking import TextRanker, _fused, both_ends, clauses
 
 TOPICS = (
     {"movie", "film", "cinema"},
@@ -57,18 +54,18 @@ def library() -> Library:
     )
 
 
-async def ranked(stage, library, text, survivors=None, **goal):
-    survivors = survivors or Survivors.of(library, stage.channels)
-    return await stage(text, SubGoal(intent=text, **goal), survivors)
+async def ranked(stage, library, text, candidates=None, **goal):
+    candidates = candidates or Candidates.of(library, stage.channels)
+    return await stage(text, SubGoal(intent=text, **goal), candidates)
 
 
-def names(survivors):
-    return [hit.definition.name for hit in survivors.hits]
+def names(candidates):
+    return [hit.definition.name for hit in candidates.hits]
 
 
 async def test_shared_words_rank_without_vectors(library):
     """Words alone suffice; the best match has 1, the reason names the words."""
-    found = await ranked(Description(embedder=None), library, "Send Ann a mail about currency")
+    found = await ranked(TextRanker(embedder=None), library, "Send Ann a mail about currency")
     assert names(found) == ["send_mail", "convert_money"]
     assert found.hits[0].score == pytest.approx(1.0)
     assert found.hits[0].reason == "shares send, mail"
@@ -78,8 +75,8 @@ async def test_shared_words_rank_without_vectors(library):
 
 async def test_meaning_finds_what_shares_no_word(library):
     """A cinema is a film to the model, though no word is the same."""
-    words = await ranked(Description(embedder=None), library, "Anything good at the cinema?")
-    meaning = await ranked(Description(embedder=MODEL), library, "Anything good at the cinema?")
+    words = await ranked(TextRanker(embedder=None), library, "Anything good at the cinema?")
+    meaning = await ranked(TextRanker(embedder=MODEL), library, "Anything good at the cinema?")
     assert names(words) == []
     assert names(meaning) == ["find_film"]
     assert meaning.hits[0].reason == "is close in meaning"
@@ -89,7 +86,7 @@ async def test_meaning_finds_what_shares_no_word(library):
 async def test_fields_add_up_to_the_score(library):
     """What each kind of evidence adds is the score, clauses included."""
     text = "Convert my money to another currency. Then find a plane or an airline."
-    found = await ranked(Description(embedder=MODEL), library, text)
+    found = await ranked(TextRanker(embedder=MODEL), library, text)
     assert set(found.hits[0].fields) == {"lexical", "model_vectors", "clauses"}
     for hit in found.hits:
         assert sum(hit.fields.values()) == pytest.approx(hit.score, abs=1e-5)
@@ -101,28 +98,19 @@ async def test_each_clause_finds_its_tool(library):
         "Convert money, all the money of my account, to another currency, any currency. "
         "Then mail Ann."
     )
-    found = await ranked(Description(embedder=None), library, text)
+    found = await ranked(TextRanker(embedder=None), library, text)
     assert names(found)[:2] == ["convert_money", "send_mail"]
     assert found.hits[1].fields["clauses"] > found.hits[1].fields["lexical"]
 
 
 @pytest.mark.parametrize("clauses_there", [2, 3, 8])
-def test_the_best_clause_counts_more_the_more_clauses_there_are(clauses_there: int):
+def test_the_best_clause_counts_more_the_more_clauses_there_are(clauses_there):
     """Of n clauses the best has the share n / (n + 4) of a score."""
-    scores = np.zeros((1 + clauses_there, 2), np.float32)
+    scores = np.zeros((1 + clauses_there, 2))
     scores[0, 0] = scores[1:, 1] = 1.0
-    words = {"words": Evidence(weight=1.0, scores=scores)}
-    found = fused(words, np.ones(1 + clauses_there, np.float32), np.ones(2, np.float32))
+    total = sum(_fused({"words": scores}).values())
     by_clause = clauses_there / (clauses_there + 4)
-    assert found.total[1] / found.total[0] == pytest.approx(by_clause / (1 - by_clause))
-
-
-def test_shared_words_raise_a_score_that_is_there():
-    """More shared words never lower a score, and one word alone leaves it as it is."""
-    scores, shared = np.array([[3.0, 3.0, 0.0]]), np.array([[1.0, 4.0, 0.0]])
-    raised = together(scores, shared)
-    assert raised[0, 0] == 3.0 < raised[0, 1]
-    assert raised[0, 2] == 0.0
+    assert total[1] / total[0] == pytest.approx(by_clause / (1 - by_clause))
 
 
 async def test_two_shared_words_win_over_a_rare_one():
@@ -131,46 +119,36 @@ async def test_two_shared_words_win_over_a_rare_one():
     ratings = ("Rating of food.", "Rating of a hotel.")
     texts = ("Build Catan.", "Give a rating to a game.", *ratings, *games)
     tools = [ToolDefinition.from_schema(f"tool_{at}", text, {}) for at, text in enumerate(texts)]
-    found = await ranked(Description(embedder=None), Library(tools), "Rating of the game Catan")
+    found = await ranked(TextRanker(embedder=None), Library(tools), "Rating of the game Catan")
     assert names(found)[0] == "tool_1"
 
 
 async def test_an_absent_extra_is_said_once_and_is_no_error(library):
     """By default words alone are used, and the trace says why, once for all steps."""
-    stage = Description()
+    stage = TextRanker()
     found = await ranked(stage, library, "Send a mail")
-    again = await ranked(stage, library, "Send a mail", survivors=found)
+    again = await ranked(stage, library, "Send a mail", candidates=found)
     assert names(found) == ["send_mail"]
     assert len(again.notes) == 1
     assert 'pip install "agentkit-evolve[vectors]"' in again.notes[0]
 
 
-async def test_soft_type_factors_scale_the_scores(library):
-    """A tool that an earlier stage holds to fit badly falls behind."""
-    stage = Description(embedder=None)
-    survivors = Survivors.of(library, stage.channels)
-    factors = np.ones(survivors.index.size, np.float32)
-    factors[survivors.index.row("send_mail")] = 0.1
-    found = await ranked(stage, library, "Send a mail about currency", survivors.scaled(factors))
-    assert names(found) == ["convert_money", "send_mail"]
-
-
 async def test_only_tools_in_the_running_are_ranked(library):
     """What an earlier stage dropped stays dropped, by words and by meaning."""
-    stage = Description(embedder=MODEL)
-    survivors = Survivors.of(library, stage.channels).where(lambda one: one.name != "find_film")
-    found = await ranked(stage, library, "Find a film at the cinema", survivors)
+    stage = TextRanker(embedder=MODEL)
+    candidates = Candidates.of(library, stage.channels).where(lambda one: one.name != "find_film")
+    found = await ranked(stage, library, "Find a film at the cinema", candidates)
     assert "find_film" not in names(found)
 
 
 async def test_tools_ranked_before_get_their_share_and_stay(library):
     """An earlier stage's choice outlives the cut and is raised by its own match."""
-    stage = Description(keep=1, embedder=None)
-    survivors = Survivors.of(library, stage.channels).add({"convert_money": 2.0, "get_rain": 0.5})
-    found = await ranked(stage, library, "Send a mail about currency", survivors)
+    stage = TextRanker(keep=1, embedder=None)
+    candidates = Candidates.of(library, stage.channels).add({"convert_money": 2.0, "get_rain": 0.5})
+    found = await ranked(stage, library, "Send a mail about currency", candidates)
     assert names(found) == ["convert_money"]
-    uncut = Description(keep=1, embedder=None, cut=False)
-    found = await ranked(uncut, library, "Send a mail about currency", survivors)
+    uncut = TextRanker(keep=1, embedder=None, cut=False)
+    found = await ranked(uncut, library, "Send a mail about currency", candidates)
     assert names(found) == ["convert_money", "send_mail", "get_rain"]
     assert found.hits[0].score > 2.0
     assert len(found) == len(library)
@@ -178,61 +156,9 @@ async def test_tools_ranked_before_get_their_share_and_stay(library):
 
 async def test_argument_names_are_searched_too(library):
     """A planner's guess at an argument finds a tool that the intent does not."""
-    stage = Description(embedder=None)
+    stage = TextRanker(embedder=None)
     found = await ranked(stage, library, "do it", argument_names=("currency",))
     assert names(found) == ["convert_money"]
-
-
-async def test_a_ranker_has_the_last_word_among_the_best(library):
-    """Plain and async rankers are asked with the candidates, and what they cost is counted."""
-    asked = []
-
-    def prefers_last(goal, candidates):
-        asked.append([one.name for one in candidates])
-        return {candidates[-1].name: 7, "no_such_tool": 9}
-
-    async def costs(goal, candidates):
-        return Ranking(scores={}, usage=Usage(requests=1), notes=("guessed",))
-
-    stage = Description(embedder=None, rankers=[prefers_last, costs])
-    found = await ranked(stage, library, "Send a mail about currency")
-    assert asked == [["send_mail", "convert_money"]]
-    assert names(found) == ["convert_money", "send_mail"]
-    assert found.hits[0].fields["prefers_last"] == 1.0  # nobody asked about no_such_tool
-    assert found.usage.requests == 1
-    assert found.notes == ("guessed",)
-
-
-@pytest.mark.parametrize("score", [float("nan"), float("inf"), "high", None, 10**400])
-async def test_a_score_that_is_no_finite_number_is_refused(library, score):
-    """It would put tools into an order that nobody can tell."""
-    stage = Description(embedder=None, rankers=[lambda _goal, found: {found[0].name: score}])
-    with pytest.raises(UsageError, match="a score is a finite number"):
-        await ranked(stage, library, "Send a mail")
-
-
-async def test_a_ranker_that_answers_nonsense_is_named(library):
-    """The error says what a ranker returns."""
-    stage = Description(embedder=None, rankers=[lambda _goal, _candidates: ["send_mail"]])
-    with pytest.raises(UsageError, match="returned list; it must return a mapping"):
-        await ranked(stage, library, "Send a mail")
-
-
-async def test_a_ranker_that_fails_has_no_say(library):
-    """The order stays as words made it, and a note says why."""
-
-    async def unreachable(goal, candidates):
-        raise ConnectionError("no route to the ranker")
-
-    words = await ranked(Description(embedder=None), library, "Send a mail about currency")
-    stage = Description(embedder=None, rankers=[unreachable])
-    found = await ranked(stage, library, "Send a mail about currency")
-    assert [(hit.definition.name, hit.score) for hit in found.hits] == [
-        (hit.definition.name, hit.score) for hit in words.hits
-    ]
-    (note,) = found.notes
-    assert "the ranker unreachable failed" in note
-    assert "no route to the ranker" in note
 
 
 async def test_an_embedder_that_fails_on_a_request_has_no_say(library):
@@ -244,11 +170,11 @@ async def test_an_embedder_that_fails_on_a_request_has_no_say(library):
             raise ConnectionError("no route to the embedder")
         return by_topic(texts)
 
-    stage = Description(embedder=FunctionEmbedder(sometimes, name="sometimes"))
-    start = Survivors.of(library, stage.channels)
+    stage = TextRanker(embedder=FunctionEmbedder(sometimes, name="sometimes"))
+    start = Candidates.of(library, stage.channels)
     reachable = False
     found = await ranked(stage, library, "A film, and mail it", start)
-    words = await ranked(Description(embedder=None), library, "A film, and mail it")
+    words = await ranked(TextRanker(embedder=None), library, "A film, and mail it")
     assert names(found) == names(words)
     assert found.hits[0].fields.keys() == words.hits[0].fields.keys()
     assert "no route to the embedder" in found.notes[0]
@@ -261,14 +187,14 @@ async def test_an_embedder_that_fails_on_a_request_has_no_say(library):
 )
 async def test_unusual_requests_find_nothing_or_something(library, text):
     """Empty texts, signs, emoji, other scripts and broken ones do not raise."""
-    found = await ranked(Description(embedder=MODEL), library, text)
+    found = await ranked(TextRanker(embedder=MODEL), library, text)
     assert set(names(found)) <= set(library.tools)
 
 
 async def test_a_request_of_a_hundred_kilobytes_is_read_at_both_ends(library):
     """What stands before or behind pasted text is found, the middle is not."""
     padding = "lorem ipsum dolor " * 6_000
-    stage = Description(embedder=MODEL)
+    stage = TextRanker(embedder=MODEL)
     for text in (f"Send a mail. {padding}", f"{padding} Send a mail."):
         assert names(await ranked(stage, library, text)) == ["send_mail"]
     assert names(await ranked(stage, library, f"{padding} Send a mail. {padding}")) == []
@@ -278,7 +204,7 @@ async def test_a_request_of_a_hundred_kilobytes_is_read_at_both_ends(library):
 async def test_libraries_of_no_tool_and_of_one(count):
     """There is no smallest catalogue."""
     library = Library([ToolDefinition.from_schema("mail", "", {})][:count])
-    found = await ranked(Description(embedder=MODEL), library, "mail and plane")
+    found = await ranked(TextRanker(embedder=MODEL), library, "mail and plane")
     assert names(found) == ["mail"][:count]
 
 
@@ -287,14 +213,14 @@ async def test_ten_thousand_identical_tools_are_answered_by_name():
     tools = [
         ToolDefinition.from_schema(f"mail_{number:04}", "A plane.", {}) for number in range(3_000)
     ]
-    found = await ranked(Description(keep=3, embedder=MODEL), Library(tools[::-1]), "plane")
+    found = await ranked(TextRanker(keep=3, embedder=MODEL), Library(tools[::-1]), "plane")
     assert names(found) == ["mail_0000", "mail_0001", "mail_0002"]
 
 
 def test_nothing_to_keep_is_refused():
     """The error names the argument."""
     with pytest.raises(UsageError, match="keep=0"):
-        Description(keep=0)
+        TextRanker(keep=0)
 
 
 def test_a_request_of_one_sentence_has_no_clauses():
@@ -323,14 +249,9 @@ def test_fused_scores_lie_between_0_and_1(texts: int, candidates: int, random):
         values = [random.choice([0.0, random.random() * 30]) for _ in range(int(np.prod(shape)))]
         return np.array(values, np.float32).reshape(shape)
 
-    evidence = {
-        "words": Evidence(weight=0.7, scores=numbers(texts, candidates)),
-        "vectors": Evidence(weight=0.3, scores=numbers(texts, candidates)),
-    }
-    strength = evidence["words"].scores.max(axis=1, initial=0.0)
-    found = fused(evidence, strength, np.ones(candidates, np.float32))
-    assert found.total.shape == (candidates,)
-    assert np.isfinite(found.total).all()
-    highest = float(found.total.max(initial=0.0))
+    parts = {"words": numbers(texts, candidates), "vectors": numbers(texts, candidates)}
+    total = sum(_fused(parts).values())
+    assert total.shape == (candidates,)
+    assert np.isfinite(total).all()
+    highest = float(total.max(initial=0.0))
     assert highest == 0.0 or highest == pytest.approx(1.0)
-    assert sum(found.fields.values()) == pytest.approx(found.total, abs=1e-5)

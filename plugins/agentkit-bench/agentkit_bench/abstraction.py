@@ -3,29 +3,27 @@
 The abstraction axis of CoCoDA (section 3.2) for a ranking that is there already: "retrieval starts
 from the highest-level tool whose signature can cover the current subgoal and descends to children
 only when that composite is too broad, incompatible, or insufficiently discriminative". The paper
-leaves the three conditions open; ``Verdict`` is ours, and needs no model.
+leaves the three conditions open; ``Verdict`` is ours, and needs no model. It is no stage of
+the default, since no catalogue with labels shows a gain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentkit.library.dag import Dag, reachable
-from agentkit.retrieval.features import graph_features
+from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.survivors import Survivors
 
-Verdict: TypeAlias = Literal["covers", "too_broad", "incompatible", "indistinct"]
+Verdict: TypeAlias = Literal["covers", "too_broad", "indistinct"]
 """How a composite c with the score s(c) stands to the parts of it that are ranked.
 
 Parts are all tools that c reaches in the DAG, except composites through which it is reached
 again; u is the best ranked part, m the margin.
 
 * ``too_broad``: s(u) >= (1 + m) * s(c). A part of it does the step better than the whole.
-* ``incompatible``: types or conditions fit c worse than they fit u (the factor that earlier stages
-  gave it is lower), and it is not too broad. A composite that they dropped is not ranked at all.
 * ``covers``: s(c) >= (1 + m) * s(u), or no part is ranked.
 * ``indistinct``: anything between. The ranking can not tell whole and part from each other.
 """
@@ -51,7 +49,6 @@ def judge_composites(
     dag: Dag,
     *,
     margin: float,
-    factors: Mapping[str, float] | None = None,
 ) -> tuple[Judged, ...]:
     """Walk down from the highest ranked composites.
 
@@ -62,12 +59,10 @@ def judge_composites(
         scores: The ranked tools, higher is better; those not above 0 are taken as 0.
         dag: What calls what.
         margin: How much better, relatively, is better.
-        factors: How well types and conditions fit, 1 where it is not given.
 
     Returns:
         The composites that were looked at, in that order.
     """
-    fit = factors or {}
     found: list[Judged] = []
     closed: set[str] = set()
     ranked = [name for name in scores if name in dag.composites]
@@ -75,7 +70,7 @@ def judge_composites(
         if name in closed:
             continue
         parts = _ranked_parts(name, scores, dag)
-        verdict = _verdict(name, parts, scores, fit, margin)
+        verdict = _verdict(name, parts, scores, margin)
         if verdict == "covers":
             closed.update(parts)
         found.append(Judged(name=name, verdict=verdict, parts=parts))
@@ -90,12 +85,11 @@ class Abstraction:
     * It covers the step: it stays where it is, and the scores of its ranked parts are multiplied
       by ``behind``. They were worse already; now one composite no longer takes the places of
       several tools beside it.
-    * It is too broad or incompatible: its own score is multiplied by ``behind`` instead, so that
+    * It is too broad: its own score is multiplied by ``behind`` instead, so that
       its parts come first.
     * It is indistinct: nothing moves, and its parts are looked at in turn.
 
-    Nothing is dropped. Graph features are attached to every hit. A library without composites
-    costs one look at each hit.
+    Nothing is dropped. A library without composites costs one look at each hit.
 
     Args:
         margin: m of ``Verdict``; 0.1 is ten percent.
@@ -108,17 +102,15 @@ class Abstraction:
         self._margin = margin
         self._behind = behind
 
-    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
-        """Move composites and parts; attach depth, children and subgraph size."""
-        if any(hit.definition.is_composite for hit in survivors.hits):
-            survivors = self._moved(survivors)
-        return with_features(survivors)
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
+        """Move composites and parts."""
+        if any(hit.definition.is_composite for hit in candidates.hits):
+            candidates = self._moved(candidates)
+        return candidates
 
-    def _moved(self, survivors: Survivors) -> Survivors:
-        scores = {hit.definition.name: max(0.0, hit.score) for hit in survivors.hits}
-        judged = judge_composites(
-            scores, survivors.library.dag, margin=self._margin, factors=_factors(survivors)
-        )
+    def _moved(self, candidates: Candidates) -> Candidates:
+        scores = {hit.definition.name: max(0.0, hit.score) for hit in candidates.hits}
+        judged = judge_composites(scores, candidates.library.dag, margin=self._margin)
         pushed: dict[str, str] = {}
         for one in judged:
             if one.verdict == "covers":
@@ -127,19 +119,7 @@ class Abstraction:
                 reason = f"{one.verdict.replace('_', ' ')}: {one.parts[0]} fits better"
                 pushed.setdefault(one.name, reason)
         less = {name: (self._behind - 1) * scores[name] for name in pushed}
-        return survivors.add(less, reason=pushed, field="abstraction")
-
-
-def with_features(survivors: Survivors) -> Survivors:
-    """The same survivors, each ranked tool with its place in the DAG (Algorithm 2, line 10)."""
-    library = survivors.library
-    hits = tuple(
-        hit.at(graph_features(library, hit.definition.name))
-        if hit.definition.name in library
-        else hit  # a stage may show a tool in other words
-        for hit in survivors.hits
-    )
-    return replace(survivors, hits=hits)
+        return candidates.add(less, reason=pushed, field="abstraction")
 
 
 def _ranked_parts(name: str, scores: Mapping[str, float], dag: Dag) -> tuple[str, ...]:
@@ -154,7 +134,6 @@ def _verdict(
     name: str,
     parts: tuple[str, ...],
     scores: Mapping[str, float],
-    fit: Mapping[str, float],
     margin: float,
 ) -> Verdict:
     if not parts:
@@ -162,16 +141,4 @@ def _verdict(
     whole, part = scores[name], scores[parts[0]]
     if part >= (1 + margin) * whole and part > 0:
         return "too_broad"
-    if fit.get(name, 1.0) < fit.get(parts[0], 1.0):
-        return "incompatible"
     return "covers" if whole >= (1 + margin) * part else "indistinct"
-
-
-def _factors(survivors: Survivors) -> dict[str, float]:
-    """How well types fit each ranked tool, as far as earlier stages have said so."""
-    if survivors.factors is None:
-        return {}
-    rows = (
-        (hit.definition.name, survivors.index.row(hit.definition.name)) for hit in survivors.hits
-    )
-    return {name: float(survivors.factors[row]) for name, row in rows if row is not None}

@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.index.channel import Channel, Mask
-from agentkit.retrieval.index.config import IndexConfig
-from agentkit.retrieval.index.tool_index import ToolIndex
+from agentkit.retrieval.index import Channel, IndexConfig, ToolIndex
 from agentkit.retrieval.retriever import Hit
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from agentkit.retrieval.index import Mask
 
-__all__ = ["Stage", "SubGoal", "Survivors"]
+__all__ = ["Candidates", "Stage", "SubGoal"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Survivors:
+class Candidates:
     """The tools still in the running; immutable, each method returns another one.
 
     A stage may rank tools (``add``), drop some (``where``, ``only``), or drop all that no stage
@@ -32,11 +29,9 @@ class Survivors:
 
     Attributes:
         library: The snapshot that the run is pinned to.
-        index: The index of that snapshot; masks and factors are by its rows.
+        index: The index of that snapshot; masks are by its rows.
         mask: bool[index.size], the rows still in the running; None for all tools. Not to be
             written to.
-        factors: float32[index.size], what a stage that ranks multiplies its score of a tool by;
-            None for 1 everywhere.
         hits: Those tools that a stage has ranked, best first.
         usage: What stages spent on models so far.
         notes: Fallbacks that were taken so far, in words.
@@ -45,13 +40,12 @@ class Survivors:
     library: Library
     index: ToolIndex
     mask: Mask | None = None
-    factors: NDArray[np.float32] | None = None
     hits: tuple[Hit, ...] = ()
     usage: Usage = dataclasses.field(default_factory=Usage)
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, library: Library, channels: Sequence[Channel[Any]] = ()) -> Survivors:
+    def of(cls, library: Library, channels: Sequence[Channel[Any]] = ()) -> Candidates:
         """All tools of a library, none of them ranked.
 
         Args:
@@ -86,7 +80,7 @@ class Survivors:
         row = self.index.row(name)
         return row is not None and (self.mask is None or bool(self.mask[row]))
 
-    def where(self, keep: Callable[[ToolDefinition], bool]) -> Survivors:
+    def where(self, keep: Callable[[ToolDefinition], bool]) -> Candidates:
         """Only the tools for which ``keep`` holds; scores stay.
 
         Cost: a call of ``keep`` for each tool in the running.
@@ -95,10 +89,10 @@ class Survivors:
 
         mask = np.zeros(self.index.size, bool)
         for row in np.flatnonzero(self.index.alive if self.mask is None else self.mask).tolist():
-            mask[row] = keep(self.library[self.index.name(row)].definition)
+            mask[row] = keep(self.library[self.index.names[row]].definition)
         return self.only(mask)
 
-    def only(self, mask: Mask) -> Survivors:
+    def only(self, mask: Mask) -> Candidates:
         """Only the tools whose rows are in ``mask``; scores stay."""
         mask = mask & (self.index.alive if self.mask is None else self.mask)
         hits = tuple(hit for hit in self.hits if self._holds(mask, hit.definition.name))
@@ -110,7 +104,7 @@ class Survivors:
         *,
         reason: str | Mapping[str, str] = "",
         field: str = "",
-    ) -> Survivors:
+    ) -> Candidates:
         """Add to the scores of tools; one without a score so far starts at 0.
 
         Args:
@@ -120,7 +114,7 @@ class Survivors:
             field: The kind of evidence, under which ``Hit.fields`` keeps what was added.
 
         Returns:
-            The survivors, ranked anew. Ties keep the order that they had; newly ranked tools
+            The candidates, ranked anew. Ties keep the order that they had; newly ranked tools
             come after the others, in the order of ``scores``.
         """
         kinds = {name: {field: score} for name, score in scores.items()}
@@ -131,7 +125,7 @@ class Survivors:
         scores: Mapping[str, Mapping[str, float]],
         *,
         reason: str | Mapping[str, str] = "",
-    ) -> Survivors:
+    ) -> Candidates:
         """Add several kinds of evidence at once; otherwise as ``add``.
 
         Args:
@@ -148,7 +142,7 @@ class Survivors:
         hits = sorted(ranked.values(), key=lambda hit: -hit.score)
         return replace(self, hits=tuple(hits))
 
-    def best(self, count: int | None = None) -> Survivors:
+    def best(self, count: int | None = None) -> Candidates:
         """Only the ``count`` best of the ranked tools, or all of those; unranked tools drop out."""
         import numpy as np
 
@@ -158,16 +152,12 @@ class Survivors:
         mask[[row for row in rows if row is not None]] = True
         return replace(self, hits=hits, mask=mask)
 
-    def scaled(self, factors: NDArray[np.float32]) -> Survivors:
-        """The same survivors, whose later scores are multiplied by ``factors`` too, by row."""
-        return replace(self, factors=factors if self.factors is None else self.factors * factors)
-
-    def spent(self, usage: Usage) -> Survivors:
-        """The same survivors, with ``usage`` added to what stages spent on models."""
+    def spent(self, usage: Usage) -> Candidates:
+        """The same candidates, with ``usage`` added to what stages spent on models."""
         return replace(self, usage=self.usage + usage)
 
-    def note(self, text: str) -> Survivors:
-        """The same survivors, with a fallback recorded for the trace."""
+    def note(self, text: str) -> Candidates:
+        """The same candidates, with a fallback recorded for the trace."""
         return replace(self, notes=(*self.notes, text))
 
     def _holds(self, mask: Mask, name: str) -> bool:
@@ -183,15 +173,15 @@ class Stage(Protocol):
     stage that reads channels of the index names them in an attribute ``channels``, a tuple.
     """
 
-    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
-        """Rank or narrow the survivors.
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
+        """Rank or narrow the candidates.
 
         Args:
             query: What the user asked, unchanged.
             goal: The step that tools are looked for now.
-            survivors: What earlier stages left.
+            candidates: What earlier stages left.
 
         Returns:
-            What is left now, with the stage's own cost added by ``Survivors.spent``.
+            What is left now, with the stage's own cost added by ``Candidates.spent``.
         """
         ...

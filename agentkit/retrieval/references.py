@@ -6,24 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from agentkit.errors import UsageError
+from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.index.channel import Mask
-from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
-from agentkit.retrieval.index.postings import key_of
-from agentkit.retrieval.index.tool_index import ToolIndex
+from agentkit.retrieval.index import Inverted, Rows, ToolIndex, key_of
 from agentkit.retrieval.retriever import Hit
-from agentkit.retrieval.survivors import Survivors
 from agentkit.tools.definition import ToolDefinition
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-
-_VERSION = 1
+_VERSION = 2
 """Raise it when ``name_words`` changes."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -37,35 +28,6 @@ _MOST_SHARING = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NameKeys:
-    """The words of names as numbers.
-
-    Attributes:
-        keys: uint64[tools], ascending; 0 for a name of a single word.
-        rows: uint16[tools], the row of each key.
-    """
-
-    keys: NDArray[np.uint64]
-    rows: NDArray[np.uint16]
-
-    @classmethod
-    def of(cls, keys: NDArray[np.uint64]) -> NameKeys:
-        """From the key of each row."""
-        import numpy as np
-
-        order = np.argsort(keys, kind="stable")
-        return cls(keys=keys[order], rows=order.astype(np.uint16))
-
-    def by_row(self) -> NDArray[np.uint64]:
-        """The key of each row."""
-        import numpy as np
-
-        keys = np.empty_like(self.keys)
-        keys[self.rows] = self.keys
-        return keys
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class NameWordsChannel:
     """Finds tools that a text calls by name in other writing: ``Search Hotels``, ``searchHotels``.
 
@@ -75,7 +37,7 @@ class NameWordsChannel:
 
     Example:
         >>> from agentkit import Library
-        >>> from agentkit.retrieval.index.config import IndexConfig
+        >>> from agentkit.retrieval.index import IndexConfig
         >>> search = ToolDefinition.from_schema("search_hotels", "Find hotels.", {})
         >>> channel = NameWordsChannel()
         >>> index = Library([search]).derived(IndexConfig(channels=(channel,)))
@@ -106,44 +68,24 @@ class NameWordsChannel:
 
     def _names(self, index: ToolIndex, spans: _Spans) -> dict[int, list[str]]:
         """The tools whose words stand at a span, by the number of the span."""
-        import numpy as np
-
-        wanted = np.array(spans.keys, np.uint64)
         names: dict[int, list[str]] = {}
         for part, data in index.data(self):
-            first = np.searchsorted(data.keys, wanted)
-            end = np.searchsorted(data.keys, wanted, "right")
-            for at in np.flatnonzero(end > first).tolist():
-                for row in data.rows[first[at] : end[at]].tolist():
+            for at, (start, end) in enumerate(data.find(spans.keys)):
+                for row in data.order[start:end].tolist():
                     if part.alive is None or part.alive[row]:
-                        names.setdefault(at, []).append(index.name(part.offset + row))
+                        names.setdefault(at, []).append(part.segment.names[row])
         return names
 
-    # --- keeping ----------------------------------------------------------------------------------
-
-    def build(self, definitions: Sequence[ToolDefinition]) -> NameKeys:
-        """The keys of the names of some definitions."""
+    def build(self, definitions: Sequence[ToolDefinition]) -> Rows:
+        """The words of the name of each definition, as a number."""
         import numpy as np
 
         keys = (_key_of_name(one.name) for one in definitions)
-        return NameKeys.of(np.fromiter(keys, np.uint64, len(definitions)))
+        return Rows.single(keys=np.fromiter(keys, np.uint64, len(definitions)))
 
-    def merge(
-        self, parts: Sequence[tuple[NameKeys, Mask | None]], sizes: Sequence[int]
-    ) -> NameKeys:
-        """The keys of several segments."""
-        import numpy as np
-
-        kept = [part.by_row() if mask is None else part.by_row()[mask] for part, mask in parts]
-        return NameKeys.of(np.concatenate(kept) if kept else np.zeros(0, np.uint64))
-
-    def to_bytes(self, data: NameKeys) -> bytes:
-        """Both arrays."""
-        return pack_arrays({"keys": data.keys, "rows": data.rows})
-
-    def from_bytes(self, blob: bytes) -> NameKeys:
-        """The inverse of ``to_bytes``."""
-        return NameKeys(**unpack_arrays(blob))
+    def prepared(self, rows: Rows) -> Inverted:
+        """The rows of each name."""
+        return Inverted.of(rows.arrays["keys"])
 
 
 def name_words(name: str) -> tuple[str, ...]:
@@ -222,7 +164,7 @@ class References:
     it, and is read next. Texts without mentions change nothing.
 
     It can not bring back what an earlier stage dropped, so let the ranking before it keep all:
-    ``Description(cut=False)``.
+    ``TextRanker(cut=False)``.
 
     Args:
         keep: How many tools go on to the next stage.
@@ -241,50 +183,50 @@ class References:
         self._names = NameWordsChannel()
         self.channels = (self._names,)
 
-    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Keep the ``keep`` best after lifting what they need."""
         read: dict[str, list[str]] = {}
         for _ in range(self._hops):
-            needed = self._needed(survivors, read)
+            needed = self._needed(candidates, read)
             if not needed:
                 break
-            survivors = survivors.add(
+            candidates = candidates.add(
                 {name: gain for name, (gain, _) in needed.items()},
                 reason={name: f"gives what {user} needs" for name, (_, user) in needed.items()},
                 field=self.name,
             )
-        return survivors.best(self._keep)
+        return candidates.best(self._keep)
 
     def _needed(
-        self, survivors: Survivors, read: dict[str, list[str]]
+        self, candidates: Candidates, read: dict[str, list[str]]
     ) -> dict[str, tuple[float, str]]:
         """By name of a tool that is to rise: by how much, and who needs it.
 
         Args:
-            survivors: The ranking so far.
+            candidates: The ranking so far.
             read: What tools mention, by name; those that are read now are added.
         """
-        scores = {hit.definition.name: hit.score for hit in survivors.hits}
+        scores = {hit.definition.name: hit.score for hit in candidates.hits}
         needed: dict[str, tuple[float, str]] = {}
-        for hit in survivors.hits[: self._follow]:
+        for hit in candidates.hits[: self._follow]:
             user = hit.definition.name
             if user not in read:
-                read[user] = self._sources(survivors, hit.definition)
+                read[user] = self._sources(candidates, hit.definition)
             for name in read[user]:
                 gain = _SHARE * _fit(hit) - scores.get(name, 0.0)
                 if name != user and gain > max(needed.get(name, (0.0, ""))[0], 1e-6):
                     needed[name] = (gain, user)
         return needed
 
-    def _sources(self, survivors: Survivors, definition: ToolDefinition) -> list[str]:
+    def _sources(self, candidates: Candidates, definition: ToolDefinition) -> list[str]:
         required = definition.signature.required
         texts = definition.description.parameters
         return [
             name
             for parameter, text in texts.items()
             if parameter.split(".", maxsplit=1)[0] in required
-            for name in self._names.mentioned(survivors.index, text)
-            if survivors.has(name)
+            for name in self._names.mentioned(candidates.index, text)
+            if candidates.has(name)
         ]
 
 

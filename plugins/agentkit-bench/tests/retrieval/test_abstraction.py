@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.library.dag import Dag, reachable
-from agentkit.retrieval import Abstraction, CascadeRetriever, Lexical, SubGoal, Survivors
-from agentkit.retrieval.stages.abstraction import judge_composites
+from agentkit.retrieval import Candidates, CascadeRetriever, SubGoal, default_stages
+from agentkit_bench.abstraction import Abstraction, judge_composites
 
 
 def calling(name, *children, summary=""):
@@ -32,23 +32,16 @@ LIBRARY = Library(
 )
 
 
-def verdicts(scores, margin=0.1, factors=None, library=LIBRARY):
-    judged = judge_composites(scores, library.dag, margin=margin, factors=factors)
+def verdicts(scores, margin=0.1, library=LIBRARY):
+    judged = judge_composites(scores, library.dag, margin=margin)
     return {one.name: one.verdict for one in judged}
 
 
-async def moved(scores, library=LIBRARY, factors=None):
+async def moved(scores, library=LIBRARY):
     """The hits after the stage, best first, with their scores."""
-    survivors = Survivors.of(library).add(scores)
-    if factors:
-        import numpy as np
-
-        by_row = np.ones(survivors.index.size, np.float32)
-        for name, factor in factors.items():
-            by_row[survivors.index.row(name)] = factor
-        survivors = survivors.scaled(by_row)
-    left = await Abstraction()("a request", SubGoal(intent="a step"), survivors)
-    assert len(left) == len(survivors)
+    candidates = Candidates.of(library).add(scores)
+    left = await Abstraction()("a request", SubGoal(intent="a step"), candidates)
+    assert len(left) == len(candidates)
     return {hit.definition.name: round(hit.score, 3) for hit in left.hits}
 
 
@@ -64,25 +57,6 @@ async def test_a_composite_that_is_too_broad_goes_behind():
     found = await moved({"mul": 1.0, "quadratic": 0.8, "pow": 0.5})
     assert list(found) == ["mul", "pow", "quadratic"]
     assert found["quadratic"] == 0.4
-
-
-async def test_nothing_moves_where_whole_and_part_can_not_be_told_apart():
-    """Within the margin there is no reason to prefer either."""
-    scores = {"quadratic": 1.0, "mul": 0.95, "pow": 0.5}
-    assert await moved(scores) == scores
-
-
-async def test_a_composite_whose_types_fit_worse_goes_behind():
-    """Types said that the part fits better: the whole is incompatible."""
-    scores = {"quadratic": 1.0, "mul": 0.8}
-    assert list(await moved(scores, factors={"quadratic": 0.6})) == ["mul", "quadratic"]
-    assert list(await moved(scores, factors={"quadratic": 0.6, "mul": 0.6})) == ["quadratic", "mul"]
-
-
-async def test_a_composite_that_was_dropped_leaves_its_parts_alone():
-    """Parts of an incompatible composite that types dropped enter by themselves."""
-    scores = {"mul": 0.8, "pow": 0.7}
-    assert await moved(scores) == scores
 
 
 def test_descent_stops_at_the_highest_that_covers():
@@ -132,22 +106,8 @@ async def test_circles_and_missing_tools_do_not_disturb():
     assert verdicts({"c": 1.0, "a": 0.2, "b": 0.1}, library=library) == {"c": "covers"}
 
 
-async def test_every_hit_has_its_graph_features(define):
-    """Also where nothing moves; a definition shown under another name has none."""
-    renamed = replace(define("shown", "A rocket."), name="elsewhere")
-
-    async def reword(query, goal, survivors):
-        first, *rest = survivors.hits
-        return replace(survivors, hits=(replace(first, definition=renamed), *rest))
-
-    library = Library([define("one", "Rocket."), define("two", "Big rocket, small fuel.")])
-    stages = [Lexical(), reword, Abstraction()]
-    found = await CascadeRetriever(stages=stages).retrieve("rocket", library)
-    assert [hit.features and hit.features.depth for hit in found.hits] == [None, 0]
-
-
 async def test_a_composite_takes_one_place_instead_of_many(define):
-    """By default the parts of a composite that covers do not fill the shortlist."""
+    """The parts of a composite that covers do not fill the shortlist."""
     words = "price tax"
     tools = [
         define("price_with_tax", f"Work out the {words} of goods."),
@@ -159,11 +119,11 @@ async def test_a_composite_takes_one_place_instead_of_many(define):
         tools[0], body={"body": [{"kind": "Call", "child": one} for one in words.split()]}
     )
     library = Library([whole, *tools[1:]])
-    found = await CascadeRetriever().retrieve("price with tax of goods", library)
+    retriever = CascadeRetriever(stages=[*default_stages(), Abstraction()])
+    found = await retriever.retrieve("price with tax of goods", library)
     order = [hit.definition.name for hit in found.hits]
     assert order[:2] == ["price_with_tax", "goods_price_list"]
     assert set(order) == set(library.tools)
-    assert found.hits[0].features.children == ("price", "tax")
 
 
 @st.composite

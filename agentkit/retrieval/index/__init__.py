@@ -1,1 +1,0 @@
-"""A search index that grows with the library: immutable segments, shared between versions."""
