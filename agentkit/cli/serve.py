@@ -30,13 +30,13 @@ from agentkit.cli.options import (
     typed_options,
 )
 from agentkit.cli.output import plural, print_json_line, say
-from agentkit.cli.stores import opened, opened_to_read
+from agentkit.cli.stores import followed, opened, opened_to_read
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
 from agentkit.evolution.observers import CanaryJudge
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.evolution.shadow import ShadowRunner
-from agentkit.library import Replica, Store
+from agentkit.library import Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.episode_stores import with_episodes
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
@@ -266,28 +266,6 @@ def serve(  # noqa: PLR0917 - click passes every option
             on_stop=lambda: _part(len(app.state.runs), drain),
         )
         _finish(agent, judge, store_url)
-
-
-@contextmanager
-def followed(store: Store, refresh: float, max_staleness: float | None) -> Iterator[Store]:
-    """The store with its newest library at hand, for a program that runs for long.
-
-    Args:
-        store: An open store.
-        refresh: Seconds between two looks for a new version.
-        max_staleness: Seconds after which runs are refused where nobody knows whether there is a
-            newer one; None to serve the last one for any time.
-    """
-    replica = Replica(
-        store,
-        refresh_seconds=refresh,
-        max_staleness_seconds=max_staleness,
-        when_stale="serve" if max_staleness is None else "refuse",
-    )
-    try:
-        yield replica
-    finally:
-        replica.stop()
 
 
 @contextmanager

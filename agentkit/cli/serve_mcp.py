@@ -9,8 +9,7 @@ from typing import Literal
 from agentkit.cli.agents import binding_told, tell_binding
 from agentkit.cli.loading import load_tools
 from agentkit.cli.output import plural, say
-from agentkit.cli.serve import followed
-from agentkit.cli.stores import opened
+from agentkit.cli.stores import followed, opened
 from agentkit.interop.mcp.library_server import LibraryServer
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits

@@ -22,7 +22,7 @@ from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.interop import export as exporting
-from agentkit.library import Author, Library, LibraryChange, Store
+from agentkit.library import Author, Library, LibraryChange, Replica, Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.event_chain import Signer
 from agentkit.library.opening import file_of, open_store
@@ -78,6 +78,28 @@ def opened_if_there(url: str) -> Iterator[Store | None]:
         return
     with opened(url) as store:
         yield store
+
+
+@contextmanager
+def followed(store: Store, refresh: float, max_staleness: float | None) -> Iterator[Store]:
+    """The store with its newest library at hand, for a program that runs for long.
+
+    Args:
+        store: An open store.
+        refresh: Seconds between two looks for a new version.
+        max_staleness: Seconds after which runs are refused where nobody knows whether there is a
+            newer one; None to serve the last one for any time.
+    """
+    replica = Replica(
+        store,
+        refresh_seconds=refresh,
+        max_staleness_seconds=max_staleness,
+        when_stale="serve" if max_staleness is None else "refuse",
+    )
+    try:
+        yield replica
+    finally:
+        replica.stop()
 
 
 def is_there(url: str) -> bool:
