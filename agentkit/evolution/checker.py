@@ -27,7 +27,7 @@ from agentkit.evolution.validation.approvals import ValidationPolicy, is_overrul
 from agentkit.evolution.validation.foreign_texts import suspicions_of_all
 from agentkit.evolution.validation.origins import TRUSTED
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, ValidationReport
-from agentkit.evolution.validation.texts import rules_of
+from agentkit.evolution.validation.texts import rules_of, wording_key
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.pins import library_faults, pin_faults, with_current_pins
@@ -191,10 +191,15 @@ def _additions(revision: Revision, proposal: Proposal) -> frozenset[tuple[str, s
     texts = (
         (one.place, one.keyword, line)
         for one in view_changes(_words(base), _words(proposal.candidate))
-        for line in set(one.after.splitlines()) - set(one.before.splitlines())
+        for line in _lines(one.after) - _lines(one.before)
     )
     rules = (("", "rule", rule_key(rule)) for rule in _new_rules(base, proposal.candidate))
     return frozenset((*texts, *rules))
+
+
+def _lines(text: str) -> set[str]:
+    """The lines of a text, but for what changes no word of it: case, signs, spaces, articles."""
+    return {wording_key(line) for line in text.splitlines()}
 
 
 def _subjects(revision: Revision, proposal: Proposal) -> frozenset[tuple[str, ...]]:

@@ -15,11 +15,11 @@ from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 from agentkit.episodes.redaction.patterns import is_iban, passes_luhn
 from agentkit.episodes.redaction.secrets import KEY_FORMATS
-from agentkit.evolution.validation.foreign_texts import suspicions
+from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
-from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.definition import ToolDefinition
 
 # --- Whether a text holds what should not stand in a library that others read --------------------
 # Simple checks of formats and phrases, no promise: they know addresses, keys and attacks by their
@@ -27,7 +27,9 @@ from agentkit.tools.definition import Example, ToolDefinition
 
 
 SECRET_FIELD = re.compile(
-    r"key$|token$|secret|passw(or)?d|authorization|cookie|credential", re.IGNORECASE
+    r"key$|token$|secret|passw(or)?d|passphrase|^pin$|^otp$|^cv[cv]2?$|authorization|cookie"
+    r"|credential",
+    re.IGNORECASE,
 )
 """Names of fields that hold secrets."""
 
@@ -93,8 +95,8 @@ def suspicious_part(value: Any) -> str | None:
         'it seems to ask to set other instructions aside'
         >>> suspicious_part({"note": "Leave it at the door."})
     """
-    example = Example(arguments={}, result=value)
-    found = suspicions(ToolDefinition(name="example", examples=(example,)))
+    data = ToolDefinition(name="example", body={"value": value})
+    found = suspicions(data, checks=WORKED_CALL_CHECKS)
     return found[0].message if found else None
 
 

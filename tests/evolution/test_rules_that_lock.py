@@ -246,6 +246,20 @@ def test_who_says_it_and_what_stands_beside_it_makes_no_difference(after_rollbac
         assert "person" in after_rollback.submit(proposal).awaits
 
 
+@pytest.mark.parametrize(
+    "summary",
+    ["What a loan in euro, costs a month", "The LOAN in euro:  what it costs a month!"],
+)
+def test_a_text_that_was_rejected_comes_back_by_a_person_alone(after_rollback, summary):
+    """Other signs, case, spaces and articles make no other text of it; other words do."""
+    first = after_rollback.submit(
+        suggested(LOAN, summary="What the loan in euro costs a month.", author=MODEL)
+    )
+    after_rollback.reject(first.proposal_id, person=ADA, reason="it says nothing new")
+    again = after_rollback.submit(suggested(LOAN, summary=summary, author=MODEL))
+    assert ("person" in again.awaits) == summary.startswith("What a loan")
+
+
 async def test_a_round_passes_over_what_was_taken_back(after_rollback):
     """The same rule from somebody else makes no second proposal; the round says why."""
 

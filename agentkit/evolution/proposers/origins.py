@@ -110,6 +110,9 @@ def _size(call: ObservedCall, definition: ToolDefinition) -> int:
     return sum(texts, start=len(call.request))
 
 
+_LONG_NUMBER = 6
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Given:
     """What a user could make a tool repeat in one refusal.
@@ -154,15 +157,15 @@ class _Given:
     def carries(self, length: int) -> frozenset[str]:
         """What could be a word of so many letters in a code that is not known.
 
+        A long number, such as a customer's, tells that the same person asked.
         Names of parameters, as in ``quarter_1``, are the tool's own.
         """
         names = self.own_names
         runs = (run for text in self.bare for run in _runs(text, length))
-        return frozenset(
-            run
-            for run in runs
-            if any(map(str.isalpha, run)) and not any(run in name for name in names)
-        )
+        worded = (run for run in runs if any(map(str.isalpha, run)))
+        numbers = (run for text in self.bare for run in _runs(text, _LONG_NUMBER))
+        found = (*worded, *filter(str.isdigit, numbers))
+        return frozenset(run for run in found if not any(run in name for name in names))
 
     @cached_property
     def asked(self) -> str:
@@ -413,8 +416,7 @@ def _are_apart(one: _Given, other: _Given, *, is_number: bool) -> bool:
         return False
     if is_number and not set(one.texts).isdisjoint(other.texts):
         return False  # any text can stand for a number
-    is_text = any(isinstance(value, str) for value in one.concerned)
-    return not (is_text and one.concerned == other.concerned)
+    return not one.concerned or one.concerned != other.concerned
 
 
 # --- Where the texts of a lesson came from, and which of its values accepted calls have used -----

@@ -3,7 +3,8 @@
 Words that a tool has already can be arranged to choose a value, to widen a call, to call a result
 empty or to say what goes into an argument. So what a text says is held to what bears it out: a form
 to the values that are known, a unit to the one that is stated, a further thing in an argument to
-the words of that parameter. A text may describe; what it chooses waits.
+the words of that parameter, an example to the values of its own parameter. A text may describe;
+what it chooses waits.
 
 The patterns and words stand in ``phrases/claims.txt``.
 """
@@ -14,11 +15,12 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from itertools import pairwise
+from typing import Any
 
-from agentkit.evolution.validation.examples import NUMERIC, KnownValues, is_code
-from agentkit.evolution.validation.phrases import sections as shipped_sections
+from agentkit.evolution.validation.phrases import pattern, sections, words
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.schema_facts import ParameterFacts
+from agentkit.evolution.validation.sentence_checks import units
 from agentkit.evolution.validation.texts import (
     Edit,
     folded,
@@ -29,32 +31,23 @@ from agentkit.evolution.validation.texts import (
     stands_in,
 )
 from agentkit.evolution.validation.wording import (
-    ALIKE,
-    BOUND,
-    BY_DEFAULT,
-    CAPITALS,
-    COUNTS,
-    FORMAL,
-    GRAMMAR,
-    HOW_LONG,
-    OF_FORM,
-    QUOTED,
-    SMALL,
-    UNIT_NAMES,
-    UNITS,
-    WHAT_WAS_SAID,
+    LETTERS,
     WIDE,
-    WRITING,
     WRITTEN_SO,
-    borne_out,
+    alike,
+    counts,
+    formal,
+    masks,
+    says,
     spaced,
     stem,
+    stems,
     stems_of,
+    without_conversions,
     without_examples,
     word_stems,
 )
 
-_WORD = re.compile(r"[^\W\d_]+")
 _CLAUSE = re.compile("[.;:!?]\\s+|[\u3002\uff1b\uff1a]")
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _GERUND = re.compile(r"\b[a-z]{3,}ing\b")
@@ -66,77 +59,83 @@ _SIGNS = {
     "prefix": "-", "suffix": "-",
 }  # fmt: skip
 _WITH_SIGN = re.compile(rf"\b(?:with|and) (?:an?|one|the) ({'|'.join(_SIGNS)})\b")
+_NUMERIC = frozenset({"number", "integer"})
 
 
-@cache
 def _says(name: str) -> re.Pattern[str]:
     """The pattern of a section of ``phrases/claims.txt``."""
-    return re.compile("|".join(shipped_sections("claims")[name]))
+    return pattern("claims", name)
 
 
-def claims(change: ProposedChange, edit: Edit, words: frozenset[str]) -> Iterator[str]:
-    """What a text chooses, widens, denies or moves, in few words each.
+class Claims:
+    """What one changed text, of which every word is known or plain, claims all the same.
 
     Args:
         change: The change.
-        edit: One of its texts, of which every word is known or plain.
-        words: The stems of what the tool says of itself, without values.
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> moved = rewrite("cars_search", {"parameters.make": "Maker, such as Tesla."})
-        >>> list(claims(moved, moved.edits[0], frozenset()))
-        ['example Tesla']
+        edit: One of its texts.
+        known: The stems of what the tool says of itself, without values.
     """
-    text = _Text(change, edit, words)
-    yield from (f"example {value}" for value in text.known.foreign(words))
-    if edit.parameter:
-        yield from text.other_arguments()
-        yield from text.other_forms()
-    else:
-        yield from text.about_something_else()
-        yield from text.wider_calls()
-        yield from text.relations()
-    yield from text.chosen_values()
-    yield from text.chosen_numbers()
-    yield from text.denials()
-    if not change.base.signature.effects.is_read_only:
-        yield from text.wider_effects()
 
-
-class _Text:
-    """One changed text, with the parameter that it is about."""
-
-    def __init__(self, change: ProposedChange, edit: Edit, words: frozenset[str]) -> None:
-        self._change, self._edit, self._words = change, edit, words
+    def __init__(self, change: ProposedChange, edit: Edit, known: frozenset[str]) -> None:
+        self._change, self._edit, self._words = change, edit, known
         self._facts = change.parameters.get(edit.parameter) or ParameterFacts(path="")
         before = mapping(change.base.description.parameters).get(edit.parameter, "")
         self._before = folded(str(before) if edit.parameter else edit.before)
-        self._name = folded(spaced(edit.parameter).replace("_", " "))
+        self._name = folded(spaced(edit.parameter))
         self._own = stems_of(f"{self._before} {self._name}")
-        self.known = KnownValues(change, edit, self._own)
-        raw = borne_out(edit.after.translate(WIDE), edit.parameter, self._before)
-        raw = _NAMED_DEFAULT.sub(r"\1 ", QUOTED.sub(_explained, without_examples(raw)))
-        self._text = OF_FORM.sub(" ", WRITTEN_SO.sub(" ", folded(raw))).strip()
+        self._values = Values(change, edit, self._own)
+        wide = edit.after.translate(WIDE)
+        raw = without_conversions(wide, f"{edit.parameter} {self._before}")
+        raw = _NAMED_DEFAULT.sub(r"\1 ", says("quoted").sub(_explained, without_examples(raw)))
+        self._text = says("of form").sub(" ", WRITTEN_SO.sub(" ", folded(raw))).strip()
         for path in change.parameters:
             if "_" in path and path != edit.parameter:
                 self._text = self._text.replace(path.casefold(), " ")
+        self._unbound = says("bound").sub(" ", self._text)
         parts = (part for sentence in sentences(raw) for part in _CLAUSE.split(sentence))
         self._clauses = [part for part in parts if part and not self._is_old(part)]
         self._sentences = [one for one in sentences(self._text) if not self._is_old(one)]
 
+    def found(self) -> Iterator[str]:
+        """What the text chooses, widens, denies or moves, in few words each.
+
+        Example:
+            >>> from agentkit.testing.rewrites import rewrite
+            >>> moved = rewrite("cars_search", {"parameters.make": "Maker, such as Tesla."})
+            >>> list(Claims(moved, moved.edits[0], frozenset()).found())
+            ['example Tesla']
+        """
+        yield from (f"example {value}" for value in self._values.foreign(self._words))
+        if self._edit.parameter:
+            yield from self._other_arguments()
+            yield from self._other_forms()
+        else:
+            yield from self._about_something_else()
+            yield from self._wider_calls()
+            yield from self._relations()
+        yield from self._turned_round()
+        yield from self._chosen_values()
+        yield from self._chosen_numbers()
+        yield from self._denials()
+        if not self._only_reads:
+            yield from self._wider_effects()
+
+    @property
+    def _only_reads(self) -> bool:
+        return bool(self._change.base.signature.effects.is_read_only)
+
     def _is_old(self, part: str) -> bool:
         return part.rstrip(".") in self._before or part in self._change.known_folded
 
-    def _new(self, name: str) -> Iterator[str]:
+    def _new(self, name: str, text: str | None = None) -> Iterator[str]:
         """What a pattern finds that the text so far does not say."""
-        for found in _says(name).finditer(self._text):
+        for found in _says(name).finditer(self._text if text is None else text):
             if not stands_in(found.group(), self._before):
                 yield found.group()
 
     # What goes into an argument
 
-    def other_arguments(self) -> Iterator[str]:
+    def _other_arguments(self) -> Iterator[str]:
         """Words of the talk, other sums, other ends and further things as the argument."""
         facts = self._facts
         own = self._own | stems_of(folded(" ".join(map(str, facts.values))))
@@ -146,14 +145,9 @@ class _Text:
             yield from (f"talk {word}" for word in sorted(said & word_stems("talk") - own))
             yield from self._new("talk unspaced")
             yield from (found.group() for found in _says("asked").finditer(self._text))
-            yield from self._everything()
+        yield from self._everything()
         yield from (f"talk {word}" for word in sorted(said & word_stems("requests") - own))
         yield from self._further_things(own)
-        highest, lowest = word_stems("highest"), word_stems("lowest")
-        unbound = stems_of(BOUND.sub(" ", self._text))
-        for one, other in ((highest, lowest), (lowest, highest)):
-            if own & one and not own & other:
-                yield from (f"other end {word}" for word in sorted(unbound & other))
         yield from (f"sum {word}" for word in sorted(said & word_stems("sums") - own))
         if not facts.types & {"array", "object"}:
             yield from self._other_kinds(own)
@@ -167,11 +161,11 @@ class _Text:
 
     def _further_things(self, own: frozenset[str]) -> Iterator[str]:
         """Another thing that is to stand in the argument as well, or instead."""
-        own = own.union(*(group for group in ALIKE if group & own))
-        for found in _says("joined").finditer(BOUND.sub(" ", self._text)):
+        own = own.union(*(group for group in alike() if group & own))
+        for found in _says("joined").finditer(self._unbound):
             word = found[1]
-            is_form = word in COUNTS or word in UNITS or word in self._facts.pattern
-            if not (is_form or stem(word) in own or stem(word) in FORMAL):
+            is_form = word in counts() or word in units() or word in self._facts.pattern
+            if not (is_form or stem(word) in own or stem(word) in formal()):
                 yield found.group()
         parts = [part for part in _CLAUSE.split(self._text) if part.strip(" .")]
         for part in parts[1:]:
@@ -180,12 +174,12 @@ class _Text:
 
     def _other_kinds(self, own: frozenset[str]) -> Iterator[str]:
         """A code for a name, a name for a code, several for one."""
-        values = [value for value in self.known.values if any(map(str.isalnum, value))]
+        values = [value for value in self._values.known if any(map(str.isalnum, value))]
         coded = [value for value in values if is_code(value)]
         is_coded = bool(own & (word_stems("codes") | word_stems("coded things")) or coded)
-        is_number = bool(self._facts.types) and self._facts.types <= {*NUMERIC, "boolean"}
-        text = WHAT_WAS_SAID.sub(" ", self._text)  # what a customer *names* is no name
-        for found in _WORD.finditer(text):
+        is_number = bool(self._facts.types) and self._facts.types <= {*_NUMERIC, "boolean"}
+        text = says("what was said").sub(" ", self._text)  # what a customer *names* is no name
+        for found in LETTERS.finditer(text):
             cut, before = stem(found.group()), text[: found.start()]
             if cut in own or _says("negated before").search(before):
                 continue
@@ -199,16 +193,16 @@ class _Text:
 
     # How it is written
 
-    def other_forms(self) -> Iterator[str]:
+    def _other_forms(self) -> Iterator[str]:
         """Forms, signs and units that no known value and no text so far has."""
-        for word in _WORD.findall(self._text):
+        for word in LETTERS.findall(self._text):
             cut = stem(word)
-            if cut in WRITING and cut not in self._own and not self._is_written(cut):
+            if cut in stems("writing") and cut not in self._own and not self._is_written(cut):
                 yield f"form {word}"
         if self._facts.is_formed or self._facts.values:
             yield from self._new("as words")
         yield from self._new("same as")
-        values, stated = self.known.values, f"{self._before} {self._name}"
+        values, stated = self._values.known, f"{self._before} {self._name}"
         for found in _says("without signs").finditer(self._text):
             has = str.isdigit if found[1].startswith(("dig", "num")) else str.isalpha
             if not values or any(map(has, "".join(values))):
@@ -216,10 +210,10 @@ class _Text:
         for found in _WITH_SIGN.finditer(self._text):
             if not any(_SIGNS[found[1]] in value for value in values):
                 yield found.group()
-        own = {UNIT_NAMES[word] for word in _WORD.findall(stated) if word in UNIT_NAMES}
+        own = {units()[word][1] for word in LETTERS.findall(stated) if word in units()}
         own |= {"years"} if "age" in self._own else set()
         for found in _says("in unit").finditer(self._text):
-            unit = UNIT_NAMES.get(found[1])
+            _, unit = units().get(found[1], ("", ""))
             if unit and (unit not in own if own else stem(found[1]) not in self._words):
                 yield found.group()
 
@@ -228,26 +222,43 @@ class _Text:
         types = self._facts.types
         if types and not types & {"string", "array"}:
             return cut in word_stems("number forms")
-        values = [value for value in self.known.values if _WORD.search(value)]
+        values = [value for value in self._values.known if LETTERS.search(value)]
         coded = any(map(is_code, values))
         named = [value for value in values if _LONG_WORD.search(value) and not is_code(value)]
         return (
             cut == stem("written")
-            or (cut in CAPITALS and any(map(str.isupper, values)))
-            or (cut in SMALL and any(map(str.islower, values)))
+            or (cut in word_stems("capitals") and any(map(str.isupper, values)))
+            or (cut in word_stems("small letters") and any(map(str.islower, values)))
             or (cut in word_stems("brevity") and coded)
             or (cut == stem("english") and any(map(str.isascii, named)))
             or (cut in word_stems("length") and bool(named) and not coded)
         )
 
+    # Meanings
+
+    def _turned_round(self) -> Iterator[str]:
+        """The opposite of what the text says so far, and a statement that is denied now."""
+        said = stems_of(self._unbound)
+        had = self._own if self._edit.parameter else stems_of(self._before)
+        for one, other in _opposites():
+            for this, that in ((one, other), (other, one)):
+                if had & this and not had & that and said & that and not said & this:
+                    yield from (f"other end {word}" for word in sorted(said & that))
+        if not self._edit.before or self._edit.after.startswith(self._edit.before):
+            return
+        is_form = ("not ", "no ", "without ") if self._edit.parameter else ()
+        was, is_now = (_denied(text, is_form) for text in (self._before, folded(self._edit.after)))
+        yield from (f"not {word}" for word in sorted((is_now - was) & had))
+        yield from (f"no longer not {word}" for word in sorted((was - is_now) & said))
+
     # Values
 
-    def chosen_values(self) -> Iterator[str]:
+    def _chosen_values(self) -> Iterator[str]:
         """One of several values that a text puts into the call, or takes for another one."""
         own = self._edit.parameter
         for path, facts in self._change.parameters.items():
-            values = ["true", "false"] if facts.types == {"boolean"} else map(str, facts.values)
-            names = {folded(value): value for value in values}
+            found = ["true", "false"] if facts.types == {"boolean"} else map(str, facts.values)
+            names = {folded(value): value for value in found}
             if names and path == (own or path):
                 yield from self._chosen_of(names, facts)
                 yield from self._exchanged(names) if facts.types != {"boolean"} else ()
@@ -259,24 +270,48 @@ class _Text:
         is_own = facts.path == self._edit.parameter
         for clause in self._clauses:
             named = [name for name in names if name in listed and _stands(name, clause)]
-            if not named or len(named) == len(names) or self._explains(clause, named, facts):
+            yield from () if self._only_reads else self._mapped(clause, named, facts)
+            if not named or len(named) == len(names):
                 continue
             is_one = len(named) == 1
+            if self._explains(clause, named, facts):
+                continue
             is_chosen = is_one and _says("chooses").search(clause)
             is_said = is_one and not is_own and _stands(folded(facts.path), clause)
             is_part = is_own and len(listed) < len(names) and not _says("as one").search(clause)
             if is_chosen or is_said or is_part:
                 yield from (f"value {names[name]}" for name in named)
 
+    def _mapped(self, clause: str, named: Iterable[str], facts: ParameterFacts) -> Iterator[str]:
+        """The values that a clause ties to a condition or meaning which nothing bears out.
+
+        Of a tool that writes, the wrong value under a condition that always holds does harm. Borne
+        out is the default, and what the parameter's own name and text say in these words.
+        """
+        default = folded(str(facts.default))
+        for part in clause.split(", "):
+            if not _says("condition").search(part):
+                continue
+            own = self._own | stems_of(folded(spaced(facts.path)))
+            own |= stems("grammar") | word_stems("any value")
+            for name in (name for name in named if _stands(name, part)):
+                is_default = name == default and says("by default").search(part)
+                if not is_default and stems_of(part) - own - stems_of(spaced(name)):
+                    yield f"value {name}"
+
     def _explains(self, clause: str, named: list[str], facts: ParameterFacts) -> bool:
         """Whether a clause says what values mean, or which one is taken where none is given."""
         has_condition = _says("condition").search(clause) is not None
         is_default = facts.default is not None and folded(str(facts.default)) in named
+        is_by_default = says("by default").search(self._text) is not None
         return bool(
-            (is_default and (has_condition or BY_DEFAULT.search(self._text)))
+            (is_default and (has_condition or is_by_default))
             or (facts.types == {"boolean"} and has_condition)
             or _says("means").search(clause)
-            or (_says("not said").search(clause) and _any_value() & {*named})
+            or (
+                _says("not said").search(clause)
+                and words("claims", "words of any value") & {*named}
+            )
         )
 
     def _exchanged(self, names: Iterable[str]) -> Iterator[str]:
@@ -288,14 +323,14 @@ class _Text:
                 if _says("same").search(between) or _says("used when").search(clause):
                     yield f"{one} for {other}"
 
-    def chosen_numbers(self) -> Iterator[str]:
+    def _chosen_numbers(self) -> Iterator[str]:
         """A number that a text puts into the call, or a bound that it turns round."""
         facts, before = self._facts, numbers_in(self._before)
-        is_number = facts.types <= NUMERIC and not facts.values
+        is_number = facts.types <= _NUMERIC and not facts.values
         names = [folded(path) for path in self._change.parameters]
         for clause in self._clauses:
-            plain = _says("range").sub(" at most ", BOUND.sub(" at most ", clause))
-            said = numbers_in(plain := HOW_LONG.sub(" ", plain))
+            plain = _says("range").sub(" at most ", says("bound").sub(" at most ", clause))
+            said = numbers_in(plain := says("how long").sub(" ", plain))
             if not said or "at most" in plain or _says("means").search(plain):
                 continue
             if self._edit.parameter:
@@ -320,45 +355,43 @@ class _Text:
     def _defaults(self) -> set[float]:
         """The numbers that schema and texts call defaults."""
         texts = map(folded, map(str, mapping(self._change.base.description.parameters).values()))
-        told = [text for text in texts if BY_DEFAULT.search(text) or "default" in text]
+        told = [text for text in texts if "default" in text or says("by default").search(text)]
         schema = [str(facts.default) for facts in self._change.parameters.values()]
         return numbers_in(" ; ".join((*told, *schema)))
 
     # Calls and results
 
-    def about_something_else(self) -> Iterator[str]:
+    def _about_something_else(self) -> Iterator[str]:
         """Sentences without a word of the tool, those that speak of the talk, and lost words."""
         for sentence in self._sentences:
-            cuts = list(map(stem, _WORD.findall(sentence)))
-            asks = WHAT_WAS_SAID.search(sentence) and _says("left out").match(sentence)
+            cuts = list(map(stem, LETTERS.findall(sentence)))
+            asks = says("what was said").search(sentence) and _says("left out").match(sentence)
             is_kept = 2 * sum(cut in self._own for cut in cuts) >= len(cuts)
             if asks or not sentence.isascii() or (is_kept and self._edit.kind == "summary"):
                 continue
-            if not any(cut in self._words and cut not in FORMAL for cut in cuts):
+            if not any(cut in self._words and cut not in formal() for cut in cuts):
                 yield "nothing of the tool"
         talk = stems_of(self._text) & word_stems("requests") - self._words
         yield from (f"talk {cut}" for cut in sorted(talk))
         yield from (found.group() for found in _says("word for word").finditer(self._text))
         if self._edit.kind == "summary" and self._before.isascii():
-            said = self._own - GRAMMAR
+            said = self._own - stems("grammar", "describing")
             if 3 * len(said & stems_of(folded(self._edit.after))) < len(said):
                 yield "says less"
 
-    def wider_calls(self) -> Iterator[str]:
+    def _wider_calls(self) -> Iterator[str]:
         """A call for anything, or again and again."""
         values = {folded(str(v)) for one in self._change.parameters.values() for v in one.values}
         called = _says("used" if self._edit.kind == "summary" else "called")
+        names_all = values & words("claims", "words of any value")
         for sentence in self._sentences:
-            said = _ANY_VALUE.sub(" ", sentence) if values & _any_value() else sentence
+            said = _ANY_VALUE.sub(" ", sentence) if names_all else sentence
             if called.search(said) and (found := _says("anything").search(said)):
                 yield found.group()
 
-    def relations(self) -> Iterator[str]:
+    def _relations(self) -> Iterator[str]:
         """What is put into another parameter, and parameters that are to go together."""
-        names = {
-            path: stems_of(folded(spaced(path).replace("_", " ")))
-            for path in self._change.parameters
-        }
+        names = {path: stems_of(folded(spaced(path))) for path in self._change.parameters}
         is_ruled = any(getattr(rule, "others", ()) for rule in rules_of(self._change.candidate))
         for sentence in self._sentences:
             for path, own in names.items():
@@ -373,66 +406,64 @@ class _Text:
 
     def _put_into(self, path: str, own: frozenset[str], sentence: str) -> Iterator[str]:
         text = str(mapping(self._change.base.description.parameters).get(path, ""))
+        known = stems("grammar", "describing") | own | stems_of(folded(text))
         for found in _says("put into").finditer(sentence):
             if stem(found[2]) in own:
-                given = stems_of(found[1]) - GRAMMAR - own - stems_of(folded(text))
-                yield from (f"{cut} as {path}" for cut in sorted(given))
+                yield from (f"{cut} as {path}" for cut in sorted(stems_of(found[1]) - known))
 
-    def denials(self) -> Iterator[str]:
+    def _denials(self) -> Iterator[str]:
         """That something is empty, certain, not needed or left out, without a condition."""
-        is_rule, facts = self._edit.kind == "usage_rule", self._facts
+        is_parameter, facts = bool(self._edit.parameter), self._facts
         for clause in self._clauses:
-            has_condition = _says("condition").search(clause)
-            found = _says("denies").search(BOUND.sub(" ", clause))
-            if (
-                found
-                and not has_condition
-                and not _says("relative").search(clause[: found.start()])
-            ):
-                yield found.group()
-            praised = None if self._edit.parameter else _says("praised").search(clause)
-            if praised and not has_condition and not stands_in(praised.group(), self._before):
-                yield praised.group()
-            if (
-                is_rule
-                and _says("when not known").search(clause)
-                and not (
-                    _says("asks").match(clause) or any(stands_in(v, clause) for v in _any_value())
-                )
-            ):
-                yield "when not given"
+            if not _says("condition").search(clause):
+                yield from self._denied_outright(clause)
+            if self._edit.kind == "usage_rule" and _says("when not known").search(clause):
+                values = words("claims", "words of any value")
+                asks = _says("asks").match(clause) or any(stands_in(v, clause) for v in values)
+                yield from () if asks else ("when not given",)
             if _says("leaves").search(clause) and _says("when known").search(clause):
                 yield "when given"
-            if facts.types == {"boolean"} and BY_DEFAULT.search(clause):
+            if facts.types == {"boolean"} and says("by default").search(clause):
                 is_off = _says("negates").search(clause) is not None
                 yield from ("default",) if is_off == bool(facts.default) else ()
             told = _says("told not to").search(clause)
-            if (
-                told
-                and not _says("unless").search(clause[told.end() :])
-                and not (self._edit.parameter and clause.startswith(("not ", "no ", "without")))
-            ):
+            if told and not _says("unless").search(clause[told.end() :]):
+                is_form = is_parameter and clause.startswith(("not ", "no ", "without"))
                 is_verb = not re.search(r"(?:not|without|no)$", told.group().strip())
-                yield from (told.group(),) if is_verb or "do not" in told.group() else ()
+                if not is_form and (is_verb or "do not" in told.group()):
+                    yield told.group()
 
-    def wider_effects(self) -> Iterator[str]:
+    def _denied_outright(self, clause: str) -> Iterator[str]:
+        found = _says("denies").search(says("bound").sub(" ", clause))
+        if found and not _says("relative").search(clause[: found.start()]):
+            yield found.group()
+        yield from () if self._edit.parameter else self._new("praised", clause)
+
+    def _wider_effects(self) -> Iterator[str]:
         """Of a tool with effects: words that widen them, and when to act."""
-        summary, name = folded(self._change.summaries[0]), self._change.base.name.replace("_", " ")
-        deeds = stems_of(f"{summary.split(' ')[0]} {folded(name)}")
-        deeds |= stems_of(" ".join(_GERUND.findall(summary)))
+        summary, name = folded(self._change.summaries[0]), folded(spaced(self._change.base.name))
+        deeds = stems_of(f"{summary.split(' ')[0]} {name} {' '.join(_GERUND.findall(summary))}")
         is_replaced = self._edit.kind in {"parameter", "summary"}
         for clause in self._clauses[1 if is_replaced else 0 :]:
-            said = list(map(stem, _WORD.findall(clause)))
+            said = list(map(stem, LETTERS.findall(clause)))
             is_when = self._edit.kind != "parameter" and _says("once").search(clause)
             yield from (f"to {cut}" for cut in (said if is_when else said[:1]) if cut in deeds)
-        text = _RATE.sub(" ", BOUND.sub(" ", self._text))
-        for found in _says("many").finditer(text):
-            yield from () if stands_in(found.group(), self._before) else (found.group(),)
+        yield from self._new("many", _RATE.sub(" ", self._unbound))
 
 
 @cache
-def _any_value() -> frozenset[str]:
-    return frozenset(" ".join(shipped_sections("claims")["words of any value"]).split())
+def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """Pairs of stems that turn a meaning round."""
+    lines = (line.partition(" : ") for line in sections("claims")["words of opposites"])
+    return tuple((stems_of(one), stems_of(other)) for one, _, other in lines)
+
+
+def _denied(text: str, passed_over: tuple[str, ...]) -> frozenset[str]:
+    """The stems of what a text speaks of behind a negation, save clauses that begin so."""
+    parts = (part for sentence in sentences(text) for part in _CLAUSE.split(sentence))
+    parts = (part for part in parts if not part.startswith(passed_over))
+    found = (part[hit.end() :] for part in parts for hit in _says("negation").finditer(part))
+    return frozenset().union(*map(stems_of, found)) - stems()
 
 
 def _explained(found: re.Match[str]) -> str:
@@ -444,3 +475,178 @@ def _stands(name: str, text: str) -> bool:
     if stands_in(name, text):
         return True
     return "_" in name and any(stands_in(name.replace("_", sign), text) for sign in " -")
+
+
+# --- Which values a parameter is known to take, and whether an example is one of that kind -------
+# An example steers: a model that was told no value takes the one that it has read. So an example
+# must be a known value of its own parameter (enum, default, worked or accepted call, text so far),
+# or have the form that the parameter declares.
+
+
+_VALUE = re.compile(r"[\w.+*?@/:=#-]*[\w*?/]")
+_INTRODUCED = re.compile(
+    r"^(?:[Ss]uch as|e\.g\.,?|[Ff]or (?:example|instance),?|[Ll]ike|z\. ?B\.|[Zz]um Beispiel"
+    r"|[Pp]ar exemple|comme|[Pp]\. ?ej\.|[Pp]or ejemplo|como|beispielsweise|[Ee]xample:"
+    r"|例如|比如|例えば|例|如):?|^\((?:e\.g\.,?|z\. ?B\.|如)?"
+)
+_JOINING = frozenset({"or", "and", "oder", "und", "ou", "et", "y", "o", "to"})
+_SHOWN = re.compile(
+    r"(?:e\.g\.,?|[Ss]uch as|[Ff]or (?:example|instance),?|[Ll]ike|[Ee]xample:) ([^).;]+)"
+    r"|(?<!\w)[\"'`]([^\"'`]{1,40})[\"'`](?!\w)"
+)
+_LISTED = re.compile(r",|\b(?:or|and)\b|[\"'`]")
+_HAS_SIGNS = re.compile(r"[\d=*/_@-]")
+_NAME = re.compile(r"[A-Z][^\W\d_]{2,20}(?: [A-Z][^\W\d_]{2,20})?")
+_CODE = re.compile(r"[A-Z]{2,5}|[A-Za-z]{0,8}[-_]?\d[A-Za-z0-9_-]{0,15}")
+_PATH = re.compile(r"[A-Za-z][\w-]*(?:/[A-Za-z][\w-]*){0,4}\.(?!key|pem|env|pfx|p12)[a-z]\w{0,4}")
+_DATE = re.compile(
+    r"\d{4}-\d\d(?:-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?)?"
+    r"|\d\d?[./-]\d\d?[./-]\d{4}|\d\d:\d\d(?::\d\d)?"
+)
+_DECLARED = (
+    ("glob", "", re.compile(r"(?:\w+/)*\*\.(?!key|pem|env|pfx|p12)\w{1,4}")),
+    ("year", "", re.compile(r"(?:19|20)\d\d")),
+    ("currency", "4217", re.compile(r"[A-Z]{3}")),
+    ("country", "3166", re.compile(r"[A-Z]{2,3}")),
+    ("language", "639", re.compile(r"[a-z]{2,3}")),
+)
+"""What parameters are called, the standard that a text may name, and how values then look."""
+
+
+def is_code(value: str) -> bool:
+    """Whether a value is a code: with digits or signs, or a few capitals."""
+    return bool(_HAS_SIGNS.search(value)) or (value.isupper() and len(value) <= 5)
+
+
+def values_shown(text: str) -> Iterator[str]:
+    """The values that a text names as examples: *two letters such as FR* is of a piece."""
+    for match in says("examples").finditer(text):
+        yield from _VALUE.findall(_INTRODUCED.sub("", match.group()))
+
+
+class Values:
+    """The values of the parameter that a text is about; of all parameters where it is about none.
+
+    Args:
+        change: The change.
+        edit: The text.
+        own: The stems of the words by which the parameter is known.
+    """
+
+    def __init__(self, change: ProposedChange, edit: Edit, own: frozenset[str]) -> None:
+        self._change, self._edit, self._own = change, edit, own
+        self._facts = change.parameters.get(edit.parameter)
+        self._only_reads = bool(change.base.signature.effects.is_read_only)
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """Every value that schema, calls, texts so far and trusted origins show."""
+        paths = [self._edit.parameter] if self._edit.parameter else list(self._change.parameters)
+        return tuple(str(value) for path in paths for value in self._of(path))
+
+    def _of(self, path: str) -> Iterator[Any]:
+        if facts := self._change.parameters.get(path):
+            yield from facts.values
+            yield from () if facts.default is None else (facts.default,)
+        yield from self._change.given(path)
+        before = str(mapping(self._change.base.description.parameters).get(path, ""))
+        yield from values_shown(before)
+        for match in _SHOWN.finditer(before):
+            yield from filter(None, map(str.strip, _LISTED.split(match[1] or match[2])))
+        yield from (word for word in before.split() if re.search(r"[\d=*/]", word))
+        yield from (origin.text for origin in self._change.origins if origin.is_used)
+
+    def foreign(self, known_words: frozenset[str]) -> Iterator[str]:
+        """The examples of the text that nothing bears out.
+
+        Args:
+            known_words: The stems of what the tool says of itself.
+        """
+        for match in says("examples").finditer(self._edit.after.translate(WIDE)):
+            told = match.group()
+            if self._illustrates(told):
+                continue
+            for value in _VALUE.findall(_INTRODUCED.sub("", told)):
+                is_noted = told.startswith("(") and _is_word(value, known_words)
+                if folded(value) in _JOINING or is_noted or self._knows(value):
+                    continue
+                if not self._has_declared_form(value.strip(".")):
+                    yield value
+
+    def _illustrates(self, told: str) -> bool:
+        """Whether names only show what a text looks like.
+
+        One name alone suggests a value where a call may leave the parameter out. Where each call
+        must give it, what the user asked for decides, and so it does beside several names.
+        """
+        facts = self._facts
+        if not self._only_reads or facts is None or facts.values or facts.is_formed:
+            return False
+        parts = [part.strip(" .()'\"`") for part in _LISTED.split(_INTRODUCED.sub("", told))]
+        parts = [part for part in parts if part]
+        if word_stems("people") & self._own or not any(map(_NAME.fullmatch, parts)):
+            return False
+        is_one_of_kind = all(_NAME.fullmatch(part) or _CODE.fullmatch(part) for part in parts)
+        return is_one_of_kind and (len(parts) > 1 or facts.required)
+
+    def _knows(self, value: str) -> bool:
+        small = folded(value).rstrip(".,")
+        if not any(stands_in(small, known) for known in map(folded, self.known)):
+            return False
+        is_number = self._facts is not None and self._facts.types <= _NUMERIC
+        if self._only_reads or not is_number:
+            return True
+        given = " ".join(map(str, self._change.given(self._edit.parameter)))
+        return bool(numbers_in(value) & numbers_in(given))  # a bound alone is no example of a use
+
+    def _has_declared_form(self, value: str) -> bool:
+        facts = self._facts
+        if facts is None or facts.values:
+            return False
+        if facts.types == {"boolean"}:
+            return value.casefold() in {"true/false", "true", "false", "yes/no"}
+        if facts.types and facts.types <= _NUMERIC:
+            return self._is_likely(value, facts)
+        if facts.pattern:
+            return re.search(facts.pattern, value) is not None
+        return _DATE.fullmatch(value) is not None or self._is_of_kind(value, facts)
+
+    def _is_of_kind(self, value: str, facts: ParameterFacts) -> bool:
+        """Whether a text is a code, a path or a name of the kind that its parameter takes."""
+        is_path = _PATH.fullmatch(value) is not None
+        known = (*self.known, *map(str, self._change.taken(self._edit.parameter)))
+        shapes = {_shape(value) for value in known if is_code(value)}
+        if is_code(value) and not is_path and (shapes or not self._only_reads):
+            return _shape(value) in shapes
+        if _CODE.fullmatch(value) and not word_stems("people") & self._own - word_stems("codes"):
+            return True
+        if is_path and self._only_reads and facts.required:
+            return not _says("sensitive").search(value.casefold())
+        text = folded(self._edit.after)
+        return any(
+            (not standard or standard in text or "code" in text)
+            and stems_of(name) <= self._own
+            and form.fullmatch(value)
+            for name, standard, form in _DECLARED
+        )
+
+    def _is_likely(self, value: str, facts: ParameterFacts) -> bool:
+        """Whether a number lies within the bounds, and near those that are known."""
+        found = numbers_in(value)
+        if not self._only_reads or not found or not all(map(facts.takes, found)):
+            return False
+        largest = max((abs(one) for one in numbers_in(" ".join(self.known))), default=10_000.0)
+        return max(map(abs, found)) <= 10 * max(largest, 100.0)
+
+
+def _is_word(value: str, known_words: frozenset[str]) -> bool:
+    small = folded(value)
+    return bool(next(masks(small), "")) or small in units() or stems_of(small) <= known_words
+
+
+def _shape(value: str) -> str:
+    if value.isalpha():
+        return f"{'A' if value.isupper() else 'a'}{len(value)}"
+    for letters, sign in (("[A-Z]+", "A"), ("[a-z]+", "a"), (r"\d+", "9")):
+        value = re.sub(letters, sign, value)
+    return value

@@ -23,13 +23,14 @@ from agentkit.evolution.validation.pattern_checks import (
     NO_CHAT_MARKERS,
     NO_DIRECTIVES,
     NO_ENCODED_TEXT,
+    NO_PRIVATE_DATA,
     NO_SECRET_REQUESTS,
     NO_SECRETS,
     asks_for_secret,
 )
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
 from agentkit.evolution.validation.texts import LONGEST_SCANNED, MOST_SCANNED, Text, TextKind
-from agentkit.evolution.validation.tool_names import spoken
+from agentkit.evolution.validation.tool_names import no_other_tools, spoken
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 
@@ -52,6 +53,9 @@ Left out are those that ask what a rewrite may add: addresses, markup, private d
 length, and the names of other tools are no reproach to a definition that comes whole. Structural
 and semantic checks compare with what was there before, and here nothing was.
 """
+
+WORKED_CALL_CHECKS: tuple[Check, ...] = (*IMPORT_CHECKS, NO_PRIVATE_DATA, no_other_tools)
+"""What worked calls are asked as well: models read them, and nobody has agreed to them."""
 
 _MOST_SIDE_BY_SIDE = 12
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both
@@ -129,7 +133,7 @@ def suspicions_of_all(
     for definition in definitions:
         placed = list(_placed(definition))
         new = dict.fromkeys(text for _, text in placed if text not in clean)
-        if asked == IMPORT_CHECKS and _are_clean(list(new)):
+        if set(asked) <= set(WORKED_CALL_CHECKS) and _are_clean(list(new), asked):
             clean.update(new)
             found.append(())
         else:
@@ -137,7 +141,7 @@ def suspicions_of_all(
     return found
 
 
-def _are_clean(texts: Sequence[str]) -> bool:
+def _are_clean(texts: Sequence[str], checks: Sequence[Check]) -> bool:
     """Whether texts are clean that are read as one; text by text where they are not ASCII."""
     whole = _APART.join(text for text in texts if text.isascii())
     others = [text for text in texts if not text.isascii()]
@@ -147,8 +151,8 @@ def _are_clean(texts: Sequence[str]) -> bool:
     as_one = Text(field="", kind="usage_rule", text=whole)
     return not (
         asks_for_secret(whole)
-        or _failed((as_one,), IMPORT_CHECKS)
-        or any(_failed((text,), IMPORT_CHECKS) for text in alone)
+        or _failed((as_one,), checks)
+        or any(_failed((text,), checks) for text in alone)
     )
 
 

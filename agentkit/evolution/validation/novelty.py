@@ -4,8 +4,9 @@ Checks see poison that states its wish. One that is worded like an honest rewrit
 of phrases. It has to say something, though, and say it with words: a tenth *more*, the *last* one,
 a *relative*. So the question is turned round. A rewrite whose words all stand in the tool already
 (its texts, names, schema, worked calls), or say nothing by themselves
-(``phrases/plain_words.txt``), needs nobody. Any other waits for a judge or a person
-(``ValidationPolicy.new_words``). So does one in a language that has no plain words here.
+(``phrases/plain_words.txt``), and that claims nothing with them (``claims.py``), needs nobody. Any
+other waits for a judge or a person (``ValidationPolicy.new_words``). So does one in a language that
+has no plain words here.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from agentkit.evolution.validation.claims import claims
+from agentkit.evolution.validation.claims import Claims, values_shown
+from agentkit.evolution.validation.phrases import words
 from agentkit.evolution.validation.report import ProposedChange
+from agentkit.evolution.validation.sentence_checks import units
 from agentkit.evolution.validation.texts import (
     Edit,
     folded,
@@ -31,44 +34,37 @@ from agentkit.evolution.validation.texts import (
 )
 from agentkit.evolution.validation.tool_names import without_closed_forms
 from agentkit.evolution.validation.wording import (
-    ALIKE,
-    BEFORE_OBJECTS,
-    BOUND,
-    BY_DEFAULT,
-    CAPITALS,
-    COUNTS,
-    DESCRIBING,
-    EXAMPLE,
-    FORMAL,
-    HOW_LONG,
     ISO,
-    OF_ALL_TALK,
-    OF_FORM,
-    PLAIN,
-    PLAIN_ABROAD,
-    PLAIN_UNSPACED,
-    QUOTED,
-    SMALL,
-    UNITS,
-    UNLESS_GIVEN,
-    WHAT_WAS_SAID,
+    LETTERS,
     WIDE,
-    WRITING,
     WRITTEN_SO,
-    borne_out,
-    catalogue_nouns,
+    alike,
+    counts,
+    formal,
     is_plain,
     masks,
-    shown,
+    plain_abroad,
+    plain_unspaced,
+    says,
     spaced,
     stem,
+    stems,
+    stems_of,
+    without_conversions,
     without_examples,
+    word_stems,
 )
 
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,]*|[%€£$]")
+_NUMBER = re.compile(r"\d[\d.,]*")
+_JOINED = re.compile(r"\w*(?:_|[a-z][A-Z])\w*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_CLAUSE = re.compile(r"[.;,:]\s+|[\u3002\uff1b\uff0c]")
+_CODE = re.compile(r"\b(?:[A-Z]{2,}|[\w-]*\d[\w-]*)\b")
+_MASKED = re.compile(r"\b(?:Y{2,4}|MM|DD|HH|SS)\b")
+_BEFORE_OBJECTS = frozenset(
+    ["the", "a", "an", "all", "any", "each", "every", "new", "old", "it", "them"]
+)
 
 
 def says_new(change: ProposedChange) -> bool:
@@ -100,13 +96,12 @@ def new_words(change: ProposedChange) -> Iterator[tuple[Edit, tuple[str, ...]]]:
         return  # a program that is new, with its first words: InsertTool and a person look at it
     grounds = _Grounds(change)
     for edit in change.edits:
-        if edit.kind in {"example", "rule"}:
-            continue
-        words = tuple(dict.fromkeys(grounds.ungrounded(edit)))
-        if len(words) == 1 and _is_rewritten(edit) and _is_of_catalogues(words[0]):
-            words = ()
-        if words := words or tuple(islice(grounds.claims(edit), 1)):
-            yield edit, words
+        if edit.kind not in {"example", "rule"}:
+            found = tuple(dict.fromkeys(grounds.unknown(edit)))
+            if len(found) == 1 and _is_rewritten(edit) and _is_of_catalogues(found[0]):
+                found = ()
+            if found := found or tuple(islice(Claims(change, edit, grounds.stems).found(), 1)):
+                yield edit, found
 
 
 def _is_rewritten(edit: Edit) -> bool:
@@ -116,8 +111,9 @@ def _is_rewritten(edit: Edit) -> bool:
 
 
 def _is_of_catalogues(word: str) -> bool:
-    """Whether a word is a noun that many unrelated tools use, and can do no harm."""
-    return not catalogue_nouns().isdisjoint((word, word.removesuffix("s"), f"{word}s"))
+    """Whether many unrelated tools use a word, and it can do no harm."""
+    known = words("catalogue_words")
+    return not known.isdisjoint((word, word.removesuffix("s"), f"{word}s"))
 
 
 class _Grounds:
@@ -133,13 +129,13 @@ class _Grounds:
         parts = [str(leaf) for part in said for leaf in leaves(part)]
         texts = (without_examples(text.text) for text in change.texts if text.kind != "example")
         said_so = "\n".join((*texts, *parts))
-        apart = spaced(said_so)
-        self._said = folded(said_so if apart == said_so else f"{said_so}\n{apart}")
-        self._stems = frozenset(map(stem, _LETTERS.findall(self._said)))
+        apart = " ".join(map(spaced, dict.fromkeys(_JOINED.findall(said_so))))
+        self._said = folded(f"{said_so}\n{apart}")
+        self.stems = stems_of(self._said)
         self._numbers = change.shown_numbers | numbers_in(self._said)
         for facts in change.parameters.values():
             self._numbers |= facts.numbers
-        self._measures = {UNITS[word] for word in _LETTERS.findall(self._said) if word in UNITS}
+        self._measures = {units()[word] for word in LETTERS.findall(self._said) if word in units()}
 
     @cached_property
     def _masks(self) -> frozenset[str]:
@@ -148,90 +144,84 @@ class _Grounds:
         shown = folded("\n".join(str(leaf) for value in values for leaf in leaves(value)))
         return frozenset(masks(f"{self._change.known_folded}\n{self._said}\n{shown}"))
 
-    def ungrounded(self, edit: Edit) -> Iterator[str]:
+    def unknown(self, edit: Edit) -> Iterator[str]:
         """The words and numbers of a text that nothing bears out."""
         about = _About(self._change, edit)
-        text = borne_out(edit.after.translate(WIDE), edit.parameter, edit.before)
-        text = QUOTED.sub(" ", without_examples(text))
+        about_what = f"{edit.parameter} {edit.before}"
+        text = without_conversions(edit.after.translate(WIDE), about_what)
+        text = says("quoted").sub(" ", without_examples(text))
         text = without_closed_forms(self._change, folded(text))
-        text = WHAT_WAS_SAID.sub(" ", text)
-        text = HOW_LONG.sub(lambda found: "" if about.has_length(found[1]) else found[1], text)
-        text = OF_FORM.sub(" ", BOUND.sub(" ", UNLESS_GIVEN.sub("by default", text)))
-        yield from (found.group() for found in OF_ALL_TALK.finditer(text))
+        yield from (found.group() for found in says("all talk").finditer(text))
         yield from about.other_defaults(text)
-        yield from self._unknown_words(edit, about, text)
-
-    def _unknown_words(self, edit: Edit, about: _About, text: str) -> Iterator[str]:
+        text = says("what was said").sub(" ", text)
+        text = says("how long").sub(lambda f: "" if about.has_length(f[1]) else f[1], text)
+        text = says("of form").sub(" ", says("bound").sub(" ", text))
         if forms := set(masks(text)):
             yield from sorted(forms - (self._masks or ISO) - about.masks)
         text = WRITTEN_SO.sub(" ", text)
         if edit.kind == "summary":
             yield from self._other_deed(text)
-        alike = Counter(map(_significant, _NUMBER.findall(edit.after)))
-        words = list(map(re.Match.group, _WORD.finditer(text)))
-        for word in words:
+        alike_numbers = Counter(map(_significant, _NUMBER.findall(edit.after)))
+        found = _WORD.findall(text)
+        for word in found:
             if word[0].isdigit():
                 number = word.rstrip(".,")
-                yield from () if self._knows_number(number, alike) else (number,)
+                yield from () if self._knows_number(number, alike_numbers) else (number,)
             elif _UNSPACED.search(word):
                 yield from self._unspaced(word)
             elif not self._is_grounded(word, about):
                 yield word
-        content = list(self._content(words, about))
+        content = list(self._content(found, about))
         if edit.parameter and content and not (content[0] and 3 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
 
-    def _content(self, words: Iterable[str], about: _About) -> Iterator[bool]:
+    def _content(self, found: Iterable[str], about: _About) -> Iterator[bool]:
         """Of each known word that speaks of something, whether it speaks of the parameter."""
         has_begun = False
-        for word in words:
+        for word in found:
             if word[0].isdigit() or _UNSPACED.search(word) or not self._is_grounded(word, about):
                 continue
             cut = stem(word)
             is_own = cut in about.stems
-            is_of_another = word not in UNITS and cut not in (PLAIN if has_begun else FORMAL)
-            if is_own or (is_of_another and word not in PLAIN_ABROAD):
+            is_of_another = word not in units() and cut not in (stems() if has_begun else formal())
+            if is_own or (is_of_another and word not in plain_abroad()):
                 has_begun = True
                 yield is_own
 
-    def claims(self, edit: Edit) -> Iterator[str]:
-        """What a text in known words asks for all the same."""
-        return claims(self._change, edit, self._stems)
-
     def _other_deed(self, text: str) -> Iterator[str]:
         """The verb with which a summary begins when the tool did not say that it does this."""
-        words = _LETTERS.findall(text)
-        name = _HUMP.sub(" ", self._change.base.name)
-        done = folded(f"{self._change.summaries[0]} {name}".replace("_", " "))
-        if not words or stem(words[0]) in map(stem, _LETTERS.findall(done)):
+        found = LETTERS.findall(text)
+        done = stems_of(folded(f"{self._change.summaries[0]} {spaced(self._change.base.name)}"))
+        if not found or stem(found[0]) in done:
             return
-        if is_plain(words[0]):
-            if self._change.base.signature.effects.writes and stem(words[0]) in DESCRIBING:
-                yield words[0]
-        elif words[1:] and words[1] in BEFORE_OBJECTS:
-            yield words[0]
+        if is_plain(found[0]):
+            if self._change.base.signature.effects.writes and stem(found[0]) in stems("describing"):
+                yield found[0]
+        elif found[1:] and found[1] in _BEFORE_OBJECTS:
+            yield found[0]
 
     def _is_grounded(self, word: str, about: _About) -> bool:
         cut = stem(word)
-        if cut in self._stems or (len(word) == 1 and word.isascii()):
+        if cut in self.stems or (len(word) == 1 and word.isascii()) or word in about.listed:
             return True
-        if word in about.listed or ("ation" in word and stem(_deed(word)) in self._stems):
+        deed = word.replace("ations", "ating").replace("ation", "ating")  # creation: creating
+        if deed != word and stem(deed) in self.stems:
             return True
-        if cut in PLAIN:
-            return cut not in WRITING or not about.is_fixed or about.is_written(cut)
-        if word in PLAIN_ABROAD:
-            return True
-        measure = UNITS.get(word)
-        return measure in self._measures or COUNTS.get(word) in self._numbers
+        if cut in stems():
+            return not (about.is_fixed and cut in stems("writing")) or about.is_written(cut)
+        measure = units().get(word)
+        is_known = measure in self._measures or counts().get(word) in self._numbers
+        return word in plain_abroad() or is_known
 
-    def _knows_number(self, written: str, alike: Counter[str]) -> bool:
+    def _knows_number(self, written: str, alike_numbers: Counter[str]) -> bool:
         """One that stands somewhere already, or that another number of the text explains."""
         digits = _significant(written)
-        return bool(readings_of(written) & self._numbers) or (bool(digits) and alike[digits] > 1)
+        is_known = bool(readings_of(written) & self._numbers)
+        return is_known or (bool(digits) and alike_numbers[digits] > 1)
 
     def _unspaced(self, word: str) -> Iterator[str]:
         """What is left of Chinese and Japanese when what is known and plain is taken away."""
-        for run in PLAIN_UNSPACED.split(word):
+        for run in plain_unspaced().split(word):
             for at, char in enumerate(run):
                 pairs = (run[max(at - 1, 0) : at + 1], run[at : at + 2])
                 if not any(pair in self._said for pair in pairs if len(pair) == 2 or run == char):
@@ -244,39 +234,31 @@ class _About:
     def __init__(self, change: ProposedChange, edit: Edit) -> None:
         facts = change.parameters.get(edit.parameter)
         before = str(mapping(change.base.description.parameters).get(edit.parameter, ""))
-        said = " ".join((before, _HUMP.sub(" ", edit.parameter).replace("_", " ")))
         values = list(facts.values) if facts else []
         self.is_fixed = bool(values) or (facts is not None and facts.is_formed)
         self._facts, self._before = facts, folded(before)
         self.masks = ISO if facts is not None and facts.is_formed else frozenset[str]()
         known = (*values, *change.given(edit.parameter))
-        self.stems = frozenset(
-            map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, known))))))
-        )
-        self.stems |= frozenset().union(*(group for group in ALIKE if group & self.stems))
-        shown_so = folded(" ".join(found.group() for found in EXAMPLE.finditer(before)))
-        values_shown = frozenset(
-            word for word in _LETTERS.findall(shown_so) if len(word) > 2 and not is_plain(word)
-        )
-        words = frozenset(_LETTERS.findall(folded(edit.after)))
-        self.listed = (
-            values_shown if len(values_shown) > 1 and values_shown <= words else frozenset()
-        )
+        self.stems = stems_of(folded(" ".join((before, spaced(edit.parameter), *map(str, known)))))
+        self.stems |= frozenset().union(*(group for group in alike() if group & self.stems))
+        shown = LETTERS.findall(folded(" ".join(values_shown(before))))
+        values_so_far = frozenset(word for word in shown if len(word) > 2 and not is_plain(word))
+        is_all = values_so_far <= frozenset(LETTERS.findall(folded(edit.after)))
+        self.listed = values_so_far if len(values_so_far) > 1 and is_all else frozenset[str]()
         """The examples so far, where a text names them all again."""
-        self._examples = (
-            *known,
-            *change.taken(edit.parameter),
-            *_MASKED.sub(" ", " ".join(_CODE.findall(before))).split(),
-        ) or tuple(shown(edit.after))
+        codes = _MASKED.sub(" ", " ".join(_CODE.findall(before))).split()
+        taken = (*known, *change.taken(edit.parameter), *codes)
+        self._examples = taken or tuple(values_shown(edit.after))
 
     def other_defaults(self, text: str) -> Iterator[str]:
         """The values that a clause calls the default, where schema and text so far have others."""
-        if self._facts is None or not BY_DEFAULT.search(text):
+        by_default = says("by default")
+        if self._facts is None or not by_default.search(text):
             return
-        told = [clause for clause in _CLAUSE.split(self._before) if BY_DEFAULT.search(clause)]
+        told = [clause for clause in _CLAUSE.split(self._before) if by_default.search(clause)]
         known = folded(" ".join((str(self._facts.default), *told)))
         values = {folded(str(value)) for value in self._facts.values if isinstance(value, str)}
-        for clause in filter(BY_DEFAULT.search, _CLAUSE.split(text)):
+        for clause in filter(by_default.search, _CLAUSE.split(text)):
             named = {value for value in values if stands_in(value, clause)}
             if not any(stands_in(value, known) for value in named):
                 yield from (f"default {value}" for value in sorted(named))
@@ -287,40 +269,24 @@ class _About:
     def is_written(self, cut: str) -> bool:
         """Whether a known value is in capitals or in small letters, as a word claims."""
         values = [value for value in self._examples if isinstance(value, str)]
-        if cut in CAPITALS:
+        if cut in word_stems("capitals"):
             return any(map(str.isupper, values))
-        return cut in SMALL and any(map(str.islower, values))
+        return cut in word_stems("small letters") and any(map(str.islower, values))
 
     def has_length(self, written: str) -> bool:
         """Whether a value that was given, or is listed, has so many characters of some kind."""
-        number = COUNTS.get(written) or float(written)
-        return number in {
-            count
+        number = counts().get(written) or float(written)
+        return any(
+            number in {len(value), *(sum(map(kind, value)) for kind in (str.isdigit, str.isalpha))}
+            or number == len(value.partition(".")[2])
             for value in map(str, self._examples)
-            for count in (
-                len(value),
-                sum(map(str.isdigit, value)),
-                sum(map(str.isalpha, value)),
-                len(value.partition(".")[2]),
-            )
-        }
-
-
-def _deed(word: str) -> str:
-    """Of *creation* what the creator does: *creating*."""
-    return word.replace("ations", "ating").replace("ation", "ating")
+        )
 
 
 def _keys(value: Any) -> list[str]:
     """The names of the fields in JSON data."""
     parts = mapping(value).values() or (value if isinstance(value, list | tuple) else ())
     return [*mapping(value), *(key for part in parts for key in _keys(part))]
-
-
-_CODE = re.compile(r"\b(?:[A-Z]{2,}|[\w-]*\d[\w-]*)\b")
-_MASKED = re.compile(r"\b(?:Y{2,4}|MM|DD|HH|SS)\b")
-_CLAUSE = re.compile(r"[.;,:]\s+|[\u3002\uff1b\uff0c]")
-_NUMBER = re.compile(r"\d[\d.,]*")
 
 
 def _significant(written: str) -> str:

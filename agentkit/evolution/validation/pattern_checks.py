@@ -35,7 +35,7 @@ class Hit(NamedTuple):
     found: Found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PatternCheck:
     """A check that looks for patterns in each changed text.
 

@@ -47,7 +47,7 @@ class Hit(NamedTuple):
     found: Found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SentenceCheck:
     """A check that looks for a pattern in each new sentence.
 

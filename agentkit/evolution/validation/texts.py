@@ -210,6 +210,19 @@ def folded(text: str) -> str:
     return _SPACE.sub(" ", text.casefold())
 
 
+_ARTICLES = re.compile(r"\b(?:an?|the|der|die|das|eine?|l[ea]s?|une?|el|los|las|una)\b")
+
+
+def wording_key(text: str) -> str:
+    """The words of a text alone: texts that differ in case, signs, spaces or articles are the same.
+
+    Example:
+        >>> wording_key("Highest price (in euros).") == wording_key("the highest price, in Euros")
+        True
+    """
+    return " ".join(re.findall(r"[^\W_]+", _ARTICLES.sub(" ", folded(text)))) or text
+
+
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a text, each folded.
 

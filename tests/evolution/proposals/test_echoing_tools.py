@@ -331,11 +331,16 @@ async def test_what_the_code_says_itself_is_learned(make_episode, says, way):
         ({"note": "Berlin, Hauptbahnhof"}, "proposed"),
         ({"note": "Rome"}, "validated"),
         ({"count": 17}, "validated"),
+        ({"note": "4711 0815 23"}, "proposed"),
+        ({"note": "31"}, "validated"),
         ({"mode": "automatic"}, "validated"),
     ],
 )
 async def test_arguments_that_did_not_differ(make_episode, shared, state):
-    """What two calls share could have brought the words, unless it is short or listed."""
+    """What two calls share could have brought the words, unless it is short or listed.
+
+    A long number that they share tells that one person asked twice.
+    """
     listed = {"mode": {"type": "string", "enum": ["automatic", "by hand"]}}
     definition = tool()
     schema = {"properties": {**PROPERTIES, **listed}}
@@ -346,6 +351,19 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
         for at, one in enumerate("xy")
     ]
     [record] = await submitted(definition, episodes)
+    assert record.state == state
+
+
+@pytest.mark.parametrize(("other", "state"), [(7, "proposed"), (8, "validated")])
+async def test_a_bound_that_is_calculated_from_an_equal_number(make_episode, other, state):
+    """Two users who gave the same number may both have dictated the bound that it led to."""
+    episodes = [
+        make_episode(
+            f"e{at}", ("convert", {"count": count}, "!count must be at least 12"), request=one
+        )
+        for at, (one, count) in enumerate([("seven of them", 7), ("a few more", other)])
+    ]
+    [record] = await submitted(tool(), episodes)
     assert record.state == state
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.novelty import new_words, says_new
-from agentkit.evolution.validation.wording import catalogue_nouns, stem
+from agentkit.evolution.validation.phrases import words
+from agentkit.evolution.validation.wording import stem
 from agentkit.library.library import Library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import Effects, ToolDefinition
@@ -177,7 +178,7 @@ def test_known_values_need_not_stand_in_ascii_or_english():
 
 def test_nouns_of_catalogues_are_no_sensitive_ones():
     """None asks for data, names people, orders calls, praises or says what is to be done."""
-    nouns = catalogue_nouns()
+    nouns = words("catalogue_words")
     assert len(nouns) > 200
     for word in [
         "account",
@@ -193,3 +194,70 @@ def test_nouns_of_catalogues_are_no_sensitive_ones():
         "user",
     ]:
         assert word not in nouns
+
+
+TICKET = ToolDefinition.from_schema(
+    "ticket_create",
+    "Create a ticket for a customer. Priorities do not change the price of the ticket.",
+    {
+        "properties": {
+            "title": {"type": "string", "description": "Title of the ticket."},
+            "urgent": {"type": "boolean", "description": "Whether the ticket is urgent."},
+            "team": {"enum": ["support", "sales"], "description": "Team that gets the ticket."},
+            "price": {"type": "number", "description": "Net price of a day, in euros."},
+            "user": {"type": "string", "description": "Name of the user."},
+        },
+        "required": ["title"],
+    },
+    effects=Effects(writes=True),
+)
+
+
+@pytest.mark.parametrize("effects", [Effects(writes=True), Effects()])
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("parameters.urgent", "True if a title is given."),
+        ("parameters.urgent", "Whether the ticket is urgent; true when a user is named."),
+        ("parameters.team", "Team: support when no user is named, sales when one is."),
+        ("parameters.team", "Team that gets the ticket: sales means a ticket with a title."),
+    ],
+)
+def test_a_value_under_a_condition_waits_where_it_can_do_harm(effects, place, text):
+    """Of a tool that writes, or says nothing of it, no text ties values to other conditions."""
+    tool = replace(TICKET, signature=replace(TICKET.signature, effects=effects))
+    report = validate(rewrite("ticket_create", {place: text}, library=Library([tool])))
+    assert report.failed or "judge" in report.needs
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("parameters.price", "Gross price of a day, in euros."),
+        ("parameters.price", "Net price of all days, in euros."),
+        ("parameters.urgent", "Whether the ticket is not urgent."),
+        (
+            "summary",
+            "Create a ticket for a customer. Priorities change the price, not the title.",
+        ),
+    ],
+)
+def test_a_meaning_that_is_turned_round_waits(place, text):
+    """Opposites, other quantities and denials of what the text says so far, in known words."""
+    reads = replace(TICKET, signature=replace(TICKET.signature, effects=Effects.of(["reads"])))
+    report = validate(rewrite("ticket_create", {place: text}, library=Library([reads])))
+    assert report.failed or "judge" in report.needs
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("parameters.urgent", "True for an urgent ticket, false otherwise."),
+        ("parameters.team", "Team that gets the ticket: support or sales."),
+        ("parameters.price", "Net price of one day in euros."),
+    ],
+)
+def test_the_same_in_other_words_needs_nobody(place, text):
+    """What the text of the parameter says already may be said again."""
+    report = validate(rewrite("ticket_create", {place: text}, library=Library([TICKET])))
+    assert (report.failed, report.needs) == ((), ())
