@@ -28,7 +28,6 @@ from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
 from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.library import Library, LibraryChange, Store
-from agentkit.library.capabilities import Compactable, Compacted
 from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.dag import in_order
 from agentkit.library.memory import MemoryStore
@@ -52,19 +51,12 @@ _REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
     help="First pin composites, and those above them, to the tools as they are now. It says that "
     "you looked at what changed; nothing is validated by it.",
 )
-@flag(
-    "--compact",
-    "with_compact",
-    help="Where nothing is damaged, give back room that the store does not need; nothing that it "
-    "holds is lost.",
-)
 @common_options
 def check(
     names: Sequence[str],
     targets: Sequence[str],
     *,
     with_repin: bool,
-    with_compact: bool,
     store_url: str,
     as_json: bool,
 ) -> None:
@@ -78,18 +70,17 @@ def check(
     composites are looked at. Notes leave the exit status at 0. Where a project has no store yet,
     its files are looked at.
 
-    Nothing is written without --repin or --compact. With --tools, or in a project that names tools,
+    Nothing is written without --repin. With --tools, or in a project that names tools,
     the worked calls of composites are tried.
 
-    SQLite files are written anew by --compact: that takes as much free disk for a while, once more
-    for temporary files, and programs that write to it wait. A key for the signatures of events
+    A key for the signatures of events
     comes from the variable AGENTKIT_AUDIT_KEY, or from the file that AGENTKIT_AUDIT_KEY_FILE names.
 
     Examples:
       agentkit check
       agentkit check net_total --tools calculator.py
       agentkit check --repin
-      agentkit check --store sqlite:///backup.db --compact --json
+      agentkit check --store sqlite:///backup.db --json
     """
     moved = _repin(store_url, names) if with_repin else ()
     checked: StoreCheck | None = None
@@ -109,7 +100,6 @@ def check(
         ]
         if not names and not is_damaged:
             found += security_findings(current_project(), store_url, library, store.events())
-    compacted = _compacted(store_url) if with_compact and not is_damaged else None
     composites = sum(library[name].definition.is_composite for name in names or library.tools)
     faults = [one for one in found if one.severity != "note"]
     notes = [one for one in found if one.severity == "note"]
@@ -124,7 +114,6 @@ def check(
             "composites": composites,
             "worked_calls": {"held": tried.held, "not_tried": tried.untried},
             "repinned": list(moved),
-            "compacted": None if compacted is None else asdict(compacted),
         }
         print_json(record)
     else:
@@ -134,8 +123,6 @@ def check(
         if is_damaged:
             say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an")
             say("artifact 'agentkit import FILE --restore --store NEW'")
-        if with_compact:
-            click.echo(_compacted_words(compacted, is_damaged=is_damaged))
     if faults:
         raise click.exceptions.Exit(1)
 
@@ -222,22 +209,6 @@ def _library(store: Store, *, is_damaged: bool) -> Library:
             raise
         say(f"composites are not looked at: {one_line(shown(str(error), 300))}")
         return Library()
-
-
-def _compacted(store_url: str) -> Compacted | None:
-    """Give back room; None for a kind of store that has none to give back."""
-    with opened_to_read(store_url) as held:
-        return held.compact() if isinstance(held, Compactable) else None
-
-
-def _compacted_words(done: Compacted | None, *, is_damaged: bool) -> str:
-    if is_damaged:
-        return "not compacted, because the store is damaged"
-    if done is None:
-        return "nothing to compact: this kind of store has no room to give back"
-    given = done.bytes_before - done.bytes_after
-    told = f"{given:,} bytes given back" if given > 0 else "there was nothing to give back"
-    return f"{done.bytes_before:,} bytes before, {done.bytes_after:,} now: {told}"
 
 
 def _amounts(checked: StoreCheck | None, composites: int, tried: TriedCalls) -> str:

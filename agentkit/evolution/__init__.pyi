@@ -53,7 +53,6 @@ from .round import EvolutionReport as EvolutionReport, evolve as evolve
 from .serving import CanaryRouter as CanaryRouter, LedgerWatch as LedgerWatch
 from .shadow import ShadowLimits as ShadowLimits, ShadowRunner as ShadowRunner
 from .trajectories import is_success as is_success, trajectories_of as trajectories_of
-from .usage import UnmatchedWord as UnmatchedWord, unmatched_words as unmatched_words
 from .validation.approvals import ValidationPolicy as ValidationPolicy
 from .validation.checks import validate as validate
 from .validation.report import (

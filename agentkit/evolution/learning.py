@@ -8,12 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.evolution.dry_run import BudgetSpent, DryRun, call_key, example_fault, runs_live
-from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.evolution.usage import Use, Words, private_part, suspicious_part, varied, words_of
-from agentkit.evolution.validation.origins import has_words, speaks_as
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
@@ -21,7 +17,6 @@ from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.invisible import invisible
-from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 
 # --- What learning from use keeps, and how much of it --------------------------------------------
@@ -29,36 +24,27 @@ from agentkit.tools.validation import ArgumentValidator
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LearningConfig:
-    """What becomes a worked example. The caps bound what one tool's definition may grow to.
+    """What becomes an example of use. The caps bound what one tool's definition may grow to.
 
     Attributes:
         max_examples: Most examples with a query that a tool has; beyond, nothing is learned.
-        max_results: Most of a tool's worked calls with a result that learning adds to. Each of
-            them is tried again for every composite that is made of the tool.
         longest_query: Longest query that is kept, in characters; a longer one teaches nothing.
         longest_argument: Longest argument that is kept, in characters of JSON.
-        longest_result: Longest result that is kept, in characters of JSON. It is never clipped: a
-            longer one is left out, and the example says so (``Example.is_whole``).
         keep_private: Keep what looks like an address or a key, see ``private_part``.
         again: Also learn from episodes that a tool has learned from before. Without it a lesson
             that was rolled back stays forgotten.
     """
 
     max_examples: int = 60
-    max_results: int = 16
     longest_query: int = 1_000
     longest_argument: int = 500
-    longest_result: int = 1_000
     keep_private: bool = False
     again: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("max_examples", "longest_query"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"LearningConfig.{name} must be 1 or more")
-        for name in ("max_results", "longest_argument", "longest_result"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"LearningConfig.{name} must be 0 or more")
+        for name, least in (("max_examples", 1), ("longest_query", 1), ("longest_argument", 0)):
+            if getattr(self, name) < least:
+                raise UsageError(f"LearningConfig.{name} must be {least} or more")
 
 
 # --- What came of learning -----------------------------------------------------------------------
@@ -169,61 +155,22 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-# --- From uses of tools to the worked examples that are new to them ------------------------------
+# --- From uses to examples ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Teaching:
-    """How lessons are drawn.
-
-    Attributes:
-        rules: What is kept.
-        policy: Which tools may run, to try their examples.
-        limits: Caps on each run.
-        learned_from: Ids of the episodes that a tool has learned from, by its name.
-    """
-
-    rules: LearningConfig
-    policy: InsertPolicy
-    limits: CompositeLimits
-    learned_from: Callable[[str], Collection[str]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Lessons:
-    """What is new to the tools of a library.
-
-    Attributes:
-        definitions: The tools with their new examples; pins are not moved yet.
-        added: The new examples, by tool.
-        skipped: Uses that taught nothing.
-        evidence: Ids of the episodes that taught something, in their order.
-    """
-
-    definitions: tuple[ToolDefinition, ...] = ()
-    added: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
-    skipped: tuple[Skipped, ...] = ()
-    evidence: tuple[str, ...] = ()
-
-    def report(self, changed: Sequence[ToolDefinition], *, uses: int, version: int) -> LearnReport:
-        """What they would add to that library version, where ``changed`` would change."""
-        return LearnReport(
-            version=version,
-            uses=uses,
-            added=self.added,
-            skipped=self.skipped,
-            evidence=self.evidence,
-            repinned=tuple(one.name for one in changed if one.name not in self.added),
-        )
-
-
-async def lessons_of(uses: Sequence[Use], library: Library, teaching: Teaching) -> Lessons:
-    """The examples that uses of tools add to a library; nothing is written.
+def lessons_of(
+    uses: Sequence[Use],
+    library: Library,
+    rules: LearningConfig,
+    learned_from: Callable[[str], Collection[str]],
+) -> tuple[tuple[ToolDefinition, ...], LearnReport]:
+    """The definitions with what they learn, and what came of each use.
 
     Args:
-        uses: In the order of preference, where several ask in the same words.
-        library: The library, with the code of its tools as far as there is.
-        teaching: How.
+        uses: Successful calls with the words that they served, in the order of time.
+        library: The library as it is.
+        rules: What is kept.
+        learned_from: Ids of the episodes that a tool has learned from.
     """
     by_tool: dict[str, list[Use]] = {}
     for use in uses:
@@ -236,30 +183,47 @@ async def lessons_of(uses: Sequence[Use], library: Library, teaching: Teaching) 
         if tool is None:
             skipped += [_skipped(use, "unknown_tool", f"{name!r} is not there") for use in own]
             continue
-        chosen = _chosen(own, tool.definition, teaching, skipped)
+        learned = () if rules.again else learned_from(name)
+        chosen = _chosen(own, tool.definition, rules, learned, skipped)
         if chosen:
-            added[name] = await _Shelf(tool, library, teaching).examples(chosen)
+            added[name] = tuple(_example(use, rules) for use in chosen)
             taught.update(use.episode_id for use in chosen)
-    return Lessons(
-        definitions=tuple(_grown(library[name].definition, new) for name, new in added.items()),
+    grown = tuple(
+        replace(known, examples=(*known.examples, *new))
+        for known, new in ((library[name].definition, new) for name, new in added.items())
+    )
+    report = LearnReport(
+        version=library.version,
+        uses=len(uses),
         added=added,
         skipped=tuple(skipped),
         evidence=tuple(dict.fromkeys(use.episode_id for use in uses if use.episode_id in taught)),
     )
+    return grown, report
 
 
-def _grown(definition: ToolDefinition, new: tuple[Example, ...]) -> ToolDefinition:
-    return replace(definition, examples=(*definition.examples, *new))
+def _example(use: Use, rules: LearningConfig) -> Example:
+    """The words with the arguments that may be kept; what came back is not a part of it."""
+    kept = {
+        name: value
+        for name, value in use.arguments.items()
+        if _is_short(value, rules.longest_argument)
+        and (rules.keep_private or private_part({name: value}) is None)
+        and suspicious_part({name: value}) is None
+    }
+    return Example(arguments=kept, query=use.query, is_whole=False)
 
 
 def _chosen(
-    uses: Sequence[Use], definition: ToolDefinition, teaching: Teaching, skipped: list[Skipped]
+    uses: Sequence[Use],
+    definition: ToolDefinition,
+    rules: LearningConfig,
+    learned: Collection[str],
+    skipped: list[Skipped],
 ) -> list[Use]:
     """The uses to keep, with arguments as the tool takes them; the others are told why not."""
-    rules = teaching.rules
     asked = [one for one in definition.examples if one.query]
     known = {words_of(one.query, one.arguments) for one in asked}
-    learned = set() if rules.again else teaching.learned_from(definition.name)
     validator = ArgumentValidator(definition)
     candidates: dict[Words, Use] = {}
     for use in uses:
@@ -319,69 +283,6 @@ def _fitting(use: Use, validator: ArgumentValidator) -> JsonObject | None:
 
 def _skipped(use: Use, reason: SkipReason, detail: str) -> Skipped:
     return Skipped(tool=use.tool, episode_id=use.episode_id, reason=reason, detail=detail)
-
-
-class _Shelf:
-    """The examples of one tool: which of them may keep their results."""
-
-    def __init__(self, tool: Tool, library: Library, teaching: Teaching) -> None:
-        self._definition = tool.definition
-        self._teaching = teaching
-        self._is_foreign = speaks_as(tool.definition, library) != "code"
-        self._runs_live = runs_live(tool.definition, teaching.policy)
-        self._is_tried = self._runs_live and tool.is_bound
-        self._trial = DryRun(library.tools, policy=teaching.policy, limits=teaching.limits)
-        worked = tool.definition.worked_calls
-        self._room = teaching.rules.max_results - len(worked)
-        self._calls = {call_key(tool.definition, one.arguments) for one in worked}
-
-    async def examples(self, uses: Sequence[Use]) -> tuple[Example, ...]:
-        return tuple([await self._example(use) for use in uses])
-
-    async def _example(self, use: Use) -> Example:
-        kept = {name: value for name, value in use.arguments.items() if self._is_kept(name, value)}
-        example = Example(arguments=kept, result=use.result, query=use.query)
-        if len(kept) == len(use.arguments) and await self._holds(example):
-            self._room -= 1
-            self._calls.add(call_key(self._definition, kept))
-            return example
-        return Example(arguments=kept, query=use.query, is_whole=False)
-
-    def _is_kept(self, name: str, value: Any) -> bool:
-        rules = self._teaching.rules
-        return _is_short(value, rules.longest_argument) and self._is_public({name: value})
-
-    async def _holds(self, example: Example) -> bool:
-        """Whether the result may be kept: as the tool's answer, or as what it must give again.
-
-        The result of a composite is that of its children, which may have no record of it. A tool
-        that may run while composites are tried out would have to give the result again, so it is
-        kept when it does; without the tool's code nobody knows. Words that a server returned are
-        left out: models read worked calls, and nobody has agreed to these.
-        """
-        if self._definition.is_composite or self._room <= 0:
-            return False
-        if call_key(self._definition, example.arguments) in self._calls:
-            return False  # a call has one answer
-        longest = self._teaching.rules.longest_result
-        if not _is_short(example.result, longest) or not self._is_public(example.result):
-            return False
-        if self._is_foreign and has_words(example.result):
-            return False
-        return await self._gives_again(example) if self._runs_live else True
-
-    async def _gives_again(self, example: Example) -> bool:
-        if not self._is_tried:
-            return False
-        tool, policy = self._trial.safe(self._definition.name), self._teaching.policy
-        try:
-            return await example_fault(tool, example, self._trial, policy) is None
-        except BudgetSpent:
-            return False
-
-    def _is_public(self, value: Any) -> bool:
-        is_private = not self._teaching.rules.keep_private and private_part(value) is not None
-        return not is_private and suspicious_part(value) is None
 
 
 def _is_short(value: Any, longest: int) -> bool:

@@ -41,7 +41,7 @@ def from_sync(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if _is_loop_running():
         raise UsageError(
             "a sync method of ToolManager was called where an event loop runs; await its async "
-            "form there (insert_async, learn_async, submit_async, advance_async, ...)"
+            "form there (insert_async, submit_async, advance_async, ...)"
         )
     try:
         return completed(begin())

@@ -45,7 +45,7 @@ from agentkit.evolution.insert_outcomes import (
     Rejected,
 )
 from agentkit.evolution.insertion import Candidate, InsertPlan, Procedure, plan_insert
-from agentkit.evolution.learning import LearningConfig, LearnReport, Teaching, lessons_of
+from agentkit.evolution.learning import LearningConfig, LearnReport, lessons_of
 from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
 from agentkit.evolution.loops import from_sync, require_loop
 from agentkit.evolution.promotion import Transition
@@ -297,7 +297,6 @@ class ToolManager:
         Raises:
             LibraryError: Composites above call each other in a circle, so no pin can be moved.
             StaleVersionError: Other writers committed first every time.
-            UsageError: Called where an event loop runs; await ``learn_async`` there.
 
         Example:
             >>> from agentkit import Episode, ToolDefinition, open_store
@@ -318,46 +317,18 @@ class ToolManager:
             >>> print(manager.learn([episode]))
             0 examples learned by 0 tools from 1 call, library version 2
         """
-        taken = tuple(episodes)
-        return from_sync(
-            lambda: self.learn_async(
-                taken,
-                rules=rules,
-                passed=passed,
-                reason=reason,
-                proposal_id=proposal_id,
-                dry_run=dry_run,
-            )
-        )
-
-    async def learn_async(
-        self,
-        episodes: Iterable[Episode],
-        *,
-        rules: LearningConfig = LearningConfig(),  # noqa: B008 - frozen
-        passed: Passed = has_passed,
-        reason: str = "",
-        proposal_id: str | None = None,
-        dry_run: bool = False,
-    ) -> LearnReport:
-        """As ``learn``, where an event loop runs."""
         every_use = uses_of(episodes, passed=passed)
-        teaching = Teaching(
-            rules=rules,
-            policy=self._procedure.policy,
-            limits=self._procedure.limits,
-            learned_from=self._learned_from,
-        )
         report = LearnReport(version=0)
 
-        async def decide(state: LibraryState) -> Transaction | None:
+        def decide(state: LibraryState) -> Transaction | None:
             nonlocal report
             records = state.ledger.proposals.values()
             tried = {one.tool_name for one in records if one.state in EXPERIMENTS}
             uses = tuple(one for one in every_use if one.tool not in tried)
-            lessons = await lessons_of(uses, state.library, teaching)
-            changed = repinned(state.library, lessons.definitions) if lessons.definitions else ()
-            report = lessons.report(changed, uses=len(uses), version=state.library.version)
+            grown, report = lessons_of(uses, state.library, rules, self._learned_from)
+            changed = repinned(state.library, grown) if grown else ()
+            above = tuple(one.name for one in changed if one.name not in report.added)
+            report = replace(report, repinned=above)
             if dry_run or not changed:
                 return None
             count = len(report.evidence)
@@ -372,8 +343,7 @@ class ToolManager:
                 evidence=report.evidence,
             )
 
-        attempts = self._procedure.policy.attempts
-        done = await self._repository.write_async(decide, attempts=attempts)
+        done = self._repository.write(decide, attempts=self._procedure.policy.attempts)
         if done.transaction is None:
             return report
         return report.written(done.version) if done.is_new else report.repeated(done.version)

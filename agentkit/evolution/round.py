@@ -265,7 +265,7 @@ async def evolve(
     silent = await _suggested(manager, proposers, observations)
     learned = None
     if learning is not None:
-        learned = await manager.learn_async(seen, rules=learning, passed=_has_passed_by_verifier)
+        learned = manager.learn(seen, rules=learning, passed=_has_passed_by_verifier)
     if mining is not None:
         await submit_mined(manager, seen, mining)
     now = manager.ledger.proposals

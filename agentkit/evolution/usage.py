@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -13,10 +12,8 @@ from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.episodes import Episode, RetrievalTrace
 from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
-from agentkit.episodes.redaction.patterns import is_iban, passes_luhn
-from agentkit.episodes.redaction.secrets import KEY_FORMATS
+from agentkit.episodes.redaction import Redaction
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
-from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
@@ -36,44 +33,37 @@ SECRET_FIELD = re.compile(
 PASSWORD_FIELD = re.compile(r"secret|passw(or)?d|credential", re.IGNORECASE)
 """Those that never hold what one tool hands to another, as a token of an offer or a page is."""
 
-_MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
-_PASSWORD = re.compile(
-    r"\b(?:password|passcode|passphrase|api[ _-]?key|access token)\s{0,3}(?:is\b|[:=])\s{0,3}\S",
-    re.IGNORECASE,
+
+_RANDOM = re.compile(  # a long word of small and capital letters and digits, as tokens are
+    r"(?<![\w+/=-])(?=[\w+/=-]{0,200}[a-z])(?=[\w+/=-]{0,200}[A-Z])(?=[\w+/=-]{0,200}\d)"
+    r"[A-Za-z0-9_+/=-]{24,}"
 )
-_PHONE = re.compile(
-    r"(?<![\w+])\+\d[\d ()/.-]{6,18}\d\b"  # international
-    r"|(?<![\w-])(?:\(\d{3}\)\ ?|\d{3}[-.])\d{3}[-.]\d{4}\b(?!-)"  # North American
-)
-_SOCIAL_SECURITY = re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")  # United States
-_ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
-_CARD = re.compile(r"\b\d(?:[ -]?\d){12,18}\b")
-_WORD = re.compile(r"[A-Za-z0-9_+/=-]{24,}")
+_REDACTION = Redaction(more={"token": _RANDOM})
+_PLACEHOLDER = re.compile(r"<([a-z_]+)>")
 
 
 def private_part(value: Any, *, secret: re.Pattern[str] = SECRET_FIELD) -> str | None:
-    """What in JSON data looks private, in words; None when nothing does.
+    """What looks private in a value, at any depth; None when nothing does.
 
-    Looked for are e-mail addresses, phone numbers in international or North American form, United
-    States social security numbers, bank account (IBAN) and payment card numbers with valid check
-    digits, keys in well-known formats or as long random words, and passwords that are called so;
-    in objects also fields whose name says that they hold a secret.
+    Known by their look are the formats that ``Redaction`` takes out, and long random words. Fields
+    whose names say that they hold a secret are private unless they are empty.
 
     Args:
-        value: The data.
+        value: JSON data.
         secret: Names of fields that hold a secret.
 
     Example:
-        >>> private_part("Write to ann@example.org"), private_part({"city": "Rome"})
-        ('an e-mail address', None)
+        >>> private_part({"to": ["ann@example.org"]}), private_part("Rain in Rome?")
+        ('private data (email)', None)
     """
     waiting: list[Any] = [value]
     while waiting:
         part = waiting.pop()
         if isinstance(part, str):
-            found = _in_text(part)
-            if found is not None:
-                return found
+            redacted = _REDACTION.text(part)
+            if redacted != part:
+                found = _PLACEHOLDER.search(redacted)
+                return f"private data ({found[1] if found else 'unknown'})"
         elif isinstance(part, Mapping):
             if any(secret.search(str(name)) and part[name] for name in part):
                 return "a field that holds a secret"
@@ -98,41 +88,6 @@ def suspicious_part(value: Any) -> str | None:
     data = ToolDefinition(name="example", body={"value": value})
     found = suspicions(data, checks=WORKED_CALL_CHECKS)
     return found[0].message if found else None
-
-
-def _in_text(text: str) -> str | None:
-    return next((what for what, holds in _CHECKS.items() if holds(text)), None)
-
-
-def _has_account(text: str) -> bool:
-    return any(is_iban(found.group().replace(" ", "")) for found in _ACCOUNT.finditer(text))
-
-
-def _has_card(text: str) -> bool:
-    return any(
-        passes_luhn("".join(filter(str.isdigit, found.group()))) for found in _CARD.finditer(text)
-    )
-
-
-def _has_random_word(text: str) -> bool:
-    return any(_is_random(found.group()) for found in _WORD.finditer(text))
-
-
-def _is_random(word: str) -> bool:
-    kinds = (str.islower, str.isupper, str.isdigit)
-    return all(any(map(kind, word)) for kind in kinds)
-
-
-_CHECKS: Mapping[str, Callable[[str], object]] = {
-    "an e-mail address": _MAIL.search,
-    "a key": KEY_FORMATS.search,
-    "a password": _PASSWORD.search,
-    "a phone number": _PHONE.search,
-    "a social security number": _SOCIAL_SECURITY.search,
-    "an account number": _has_account,
-    "a card number": _has_card,
-    "a long random word": _has_random_word,
-}
 
 
 # --- Choosing examples that differ in their words ------------------------------------------------
@@ -214,14 +169,12 @@ class Use:
     Attributes:
         tool: The tool that was called.
         arguments: What it was given, as the model wrote it.
-        result: What it gave, as JSON data.
         query: The words that it served; empty when nobody said any.
         episode_id: Where it happened.
     """
 
     tool: str
     arguments: JsonObject
-    result: Any
     query: str
     episode_id: str
 
@@ -280,7 +233,6 @@ def _uses(episode: Episode, known: Mapping[str, Episode]) -> Iterator[Use]:
                 yield Use(
                     tool=call.name,
                     arguments=call.arguments,
-                    result=result.value,
                     query=query,
                     episode_id=episode.episode_id,
                 )
@@ -335,126 +287,3 @@ class _Served:
 
 
 # --- The words that users say and no tool has ----------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UnmatchedWord:
-    """A word that no tool has.
-
-    Attributes:
-        word: As a search term.
-        episodes: How many requests say it.
-        failed: How many of these did not go well.
-        requests: Some of them, to read.
-    """
-
-    word: str
-    episodes: int
-    failed: int
-    requests: tuple[str, ...]
-
-
-def unmatched_words(
-    episodes: Iterable[Episode], library: Library, *, least: int = 2, shown: int = 3
-) -> tuple[UnmatchedWord, ...]:
-    """The words of requests that stand in no text of any tool, the most frequent first.
-
-    They say what users want in words that the catalogue does not have: a description to widen, or
-    a tool that is missing. Numbers are left out, and what was passed on to a tool as an argument:
-    that is data. So are words of requests that look private (``private_part``).
-
-    Args:
-        episodes: What happened, well or not; each request counts once. Records of shadow runs and
-            views, which would judge a request by what no user saw, are left out.
-        library: The tools, with what they have learned.
-        least: Fewest requests that say a word.
-        shown: Requests to show for each.
-
-    Example:
-        >>> from agentkit import ToolDefinition
-        >>> library = Library([ToolDefinition.from_schema("weather", "Rain or sun in a city.", {})])
-        >>> asked = ["Do I need an umbrella?", "Umbrella today?", "Will it rain?"]
-        >>> said = [Episode(episode_id=str(at), request=one) for at, one in enumerate(asked)]
-        >>> [(one.word, one.episodes) for one in unmatched_words(said, library)]
-        [('umbrella', 2)]
-    """
-    known = vocabulary(library)
-    counts: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    requests: dict[str, list[str]] = {}
-    served = with_late_verdicts(episodes)
-    asked = {episode.request: episode for episode in served if episode.request}
-    for request, episode in asked.items():
-        words = _asking(episode) - known
-        if not words or private_part(request) is not None:
-            continue
-        counts.update(words)
-        if not _went_well(episode):
-            failed.update(words)
-        for word in words:
-            requests.setdefault(word, []).append(request)
-    ranked = sorted(counts, key=lambda word: (-counts[word], word))
-    return tuple(
-        UnmatchedWord(
-            word=word,
-            episodes=counts[word],
-            failed=failed[word],
-            requests=tuple(requests[word][:shown]),
-        )
-        for word in ranked
-        if counts[word] >= least
-    )
-
-
-def vocabulary(library: Library) -> frozenset[str]:
-    """The search terms of all texts of all tools, those of learned queries included.
-
-    Cost: a pass over all texts, about 0.1 CPU s for a thousand tools.
-    """
-    return frozenset(
-        word
-        for definition in library.definitions
-        for text in _definition_texts(definition)
-        for word in terms(text)
-    )
-
-
-def _asking(episode: Episode) -> frozenset[str]:
-    given = [call.arguments for call in episode.calls]
-    words = words_of(episode.request, {str(at): value for at, value in enumerate(given)})
-    return frozenset(word for word in words if not any(map(str.isdigit, word)))
-
-
-def _went_well(episode: Episode) -> bool:
-    if episode.verdict is not None:
-        return episode.verdict.passed
-    return episode.stop_reason == "finished"
-
-
-def _definition_texts(definition: ToolDefinition) -> Iterator[str]:
-    description = definition.description
-    yield definition.name
-    yield definition.text
-    yield from description.tags
-    yield from description.parameters.values()
-    yield from _names(definition.signature.parameters)
-    yield from definition.specification.text
-    for example in definition.examples:
-        yield example.query
-
-
-def _names(schema: Any) -> Iterator[str]:
-    """The names of parameters at all depths, and the values that they are limited to."""
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Mapping):
-            properties = part.get("properties")
-            if isinstance(properties, Mapping):
-                yield from map(str, properties)
-            enum = part.get("enum")
-            if isinstance(enum, list | tuple):
-                yield from (value for value in enum if isinstance(value, str))
-            waiting.extend(part.values())
-        elif isinstance(part, list | tuple):
-            waiting.extend(part)

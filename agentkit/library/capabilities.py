@@ -152,28 +152,6 @@ class Checkable(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Compacted:
-    """What compacting brought.
-
-    Attributes:
-        bytes_before: Size of what the store holds on disk, or in the memory of its server.
-        bytes_after: The same afterwards.
-    """
-
-    bytes_before: int
-    bytes_after: int
-
-
-@runtime_checkable
-class Compactable(Protocol):
-    """A store that can give back room. No version, event or episode is lost by it."""
-
-    def compact(self) -> Compacted:
-        """Give back room that deleted or derived data took."""
-        ...
-
-
 logger = logging.getLogger(__name__)
 
 Refuse = Callable[[int, Exception], None]

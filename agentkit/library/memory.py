@@ -13,7 +13,6 @@ from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import EpisodeFormatError, StaleVersionError, StoreError, ToolNotFoundError
 from agentkit.library.capabilities import (
-    Compacted,
     EpisodeVolume,
     Retention,
     StoreFault,
@@ -248,12 +247,6 @@ class MemoryStore:
                         "store a copy of what the program goes on to change"
                     )
                     yield StoreFault(place=f"version {applied.version}", message=message)
-
-    def compact(self) -> Compacted:
-        """Nothing is to be done: what was deleted takes no room, and no disk is used."""
-        with self._lock:
-            self._check_open()
-        return Compacted(bytes_before=0, bytes_after=0)
 
     def close(self) -> None:
         """Refuse further use. A second call does nothing."""

@@ -10,7 +10,6 @@ definitions evolve from them in one of these ways:
 
 * examples   worked examples from ``ToolManager.learn``;
 * words      words that users said more than once about one tool, and that its text lacks, as tags;
-* unmatched  of these words only those that no tool's text holds;
 * added      the words again, where all three libraries have the examples already;
 * model      texts by the evolution stream and a language model, for a few drawn tools;
 * form       the same, the model held in the form of a block by a grammar.
@@ -37,12 +36,12 @@ from bench_learning import episodes_of, rankings
 from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Verdict
 from agentkit.errors import ModelError
-from agentkit.evolution import ToolManager, unmatched_words
+from agentkit.evolution import ToolManager
 from agentkit.evolution.gates import GateReport, PairedSelection, regression_gate
 from agentkit.evolution.proposal import UnreadableProposal
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.streams import EvolutionStream
-from agentkit.evolution.usage import vocabulary, words_of
+from agentkit.evolution.usage import words_of
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.library.memory import MemoryStore
@@ -50,13 +49,14 @@ from agentkit.messages import AssistantMessage
 from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, ModelSettings
 from agentkit.models.resolve import resolve_model
+from agentkit.retrieval.words import terms
 from agentkit.testing import ReplayModel
 from agentkit.tools.definition import Description, Example
 from agentkit_bench.retrieval.corpus import RetrievalQuery, load_corpus
 from agentkit_bench.retrieval.scores import recall_at
 
 ARMS = ("fixed", "evolved", "shuffled")
-METHODS = ("examples", "words", "unmatched", "added", "model", "form")
+METHODS = ("examples", "words", "added", "model", "form")
 MEASURES: Mapping[str, Callable[[AbstractSet[str], Sequence[str]], float]] = {
     "@5": lambda gold, found: recall_at(gold, found, 5),
     "@10": lambda gold, found: recall_at(gold, found, 10),
@@ -248,26 +248,23 @@ async def from_examples(library: Library, episodes: Sequence[Episode]) -> Evolut
     """What ``ToolManager.learn`` adds."""
     manager = ToolManager(MemoryStore())
     manager.register(library.definitions)
-    report = await manager.learn_async(episodes)
+    report = manager.learn(episodes)
     lessons = {name: RuleSuggestion(examples=tuple(new)) for name, new in report.added.items()}
     return Evolution(lessons=lessons, counts=Counter(proposed=len(lessons), valid=len(lessons)))
 
 
-def from_words(library: Library, episodes: Sequence[Episode], *, unmatched: bool) -> Evolution:
+def from_words(library: Library, episodes: Sequence[Episode]) -> Evolution:
     """The users' words as tags, where every check lets them pass."""
-    said = {one.word for one in unmatched_words(episodes, library)} if unmatched else None
     requests = tuple(episode.request for episode in episodes)
     lessons, counts = {}, Counter[str]()
-    for name, words in recurring(library, episodes, said).items():
+    for name, words in recurring(library, episodes).items():
         lesson = RuleSuggestion(tags=words)
         if passes(library, name, lesson, requests, counts):
             lessons[name] = lesson
     return Evolution(lessons=lessons, counts=counts)
 
 
-def recurring(
-    library: Library, episodes: Sequence[Episode], allowed: AbstractSet[str] | None
-) -> dict[str, tuple[str, ...]]:
+def recurring(library: Library, episodes: Sequence[Episode]) -> dict[str, tuple[str, ...]]:
     """The words that at least two requests for a tool share and that its own text lacks.
 
     At least half of all requests that say a word must be for the tool, so that "please" and "find"
@@ -284,12 +281,11 @@ def recurring(
             by_tool[name].update(words)
     found = {}
     for name, counts in sorted(by_tool.items()):
-        own = vocabulary(Library([library[name].definition]))
+        own = set(terms(f"{name} {library[name].definition.text}"))
         fit = [
             word
             for word, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
             if count >= 2 and 2 * count >= everywhere[word] and word not in own
-            if allowed is None or word in allowed
         ]
         if fit:
             found[name] = tuple(fit[:MOST_WORDS])
@@ -422,10 +418,10 @@ async def evolution_of(
         return await from_examples(library, episodes)
     if method == "added":
         before = await from_examples(library, episodes)
-        words = from_words(library, episodes, unmatched=False)
+        words = from_words(library, episodes)
         return replace(words, before=before.lessons)
-    if method in {"words", "unmatched"}:
-        return from_words(library, episodes, unmatched=method == "unmatched")
+    if method == "words":
+        return from_words(library, episodes)
     assert asking is not None, "a model needs --answers"
     return await asking.evolution(library, episodes, seed, in_form=method == "form")
 
@@ -704,7 +700,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", action="append", required=True, metavar="NAME=FOLDER")
     parser.add_argument("--by-name", action="append", default=[], metavar="NAME")
-    parser.add_argument("--methods", default="examples,words,unmatched")
+    parser.add_argument("--methods", default="examples,words")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--questions", type=int, help="an even sample of so many")
     parser.add_argument("--model", default="local:smollm2-135m")

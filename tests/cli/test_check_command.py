@@ -141,5 +141,4 @@ def test_json_has_all_that_was_looked_at(invoke, as_json, shop):
         "composites": 2,
         "worked_calls": {"held": 2, "not_tried": 0},
         "repinned": [],
-        "compacted": None,
     }

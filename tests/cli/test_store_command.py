@@ -80,7 +80,6 @@ def test_a_copy_of_no_use_is_refused(invoke, filled, tmp_path, name):
         ["store", "copy", "absent.db", "target.db"],
         ["store", "copy", "--dry-run", "absent.db", "target.db"],
         ["check", "--store", "absent.db"],
-        ["check", "--compact", "--store", "absent.db"],
     ],
 )
 def test_an_absent_store_is_not_made(invoke, tmp_path, command):
@@ -127,23 +126,3 @@ def test_damage_is_told_in_a_table(invoke, filled, tmp_path):
     assert f"\n{len(found['faults'])} faults\n" in ran.stdout
     assert {one["code"] for one in found["faults"]} == {"damage"}
     assert "agentkit store copy BACKUP NEW" in ran.stderr
-
-
-def test_compacting_says_the_bytes(invoke, as_json, filled):
-    """What the store took before and takes now is said, and nothing is lost."""
-    before = told(filled)
-    ran = invoke("check", "--compact")
-    assert ran.exit_code == 0
-    assert "bytes before" in ran.stdout
-    assert as_json("check", "--compact")["compacted"]["bytes_after"] > 0
-    assert told(filled) == before
-
-
-def test_a_store_that_can_not_compact_has_nothing_to_do(invoke, as_json, filled, tmp_path):
-    """An artifact gives back no room, and the command says so and succeeds."""
-    artifact = str(tmp_path / "tools.json")
-    invoke("export", "--format", "artifact", "--output", artifact, "--store", filled)
-    ran = invoke("check", "--compact", "--store", f"artifact:{artifact}")
-    assert ran.exit_code == 0
-    assert "nothing to compact" in ran.stdout
-    assert as_json("check", "--compact", "--store", f"artifact:{artifact}")["compacted"] is None

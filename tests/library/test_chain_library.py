@@ -13,7 +13,6 @@ from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_library
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
-from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Description
@@ -165,31 +164,6 @@ def test_a_digest_over_very_many_tools(tmp_path, sql):
         (fault,) = found_in(path)
         assert (fault.code, fault.sequence) == ("definition", 2)
         assert "holds a definition of 'last' that was changed" in fault.message
-
-
-class NoHistories(MemoryStore):
-    """A store for which a look at one tool's history is too dear."""
-
-    def history(self, tool_name):
-        """Refuse."""
-        raise AssertionError(f"the history of {tool_name} was asked for")
-
-
-def test_very_many_tools_are_read_in_one_go():
-    """A store that gives changes is not asked for the history of each of very many tools."""
-    some = tuple(replace(OLD, name=f"tool_{n}") for n in range(9))
-    kept = {"count": len(some), "digest": digest({one.name: one.digest for one in some})}
-    store = NoHistories()
-    written(store, some, kept)
-    assert verify_library(store, store.events()) == ()
-
-
-@pytest.mark.parametrize("odd", [None, 3, "x", [1], {"x": 2}])
-def test_facts_of_another_form_are_passed_over(tmp_path, odd):
-    """Facts that say nothing of digests are no fault, whoever wrote them."""
-    with closing(SQLiteStore(tmp_path / "odd.db")) as store:
-        written(store, (OLD,), {"tools": odd, "removed": odd, "count": "many"})
-        assert verify_library(store, store.events()) == ()
 
 
 def test_versions_without_events_are_a_note(path):

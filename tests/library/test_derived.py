@@ -56,16 +56,6 @@ def library():
     return Library(tool(name) for name in "abcdefgh")
 
 
-def test_a_value_is_built_once(library):
-    """Asking again gives the same object, also under another version and with code bound."""
-    kind = DigestByName()
-    value = library.derived(kind)
-    assert library.derived(DigestByName()) is value
-    assert library.at_version(5).derived(kind) is value
-    assert library.bind({"a": print}).derived(kind) is value
-    assert kind.calls == [("build", 8)]
-
-
 def test_threads_that_ask_together_work_once(library):
     """All but the first wait for it, and all get the same object."""
     kind = DigestByName()
@@ -89,33 +79,6 @@ def test_what_a_bound_library_worked_out_is_known_to_the_first(library):
     value = library.bind({"a": print}).derived(kind)
     assert library.derived(kind) is value
     assert kind.calls == [("build", 8)]
-
-
-def test_a_change_is_an_update(library):
-    """Only what changed is looked at, and the earlier value stays."""
-    kind = DigestByName()
-    before = library.derived(kind)
-    changed = library.with_tools([tool("a", "new"), tool("z")]).without(["b", "unknown"])
-    assert changed.derived(kind) == DigestByName().build(changed)
-    assert kind.calls == [("build", 8), ("update", ["a", "z"], ["b"])]
-    assert library.derived(kind) is before
-    assert "b" in before
-
-
-def test_changes_that_undo_each_other_leave_little_to_do(library):
-    """A tool that came and went is not in the update; one that went and came is."""
-    kind = DigestByName()
-    library.derived(kind)
-    changed = library.with_tools([tool("z")]).without(["z", "a"]).with_tools([tool("a")])
-    assert changed.derived(kind) == DigestByName().build(changed)
-    assert kind.calls == [("build", 8), ("update", ["a"], ["z"])]
-
-
-def test_the_same_definition_again_is_no_change(library):
-    """Replacing a tool by its own definition needs no work."""
-    kind = DigestByName()
-    value = library.derived(kind)
-    assert library.with_tools([library["a"].definition]).derived(kind) is value
 
 
 def test_a_value_that_fell_far_behind_is_let_go(library):

@@ -120,17 +120,6 @@ def test_a_public_key_signs_nothing(pem):
         read_signer(pem[1])
 
 
-def test_a_key_of_another_kind_is_refused():
-    """A key of another algorithm is named as such."""
-    ec = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ec")
-    from cryptography.hazmat.primitives import serialization as s
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    pem = key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption()).decode()
-    with pytest.raises(UsageError, match="another kind than ed25519"):
-        read_signer(pem)
-
-
 def test_without_the_package_the_extra_is_named(monkeypatch):
     """Without the package, an ed25519 key says what to install; a secret works all the same."""
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
@@ -27,13 +26,11 @@ from agentkit.composites.language import (
     Do,
     For,
     If,
-    Index,
     ListLiteral,
     Name,
     Parameter,
     Program,
     Return,
-    Slice,
 )
 from agentkit.library.dag import depth, expand, flat_size, saved_calls
 
@@ -57,86 +54,6 @@ def shortest(*body: ir.Statement) -> str:
 def value_of(expression: ir.Expression) -> str:
     """The names on the shortest way to the value of an expression."""
     return shortest(Return(value=expression))
-
-
-@pytest.mark.parametrize(
-    ("expression", "names"),
-    [
-        (ONE, ""),
-        (A, "a"),
-        (Call(child="c", arguments=(Argument(name="p", value=A),)), "ac"),
-        (Binary(operator="+", left=B, right=A), "ba"),
-        (Boolean(operator="and", operands=(A, B, C)), "a"),
-        (Boolean(operator="or", operands=(X, C)), ""),
-        (Compare(operators=("<", "<"), operands=(A, B, C)), "ab"),
-        (Conditional(test=A, then=C, otherwise=B), "ab"),
-        (Conditional(test=X, then=B, otherwise=ListLiteral(items=(A, A))), "b"),
-        (DictLiteral(keys=(A, ONE), values=(B, C)), "abc"),
-        (Index(value=B, index=A), "ba"),
-        (Slice(value=A, start=B, stop=None, step=C), "abc"),
-        (Comprehension(kind="list", targets=("i",), source=A, element=B), "ab"),
-        (Comprehension(kind="dict", targets=("i",), source=X, key=C, element=B), "cb"),
-        (Comprehension(kind="list", targets=("i",), source=A, conditions=(X,), element=B), "a"),
-        (Comprehension(kind="list", targets=("i",), source=A, conditions=(C, A), element=B), "ac"),
-    ],
-)
-def test_an_expression_counts_what_it_can_not_avoid(expression, names):
-    """Operands add up in order; what a short circuit, a branch or a filter may skip is left out."""
-    assert value_of(expression) == names
-
-
-@pytest.mark.parametrize(
-    ("body", "names"),
-    [
-        ((Do(call=A), Do(call=A), Return(value=B)), "aab"),
-        ((If(test=A, then=(Do(call=C),), otherwise=(Do(call=B),)), DONE), "ab"),
-        ((If(test=A, then=(Do(call=C),)), DONE), "a"),
-        ((If(test=X, then=(Return(value=A),)), Do(call=C), DONE), "a"),
-        ((If(test=X, then=(Return(value=C),)), Do(call=A), DONE), "a"),
-        ((For(targets=("i",), source=A, body=(Do(call=B),)), DONE), "ab"),
-        ((For(targets=("i",), source=A, body=(Return(value=B),)), Return(value=C)), "ab"),
-        ((For(targets=("i",), source=X, body=(If(test=X, then=(Break(),)), Do(call=C))), DONE), ""),
-        (
-            (
-                For(targets=("i",), source=X, body=(If(test=A, then=(Continue(),)), Do(call=C))),
-                DONE,
-            ),
-            "a",
-        ),
-        ((For(targets=("i",), source=X, body=(Do(call=A), Break())), Return(value=A)), "aa"),
-        ((Return(value=A), Return(value=C)), "a"),
-        ((Do(call=A),), "a"),
-    ],
-)
-def test_statements_add_up_along_the_lightest_way(body, names):
-    """Branches and early ends give the lighter way, the body of a loop counts once."""
-    assert shortest(*body) == names
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        ListLiteral(items=()),
-        DictLiteral(keys=(), values=()),
-        Constant(value=""),
-        ir.Builtin(function="range", arguments=(Constant(value=2), Constant(value=2))),
-        ir.Builtin(function="zip", arguments=(X, ListLiteral(items=()))),
-        ir.Builtin(function="enumerate", arguments=(ListLiteral(items=()), ONE)),
-    ],
-)
-def test_a_loop_over_nothing_does_not_count(source):
-    """A call can not raise the flat size from inside a loop that plainly never runs."""
-    items = Comprehension(kind="list", targets=("i",), source=source, element=C)
-
-    assert shortest(For(targets=("i",), source=source, body=(Do(call=C),)), DONE) == ""
-    assert value_of(items) == ""
-
-
-def test_a_loop_over_anything_else_counts_once():
-    """What may have items, or would fail, counts as one turn."""
-    stepless = ir.Builtin(function="range", arguments=(ONE, ONE, Constant(value=0)))
-    for source in (X, ListLiteral(items=(X,)), Constant(value="ab"), stepless):
-        assert shortest(For(targets=("i",), source=source, body=(Do(call=C),)), DONE) == "c"
 
 
 def test_sixteen_ifs_in_a_row_join():

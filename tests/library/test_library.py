@@ -67,11 +67,6 @@ def test_a_missing_name_suggests_another(library):
     assert wide.get("GetWeather") is None
 
 
-def test_definitions_are_one_object(library):
-    """The tuple of definitions is made once, so that it can key a cache."""
-    assert library.definitions is library.definitions
-
-
 def test_the_digest_ignores_order_and_version(library):
     """Libraries of equal tools have one digest; another text makes another."""
     same = Library([definition("a"), definition("b")])
@@ -218,9 +213,3 @@ def test_another_tool_of_the_same_place_is_not_taken_for_it():
     agent = Agent(ScriptedModel([]), tools=[first, second], library=library)
     assert list(agent.library.tools) == ["first", "first__2", "second"]
     assert not agent.library["first"].is_bound
-
-
-def test_without_a_place_the_name_counts():
-    """A definition that does not tell where it came from is found by its name alone."""
-    library = stored(look_up("cats.json#/a"), look_up("dogs.json#/a"))
-    assert library.bind([look_up("")])["look_up"]() == ""

@@ -68,20 +68,6 @@ def test_binding_the_primitives_makes_composites_run(library):
     assert library["four"].function is None
 
 
-def test_code_comes_as_a_list_or_by_name(library):
-    """A list of tools gives its code to the definitions of the same names, as a mapping does."""
-    by_name = library.bind({"add": add})
-
-    for code in ([add], Library([add])):
-        assert library.bind(code)["four"](x=2) == by_name["four"](2) == 8
-
-
-def test_binding_again_reaches_the_composites(library):
-    """A child with new code is called by the composites too, not the code before."""
-    bound = library.bind({"add": add}).bind({"add": lambda a, b: a * b})
-    assert bound["four"](x=3) == 81
-
-
 def test_a_composite_without_code_below_has_none(library):
     """It says what it waits for; the call of it would be somebody else's work."""
     report = link_report(library)
@@ -190,19 +176,6 @@ def test_a_composite_made_in_code_keeps_its_settings():
     linked = link(Library([add, positive_twice]))
     with pytest.raises(ContractViolation):
         linked["positive_twice"](x=-1)
-
-
-@pytest.mark.parametrize("url", ["memory:", "sqlite:///{}/library.db"])
-def test_stores_keep_bodies_and_pins(library, tmp_path, url):
-    """What comes back equals what was kept, has the same DAG, and runs once add has code."""
-    store = open_store(url.format(tmp_path))
-    upserts = tuple(library.definitions)
-    store.commit(LibraryChange(proposal_id="all", upserts=upserts), expected_version=0)
-    loaded = store.load()
-    assert loaded.definitions == library.definitions
-    assert loaded.dag == library.dag
-    assert loaded.bind({"add": add})["four"](x=2) == 8
-    store.close()
 
 
 ELSEWHERE = """
@@ -316,15 +289,6 @@ def test_linking_above_a_change_is_linking_everything(changes):
     assert shown(link_above(after, changes)) == shown(link(after))
 
 
-def test_what_a_change_does_not_bear_on_is_left_alone():
-    """Its tools are the very same afterwards, so that their programs are not read again."""
-    library = linked()
-    after = link_above(library.with_tools([changed(one, "new code")]), ["one"])
-    kept = [known.name for known in library if after[known.name] is known]
-    assert kept == ["two", "c1", "c3", "c5"]
-    assert after["c4"](x=1) == -1
-
-
 def test_a_pin_without_a_call_is_heeded():
     """A composite that claims a child which it never calls is not run when that child changed."""
     library = linked()
@@ -335,9 +299,3 @@ def test_a_pin_without_a_call_is_heeded():
     assert claiming["c0"].is_bound
     after = claiming.with_tools([changed(two, "reworded")])
     assert not link_above(after, ["two"])["c0"].is_bound
-
-
-def test_a_library_without_composites_stays_the_same():
-    """There is nothing to link."""
-    library = Library(PRIMITIVES.values())
-    assert link_above(library, ["one"]) is library

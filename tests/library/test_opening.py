@@ -53,28 +53,6 @@ def test_a_tilde_is_the_home_directory(tmp_path, monkeypatch):
     assert opened_path("~/b.sqlite") == tmp_path / "b.sqlite"
 
 
-@pytest.mark.parametrize("name", ["a.db", "a.sqlite", "a.sqlite3", "sub:folder.db"])
-def test_a_bare_path_with_a_known_ending_is_a_file(tmp_path, monkeypatch, name):
-    """A bare path that ends like a database is one."""
-    monkeypatch.chdir(tmp_path)
-    assert opened_path(name) == Path(name)
-
-
-def test_a_path_object_is_a_file_whatever_its_ending(tmp_path):
-    """A path object needs no known ending."""
-    assert opened_path(tmp_path / "store") == tmp_path / "store"
-
-
-def test_the_working_directory_may_change_after_opening(tmp_path, monkeypatch):
-    """A relative path is settled when the store is opened."""
-    monkeypatch.chdir(tmp_path)
-    store = open_store("sqlite:///library.db")
-    monkeypatch.chdir("/")
-    assert store.load().version == 0
-    store.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["library.db"]
-
-
 @pytest.mark.parametrize(
     "url",
     [
@@ -187,14 +165,6 @@ def test_a_plugin_answers_for_its_scheme(install):
     assert store.url == "shelf://upper/left?x=1"
 
 
-def test_an_installed_plugin_is_listed(install):
-    """An unknown scheme lists the schemes of plugins too."""
-    install("shelf", shelf="shelf_store:Shelf")
-    with pytest.raises(UnknownSchemeError) as caught:
-        open_store("cupboard:")
-    assert set(caught.value.installed) >= {"memory", "shelf", "sqlite"}
-
-
 @pytest.mark.parametrize("value", ["missing_module:Shelf", "shelf_store:Missing"])
 def test_a_broken_plugin_is_named(install, value):
     """A plugin that can not be imported raises with its name, not with an import error alone."""
@@ -217,9 +187,3 @@ def test_two_plugins_for_one_scheme_are_refused(install):
     install("other_shelf", shelf="shelf_store:not_a_store")
     with pytest.raises(StoreError, match="shelf_store:Shelf, shelf_store:not_a_store"):
         open_store("shelf:")
-
-
-def test_the_built_in_schemes_can_not_be_taken(install):
-    """A plugin can not answer for memory or sqlite."""
-    install("shelf", memory="shelf_store:not_a_store")
-    assert isinstance(open_store("memory:"), MemoryStore)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit import Episode, ToolDefinition, open_store
+from agentkit import Episode, open_store
 from agentkit.episodes import Turn
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
-from agentkit.library import EpisodeFilter, LibraryChange
+from agentkit.library import EpisodeFilter
 from agentkit.library.capabilities import (
-    BatchAppending,
     EpisodeVolume,
-    Pruning,
-    PruningPreview,
     Retention,
 )
 from agentkit.library.sqlite import SQLiteStore
@@ -48,25 +44,6 @@ def store(request, tmp_path):
     url = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
     with closing(open_store(url)) as opened:
         yield opened
-
-
-def test_stores_of_ours_have_the_abilities(store):
-    """Both keep many at once, let old ones go and say so beforehand."""
-    assert isinstance(store, BatchAppending)
-    assert isinstance(store, Pruning)
-    assert isinstance(store, PruningPreview)
-
-
-def test_many_are_kept_in_order_and_known_ids_are_ignored(store):
-    """Of several with one id the first one counts, in one batch as over several."""
-    store.append(episode("a"))
-    twins = [episode("b", text="first"), episode("a", text="late"), episode("c"), episode("b")]
-    store.append_many(twins)
-    store.append_many([])
-    assert ids(store) == ["a", "b", "c"]
-    assert (store.get("a").request, store.get("b").request) == ("", "first")
-    assert ids(store, tool_name="add") == ["a", "b", "c"]
-    assert store.volume().count == 3
 
 
 def test_a_batch_is_kept_whole_or_not_at_all(tmp_path):
@@ -128,34 +105,6 @@ def test_count_and_bytes_take_the_oldest(store):
     assert ids(store) == ["d"]
     assert store.prune(Retention(max_bytes=0)).count == 1
     assert store.volume() == EpisodeVolume(count=0, bytes=0)
-
-
-def test_no_bound_keeps_all(store):
-    """Without a bound nothing goes, and bounds that hold take nothing."""
-    store.append_many([episode("a", days=9), episode("b")])
-    wide = Retention(max_age=timedelta(days=10), max_bytes=10**9, max_count=2)
-    assert [store.prune(one).count for one in (Retention(), wide)] == [0, 0]
-
-
-def test_what_is_pruned_is_gone_everywhere(store):
-    """A pruned episode is found by no filter, and its id may come again."""
-    store.append_many([episode("a1", days=9), episode("b1")])
-    store.prune(Retention(max_count=1))
-    assert store.get("a1") is None
-    assert ids(store, session_id="a") == []
-    assert ids(store, tool_name="add") == ["b1"]
-    store.append(episode("a1", days=9))
-    assert ids(store, tool_name="add") == ["b1", "a1"]
-
-
-def test_definitions_and_events_stay(store):
-    """Pruning touches episodes alone."""
-    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),), evidence=("a",))
-    store.commit(change, expected_version=0)
-    store.append(episode("a"))
-    store.prune(Retention(max_count=0))
-    assert "ping" in store.load()
-    assert store.history("ping")[0].evidence == ("a",)
 
 
 @pytest.mark.parametrize("bound", [{"max_bytes": -1}, {"max_count": -1}])
@@ -224,20 +173,6 @@ def test_a_second_pruner_takes_no_more(tmp_path):
         assert (met, store.volume().count) == ([500], 500)
 
 
-def test_a_selection_of_thousands_holds_a_page(tmp_path):
-    """Reading megabytes of episodes takes the memory of a page of them, in either order."""
-    with closing(SQLiteStore(tmp_path / "s.db")) as store:
-        for start in range(0, 2000, 500):
-            store.append_many([episode(f"e{start + i}", text="x" * 4000) for i in range(500)])
-        for oldest_first in (True, False):
-            tracemalloc.start()
-            count = sum(1 for _ in store.select(EpisodeFilter(oldest_first=oldest_first)))
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            assert count == 2000
-            assert peak < 2_000_000
-
-
 @pytest.mark.parametrize("oldest_first", [True, False])
 @pytest.mark.parametrize("narrowed", [{}, {"session_id": "e"}, {"tool_name": "add"}])
 def test_a_page_does_not_walk_over_those_before_it(tmp_path, narrowed, oldest_first):
@@ -251,14 +186,3 @@ def test_a_page_does_not_walk_over_those_before_it(tmp_path, narrowed, oldest_fi
         assert sum(1 for _ in store.select(matching)) == 4_000
         raw.set_progress_handler(None, 0)
     assert len(pages) < 4_000 * 30 // 1_000  # instructions of SQLite's machine, in thousands
-
-
-def test_what_fits_exactly_stays(tmp_path):
-    """A bound is met by as much as it says; one byte less, and the oldest goes."""
-    store = SQLiteStore(tmp_path / "s.db")
-    for name in ("a", "b", "c"):
-        store.append(Episode(episode_id=name, request="Hi"))
-    held = store.volume()
-    assert store.prunable(Retention(max_bytes=held.bytes, max_count=held.count)).count == 0
-    assert store.prunable(Retention(max_bytes=held.bytes - 1)).count == 1
-    store.close()

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -28,7 +27,6 @@ from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
 from agentkit.retrieval.cards import first_sentence
-from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 
 # --- What the composite proposer asks a model (the purpose of CoCoDA's prompt D.1, in our wor ----
@@ -230,88 +228,6 @@ Review = Callable[[ToolDefinition], Awaitable[Rejected | None]]
 """Tries a definition out; None when there is nothing to say against it."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Repaired:
-    """Where a repair loop ended.
-
-    Attributes:
-        source: The last text.
-        definition: What it says; None when it is still outside the language.
-        problems: What is wrong with the text.
-        rejection: What trying it out showed, when that was asked for.
-        attempts: Texts that the model wrote, the first one included.
-        usage: What the repairs cost.
-    """
-
-    source: str
-    definition: ToolDefinition | None = None
-    problems: tuple[SourceProblem, ...] = ()
-    rejection: Rejected | None = None
-    attempts: int = 1
-    usage: Usage = field(default_factory=Usage)
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether nothing is known to be wrong."""
-        return self.definition is not None and self.rejection is None
-
-
-async def repaired(
-    source: str,
-    request: ModelRequest,
-    model: ChatModel,
-    *,
-    compose: Compose,
-    review: Review | None = None,
-    max_repairs: int = 3,
-) -> Repaired:
-    """Ask the author of a text to mend it until it is sound.
-
-    The model sees its own last text and what is wrong with it, not its whole history of errors.
-    The loop also ends when the model gives up, or writes the same text again.
-
-    Args:
-        source: The first text.
-        request: The conversation that led to it, without the answer.
-        model: The author.
-        compose: Reads the text.
-        review: Tries out what was read.
-        max_repairs: Most further texts to ask for.
-
-    Raises:
-        ModelError: The model could not answer.
-    """
-    state = await _read(Repaired(source=source), compose, review)
-    for _ in range(max_repairs):
-        if state.is_sound:
-            break
-        response = await model.complete(_asking(request, state))
-        state = replace(state, usage=state.usage + response.usage)
-        blocks = code_blocks(response.message.text)
-        if not blocks or blocks[0] == state.source:
-            break
-        state = replace(state, source=blocks[0], attempts=state.attempts + 1)
-        state = await _read(state, compose, review)
-    return state
-
-
-async def _read(state: Repaired, compose: Compose, review: Review | None) -> Repaired:
-    try:
-        definition = compose(state.source)
-    except CompositeError as error:
-        return replace(state, definition=None, problems=error.problems, rejection=None)
-    rejection = await review(definition) if review is not None else None
-    return replace(state, definition=definition, problems=(), rejection=rejection)
-
-
-def _asking(request: ModelRequest, state: Repaired) -> ModelRequest:
-    words = repair_prompt(state.problems)
-    if state.rejection is not None:
-        words = refusal_prompt(state.rejection.explanation, state.rejection.advice)
-    answer = AssistantMessage(text=f"```python\n{state.source.rstrip()}\n```")
-    return replace(request, messages=(*request.messages, answer, UserMessage(text=words)))
-
-
 # --- Composites proposed by a model from solved tasks (CoCoDA, Algorithm 1, lines 7 and 29) ------
 
 
@@ -333,18 +249,16 @@ class CompositeCandidate:
         rejection: What a review said last, when one was asked for.
         evidence: Ids of the episodes that it was made from.
         attempts: Texts that the model wrote for it.
-        usage: What the repairs of this candidate cost.
-        proposal_usage: What the request cost that all candidates of the same episode share.
+        usage: What its repairs cost, beside the request that all of one episode share.
     """
 
     source: str
-    definition: ToolDefinition | None
+    definition: ToolDefinition | None = None
     problems: tuple[SourceProblem, ...] = ()
     rejection: Rejected | None = None
     evidence: tuple[str, ...] = ()
     attempts: int = 1
     usage: Usage = field(default_factory=Usage)
-    proposal_usage: Usage = field(default_factory=Usage)
 
 
 async def propose_composites(
@@ -391,24 +305,57 @@ async def propose_composites(
             continue
         response = await model.complete(request)
         for source in dict.fromkeys(code_blocks(response.message.text)):
-            end = await repaired(
-                source, request, model, compose=read, review=review, max_repairs=max_repairs
+            first = CompositeCandidate(source=source, evidence=(episode.episode_id,))
+            found = await _read(first, read, review)
+            candidates.append(
+                await _repaired(
+                    found, request, model, compose=read, review=review, max_repairs=max_repairs
+                )
             )
-            candidates.append(_candidate(end, episode, response.usage))
     return tuple(candidates)
 
 
-def _candidate(end: Repaired, episode: Episode, proposal: Usage) -> CompositeCandidate:
-    return CompositeCandidate(
-        source=end.source,
-        definition=end.definition,
-        problems=end.problems,
-        rejection=end.rejection,
-        evidence=(episode.episode_id,),
-        attempts=end.attempts,
-        usage=end.usage,
-        proposal_usage=proposal,
-    )
+async def _repaired(
+    found: CompositeCandidate,
+    request: ModelRequest,
+    model: ChatModel,
+    *,
+    compose: Compose,
+    review: Review | None,
+    max_repairs: int,
+) -> CompositeCandidate:
+    """Ask the author of a text to repair it until it is sound.
+
+    The model sees its own last text and what is wrong with it, not its whole history of errors.
+    The loop also ends when the model gives up, or writes the same text again.
+    """
+    for _ in range(max_repairs):
+        if found.definition is not None and found.rejection is None:
+            break
+        words = repair_prompt(found.problems)
+        if found.rejection is not None:
+            words = refusal_prompt(found.rejection.explanation, found.rejection.advice)
+        answer = AssistantMessage(text=f"```python\n{found.source.rstrip()}\n```")
+        again = replace(request, messages=(*request.messages, answer, UserMessage(text=words)))
+        response = await model.complete(again)
+        found = replace(found, usage=found.usage + response.usage)
+        blocks = code_blocks(response.message.text)
+        if not blocks or blocks[0] == found.source:
+            break
+        found = replace(found, source=blocks[0], attempts=found.attempts + 1)
+        found = await _read(found, compose, review)
+    return found
+
+
+async def _read(
+    found: CompositeCandidate, compose: Compose, review: Review | None
+) -> CompositeCandidate:
+    try:
+        definition = compose(found.source)
+    except CompositeError as error:
+        return replace(found, definition=None, problems=error.problems, rejection=None)
+    rejection = await review(definition) if review is not None else None
+    return replace(found, definition=definition, problems=(), rejection=rejection)
 
 
 def _request(episode: Episode, library: Library, settings: ModelSettings) -> ModelRequest | None:
@@ -488,7 +435,14 @@ class CompositeStream:
 
 def _suggestion(candidate: CompositeCandidate, author: Author) -> Suggestion:
     if candidate.definition is not None:
-        return _proposal(candidate.definition, candidate, author)
+        return Proposal.of(
+            None,
+            candidate.definition,
+            stream="composite",
+            author=author,
+            reason=f"written after {candidate.attempts} attempts, from an episode that went well",
+            evidence=candidate.evidence,
+        )
     failed = tuple(
         FailedCheck(
             code=problem.code,
@@ -505,18 +459,4 @@ def _suggestion(candidate: CompositeCandidate, author: Author) -> Suggestion:
         tool_name="",
         text=candidate.source[:_LONGEST_KEPT],
         failed=failed,
-    )
-
-
-def _proposal(definition: ToolDefinition, found: CompositeCandidate, author: Author) -> Proposal:
-    content = ["composite", author.name, "", definition.name, definition.digest]
-    return Proposal(
-        proposal_id=f"composite-{digest(content)[:20]}",
-        stream="composite",
-        author=author,
-        base="",
-        candidate=definition,
-        reason=f"written after {found.attempts} attempts, from an episode that went well",
-        evidence=found.evidence,
-        created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
     )

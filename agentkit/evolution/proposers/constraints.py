@@ -545,32 +545,16 @@ _MATCHES = re.compile(
           | (?P<bare>\^[^\n]{1,200}?\$)(?=,?\s|$|\.))""",
     re.VERBOSE,
 )
-_COUNTS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "ten": 10}
-_LETTERS = re.compile(
-    r"\b(?:exactly\s+)?(?P<count>two|three|four|five|six|eight|ten|\d{1,2})[- ]"
-    r"(?P<case>upper-?case\s+|capital\s+)?(?P<kind>letters?|digits?)\b(?!\s+or\b)",
-    re.IGNORECASE,
-)
-_ISO_CODES = {"alpha-2": 2, "alpha-3": 3, "4217": 3}
-_ISO_CODE = re.compile(r"\bISO[ -]?(?:3166(?:-1)?\s+)?(?P<code>alpha-[23]|4217)\b", re.IGNORECASE)
-_WORDED = re.compile(
-    r"""\b(?:format(?:ted)?|form)(?:\s++(?:of|as|is|like))?\s*+:?\s*+['"\u2018\u201c]
-        (?P<picture>[A-Za-z][^'"\u2018\u2019\u201c\u201d\n]{2,60})['"\u2019\u201d]""",
-    re.VERBOSE | re.IGNORECASE,
-)
 
 
 def stated_forms(text: str) -> Iterator[StatedForm]:
     """The forms that a text states.
 
-    A form that has a name in JSON Schema, or that a regular expression says exactly, comes as that;
-    any other one (``'City, State'``) in words only.
+    A form that has a name in JSON Schema comes as that, any other one as a regular expression.
 
     Example:
         >>> [form.format for form in stated_forms("the day must be given as YYYY-MM-DD")]
         ['date']
-        >>> [form.words for form in stated_forms("use the format 'City, State'")]
-        ["text in the form 'City, State'"]
     """
     pictured = False
     for picture, start in _pictures(text):
@@ -580,10 +564,6 @@ def stated_forms(text: str) -> Iterator[StatedForm]:
         return
     yield from _named(text)
     yield from _patterns(text)
-    yield from _codes(text)
-    for match in _WORDED.finditer(text):
-        words = f"text in the form '{match['picture']}'"
-        yield StatedForm(words=words, start=match.start())
 
 
 def form_of_pattern(pattern: str, *, start: int = 0) -> StatedForm | None:
@@ -603,14 +583,14 @@ def is_own_form(words: str, pattern: str) -> bool:
     """Whether a form is told in words of this module, built of its own tokens alone.
 
     Example:
-        >>> is_own_form("3 capital letters", "^[A-Z]{3}$"), is_own_form("", "")
-        (True, True)
+        >>> is_own_form("", "")
+        True
         >>> is_own_form("text that matches ^password$", "^password$")
         False
     """
     if not words and not pattern:
         return True
-    made = (*(_of_picture(picture, at) for picture, at in _pictures(words)), *_codes(words))
+    made = (_of_picture(picture, at) for picture, at in _pictures(words))
     return any((form.words, form.pattern) == (words, pattern) for form in made)
 
 
@@ -659,23 +639,6 @@ def _patterns(text: str) -> Iterator[StatedForm]:
         found = form_of_pattern(pattern, start=match.start())
         if found is not None:
             yield found
-
-
-def _codes(text: str) -> Iterator[StatedForm]:
-    for match in _LETTERS.finditer(text):
-        word = match["count"].casefold()
-        count = _COUNTS.get(word) or int(word)
-        yield _of_code(count, match["kind"], is_upper=bool(match["case"]), start=match.start())
-    for match in _ISO_CODE.finditer(text):
-        count = _ISO_CODES[match["code"].casefold()]
-        yield _of_code(count, "letter", is_upper=False, start=match.start())
-
-
-def _of_code(count: int, kind: str, *, is_upper: bool, start: int) -> StatedForm:
-    is_digit = kind.casefold().startswith("digit")
-    letters = r"\d" if is_digit else "[A-Z]" if is_upper else "[A-Za-z]"
-    noun = "digits" if is_digit else "capital letters" if is_upper else "letters"
-    return StatedForm(pattern=f"^{letters}{{{count}}}$", words=f"{count} {noun}", start=start)
 
 
 # --- What a tool says about two of its parameters together ---------------------------------------
@@ -762,21 +725,6 @@ def stated_needs(text: str, names: Collection[str]) -> Iterator[StatedNeed]:
 # cut
 # before that; nothing in them is ever followed or run.
 
-
-__all__ = [
-    "LONGEST_TEXT",
-    "StatedForm",
-    "StatedNeed",
-    "StatedOrder",
-    "StatedRange",
-    "StatedSet",
-    "Statement",
-    "form_of_pattern",
-    "slashed_sets",
-    "stated_in_description",
-    "stated_in_error",
-    "stated_values",
-]
 
 LONGEST_TEXT = 4_000
 """Characters of a text that are read."""

@@ -10,16 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from agentkit.diagnosis.labelling import diagnose
 from agentkit.episodes import Episode
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposer import Observations, PassedOver, PassedOverReason
 from agentkit.evolution.proposers.constraints import (
-    StatedForm,
     StatedNeed,
     StatedOrder,
     Statement,
@@ -51,22 +49,15 @@ from agentkit.evolution.proposers.observed import (
 from agentkit.evolution.proposers.origins import (
     is_constant,
     is_vouched_for,
-    of_definition,
     origins_of_rule,
-    own,
-    quoted,
 )
 from agentkit.evolution.trajectories import RouteEvidence, trajectories_of
-from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.messages import ToolCall, ToolFailure
-from agentkit.retrieval.cards import first_sentence
+from agentkit.messages import ToolFailure
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import Between, CallBefore, OneOf, Requires, Rule, rule_sentence
-from agentkit.tools.rules.rendering import demand
-from agentkit.tools.schema import excerpt
+from agentkit.tools.rules import Between, CallBefore, Requires, Rule, rule_sentence
 from agentkit.tools.validation import validate_arguments
 
 # --- Which parameter a refusal speaks of, when it does not point at one --------------------------
@@ -237,7 +228,7 @@ def stated_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
     claims = [claim for call in seen.record.refused for claim in _claimed(call, call.refusal, seen)]
     stated = list(_agreed(claims, seen, basis="The tool says so when it refuses a call"))
     yield from stated
-    told = {getattr(lesson.rule, "parameter", "") for lesson in stated}
+    told = {_parameter_of(lesson.rule) for lesson in stated}
     described = [claim for claim in _described(seen) if _parameter_of(claim.rule) not in told]
     yield from _agreed(described, seen, basis="The description says so, and calls broke it")
 
@@ -451,83 +442,6 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-# --- What can be said in words only: forms without a pattern, and what the contract says alre ----
-# What can be said in words only: forms without a pattern, and what the contract says already.
-
-
-def worded_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
-    """Sentences for the texts of parameters that calls keep breaking.
-
-    A model that breaks the schema it was shown did not read it there. The sentence says the same
-    once more in words; no rule is needed for what the contract refuses anyway.
-    """
-    said: dict[tuple[str, str], list[tuple[Statement, ObservedCall]]] = defaultdict(list)
-    of_contract: dict[tuple[str, str], list[ObservedCall]] = defaultdict(list)
-    for call in seen.record.refused:
-        for parameter, statement in _forms(call, seen):
-            said[parameter, _sentence(statement.words)].append((statement, call))
-        for parameter, text in _of_contract(call, seen):
-            of_contract[parameter, text].append(call)
-    lessons = [
-        *((about, [call for _, call in found], found) for about, found in said.items()),
-        *((about, calls, None) for about, calls in of_contract.items()),
-    ]
-    for (parameter, text), calls, found in lessons:
-        before = seen.definition.description.parameters.get(parameter, "")
-        if text.casefold() not in before.casefold() and is_enough(calls, seen.record, seen.knobs):
-            basis = "The tool says so when it refuses a call"
-            yield RuleSuggestion.from_calls(
-                calls,
-                seen.record,
-                basis=basis,
-                parameter=parameter,
-                text=text,
-                origins=own(text) if found is None else _origins(text, found, parameter, seen),
-            )
-
-
-def _refused_parameter(call: ObservedCall, seen: ToolEvidence) -> str:
-    """The parameter that a refusal is about; empty where it is about none that has a value."""
-    failure = call.refusal
-    if failure is None:
-        return ""
-    parameter = _INDEX.sub("[]", failure.path) or "".join(sorted(call.blamed)[:1])
-    return parameter if any(value_paths(parameter, seen.definition)) else ""
-
-
-def _origins(
-    text: str, found: Collection[tuple[Statement, ObservedCall]], parameter: str, seen: ToolEvidence
-) -> tuple[TextOrigin, ...]:
-    is_own = is_constant(found, parameter, seen.definition)
-    return (quoted(text, seen.definition, seen.library, is_constant=is_own),)
-
-
-def _forms(call: ObservedCall, seen: ToolEvidence) -> Iterator[tuple[str, StatedForm]]:
-    """Forms that the tool tells in words of its own."""
-    parameter = _refused_parameter(call, seen)
-    if call.refusal is None or not parameter:
-        return
-    for statement in stated_in_error(call.refusal.rule):
-        if isinstance(statement, StatedForm) and not (statement.pattern or statement.format):
-            yield parameter, statement
-
-
-def _of_contract(call: ObservedCall, seen: ToolEvidence) -> Iterator[tuple[str, str]]:
-    """The list or range of the contract that was broken, as the contract has it, in words."""
-    failure, parameter = call.refusal, _refused_parameter(call, seen)
-    part = excerpt(seen.definition.signature.parameters, tuple(parameter.split(".")))
-    if failure is None or not parameter or part is None or failure.cause not in part:
-        return
-    for statement in structured(replace(failure, schema_excerpt=part)):
-        rule = rule_of(statement, parameter, seen.definition)
-        if isinstance(rule, OneOf | Between):
-            yield parameter, _sentence(demand(rule))
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
-
-
 # --- Learned rules that turned out too strict: they refuse what is right, or what the tool ta ----
 # Learned rules that turned out too strict: they refuse what is right, or what the tool takes.
 
@@ -545,7 +459,7 @@ def relaxed_lessons(
         seen: The tool with its calls.
         stated: What the tool states anew. A rule that this replaces is not taken away.
     """
-    replaced = {subject(lesson.rule) for lesson in stated if lesson.rule is not None}
+    replaced = {subject(lesson.rule) for lesson in stated}
     for rule in seen.definition.specification.rules:
         if subject(rule) in replaced:
             continue
@@ -553,7 +467,8 @@ def relaxed_lessons(
         distinct = tuple(dict.fromkeys(chain(_right(rule, seen), taken)))
         if len(distinct) >= max(seen.knobs.min_failures, seen.knobs.min_episodes):
             yield RuleSuggestion(
-                drop=rule,
+                rule=rule,
+                drops=True,
                 basis=f"The rule refuses what {'the tool accepts' if taken else 'is right'}",
                 failures=len(distinct),
                 episodes=distinct,
@@ -630,157 +545,6 @@ def _failed_at(call: ObservedCall, argument: str) -> bool:
     return not call.is_accepted and argument in call.blamed and argument in call.arguments
 
 
-# --- Tools that are taken for each other, and tools that are called when nothing was to be ca ----
-# Tools that are taken for each other, and tools that are called when nothing was to be called.
-#
-# Both are told in words, as a rule on use. A text may not name another tool (a description that
-# steers calls to or from others is an attack that validation looks for), so the other one is told
-# by
-# its purpose.
-
-
-_LONGEST_PURPOSE = 160
-_MOSTLY = 0.5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Misuse:
-    """Which tools were called wrongly, and in whose place.
-
-    Attributes:
-        pairs: Ids of episodes by the tool called and the tool that was due.
-        alone: Calls of tools in episodes in which no call was due in their place, with the
-            episodes, by tool.
-    """
-
-    pairs: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
-    alone: dict[str, list[tuple[ToolCall, Episode]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-
-
-def misuse(episodes: Iterable[Episode], library: Library) -> Misuse:
-    """The misuse that diagnoses show: a pair is one wrong and one missing tool in an episode."""
-    found = Misuse()
-    for episode in episodes:
-        verdict = episode.verdict
-        if verdict is None or verdict.passed or verdict.fault is not None:
-            continue
-        diagnosis = episode.diagnosis or diagnose(episode, library, verdict)
-        about = [one for turn in diagnosis.turns for one in turn.attributions]
-        spurious = {one.tool for one in about if one.label == "spurious_tool_call"}
-        missing = {one.tool for one in about if one.label == "missing_tool_call" and one.tool}
-        called = {call.name for call in episode.calls}
-        wrong = {name for name in spurious & called if name in library} - missing
-        if len(wrong) == 1 and len(missing) == 1:
-            found.pairs[min(wrong), min(missing)].append(episode.episode_id)
-        elif not missing:
-            for name in wrong:
-                call = next(call for call in episode.calls if call.name == name)
-                found.alone[name].append((call, episode))
-    return found
-
-
-def confusion_lessons(
-    found: Misuse, library: Library, knobs: EvidenceConfig
-) -> Iterator[tuple[str, RuleSuggestion]]:
-    """A rule for each tool of a pair that is confused, with the name of its tool."""
-    for (called, due), episodes in sorted(found.pairs.items()):
-        if not _is_enough(episodes, knobs) or due not in library:
-            continue
-        purposes = _purposes(library[called].definition, library[due].definition, library)
-        if purposes is None:
-            continue
-        of_called, of_due = purposes
-        basis = "It was called where another tool was due"
-        text = f"Do not use it for this, which another tool does: {of_due}"
-        said = of_definition(text, library[due].definition, library)
-        yield called, _lesson(text, episodes, basis, said)
-        basis = "Another tool was called where this one was due"
-        text = f"Requests for it are easily taken for this, which it does not do: {of_called}"
-        said = of_definition(text, library[called].definition, library)
-        yield due, _lesson(text, episodes, basis, said)
-
-
-def abstention_lessons(
-    found: Misuse, library: Library, knobs: EvidenceConfig
-) -> Iterator[tuple[str, RuleSuggestion]]:
-    """For tools that are called though nothing was to be called: when to ask or to answer."""
-    for name, cases in sorted(found.alone.items()):
-        episodes = [episode.episode_id for _, episode in cases]
-        if not _is_enough(episodes, knobs):
-            continue
-        invented = _invented(cases, library[name].definition)
-        text = (
-            f"Call it only when the value of {_listed(invented)} is known from the user or from "
-            "an earlier result; otherwise ask for it."
-            if invented
-            else "Call it only when the request asks for what it does; otherwise answer without it."
-        )
-        yield name, _lesson(text, episodes, "It was called where no call was due", *own(text))
-
-
-def _lesson(text: str, episodes: Iterable[str], basis: str, origin: TextOrigin) -> RuleSuggestion:
-    distinct = tuple(dict.fromkeys(episodes))
-    count = len(distinct)
-    return RuleSuggestion(
-        text=text,
-        basis=basis,
-        failures=count,
-        episodes=distinct,
-        confidence=confidence(count),
-        origins=(origin,),
-    )
-
-
-def _is_enough(episodes: Iterable[str], knobs: EvidenceConfig) -> bool:
-    return len(set(episodes)) >= max(knobs.min_failures, knobs.min_episodes)
-
-
-def _purposes(
-    called: ToolDefinition, due: ToolDefinition, library: Library
-) -> tuple[str, str] | None:
-    """What both tools are for, in a sentence each; None when these do not tell them apart."""
-    texts = tuple(_purpose(one) for one in (called, due))
-    if not all(texts) or texts[0].casefold() == texts[1].casefold():
-        return None
-    words = {word.strip(".,;:()'\"`") for text in texts for word in text.split()}
-    if any("_" in one.name and one.name in words for one in library.definitions):
-        return None  # the sentence names a tool
-    return texts[0], texts[1]
-
-
-def _purpose(definition: ToolDefinition) -> str:
-    sentence = " ".join(first_sentence(definition.description.summary).split()).rstrip(".")
-    if not sentence or len(sentence) > _LONGEST_PURPOSE or definition.name in sentence:
-        return ""
-    lowered = sentence[:2].istitle() or sentence[1:2].islower()
-    return f"{sentence[0].lower() if lowered else sentence[0]}{sentence[1:]}."
-
-
-def _invented(
-    cases: Iterable[tuple[ToolCall, Episode]], definition: ToolDefinition
-) -> tuple[str, ...]:
-    """Required parameters whose values were mostly taken from nowhere."""
-    known: Mapping[str, list[bool]] = defaultdict(list)
-    for call, episode in cases:
-        said = " ".join([episode.request, *(result.text for result in episode.results)]).casefold()
-        for name in definition.signature.required:
-            if name in call.arguments:
-                known[name].append(_is_said(call.arguments[name], said))
-    return tuple(name for name, found in known.items() if found.count(False) > _MOSTLY * len(found))
-
-
-def _is_said(value: Any, said: str) -> bool:
-    if isinstance(value, bool) or value is None or not isinstance(value, str | int | float):
-        return True  # it can not be told
-    return str(value).casefold()[:200] in said
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
 # --- The evidence proposer: rules from what tools refused and from what verifiers found. No m ----
 # The evidence proposer: rules from what tools refused and from what verifiers found. No model.
 #
@@ -851,19 +615,13 @@ class EvidenceProposer:
                 knobs=self._knobs,
                 pass_over=pass_over,
             )
-            stated = [*stated_lessons(seen), *worded_lessons(seen)]
+            stated = list(stated_lessons(seen))
             relaxed = relaxed_lessons(seen, stated)
             found[name] = [*stated, *relaxed], list(lookup_lessons(seen, routes))
             refused = len(records[name].refused)
             if refused and name not in noted and not any(found[name]):
                 why = f"its refusals ({refused:,}) name no value, range, form or order to hold to"
                 pass_over(PassedOver(tool=name, reason="says_nothing", why=why, failures=refused))
-        wrongly = misuse(episodes, library)
-        for name, lesson in chain(
-            confusion_lessons(wrongly, library, self._knobs),
-            abstention_lessons(wrongly, library, self._knobs),
-        ):
-            found.setdefault(name, ([], []))[1].append(lesson)
         return [
             proposal
             for name in _order(found, observations)

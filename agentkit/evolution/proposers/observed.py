@@ -266,11 +266,9 @@ class RuleSuggestion:
     """One thing to say.
 
     Attributes:
-        rule: A rule to add, in the place of one of its kind about the same parameter; None for a
-            lesson in words.
-        drop: A rule to take away; None for none.
-        parameter: The parameter whose text gets ``text``; empty when ``text`` is a rule on use.
-        text: Words to add.
+        rule: A rule to add, in the place of one of its kind about the same parameter; or to take
+            away.
+        drops: Whether it is taken away.
         basis: What it rests on, in words.
         failures: Calls that failed for it.
         episodes: Ids of the episodes of these calls, each once.
@@ -279,10 +277,8 @@ class RuleSuggestion:
         origins: Where its texts came from.
     """
 
-    rule: Rule | None = None
-    drop: Rule | None = None
-    parameter: str = ""
-    text: str = ""
+    rule: Rule
+    drops: bool = False
     basis: str
     failures: int
     episodes: tuple[str, ...]
@@ -297,11 +293,8 @@ class RuleSuggestion:
         record: ToolRecord,
         *,
         basis: str,
+        rule: Rule,
         against: int = 0,
-        rule: Rule | None = None,
-        drop: Rule | None = None,
-        parameter: str = "",
-        text: str = "",
         origins: tuple[TextOrigin, ...] = (),
     ) -> RuleSuggestion:
         """A lesson that calls of a tool teach.
@@ -310,18 +303,12 @@ class RuleSuggestion:
             calls: The failed calls behind it.
             record: All that was observed of the tool.
             basis: What it rests on, in words.
+            rule: The rule to add.
             against: Refusals that speak against it.
-            rule: As in the lesson, like all that follow.
-            drop: As in the lesson.
-            parameter: As in the lesson.
-            text: As in the lesson.
-            origins: As in the lesson.
+            origins: Where its texts came from.
         """
         return cls(
             rule=rule,
-            drop=drop,
-            parameter=parameter,
-            text=text,
             basis=basis,
             failures=len(calls),
             episodes=tuple(dict.fromkeys(call.episode_id for call in calls)),
@@ -333,18 +320,15 @@ class RuleSuggestion:
     @property
     def words(self) -> str:
         """What it says, for people."""
-        if self.rule is not None:
-            return rule_sentence(self.rule)
-        if self.drop is not None:
-            return f"No longer: {rule_sentence(self.drop)}"
-        return f"{self.parameter}: {self.text}" if self.parameter else self.text
+        sentence = rule_sentence(self.rule)
+        return f"No longer: {sentence}" if self.drops else sentence
 
     def __str__(self) -> str:
-        failed = _many(self.failures, "failed call" if self.drop is None else "call")
+        failed = _many(self.failures, "call" if self.drops else "failed call")
         where = _many(len(self.episodes), "conversation")
         kept = (
             f"; it lets all {_many(self.kept, 'accepted call')} pass"
-            if self.kept > 1 and self.rule
+            if self.kept > 1 and not self.drops
             else ""
         )
         return f"{self.words} {self.basis} ({failed} in {where}{kept})."
@@ -385,14 +369,12 @@ def with_rule(definition: ToolDefinition, rule: Rule) -> ToolDefinition:
 def applied(definition: ToolDefinition, lessons: Iterable[RuleSuggestion]) -> ToolDefinition:
     """The definition with what the lessons say."""
     for lesson in lessons:
-        if lesson.rule is not None:
+        if not lesson.drops:
             definition = with_rule(definition, lesson.rule)
-        if lesson.drop is not None:
-            kept = tuple(rule for rule in definition.specification.rules if rule != lesson.drop)
-            specification = replace(definition.specification, rules=kept)
-            definition = replace(definition, specification=specification)
-        if lesson.text:
-            definition = _with_words(definition, lesson)
+            continue
+        kept = tuple(rule for rule in definition.specification.rules if rule != lesson.rule)
+        specification = replace(definition.specification, rules=kept)
+        definition = replace(definition, specification=specification)
     return definition
 
 
@@ -401,20 +383,6 @@ def subject(rule: Rule) -> tuple[object, ...]:
     if isinstance(rule, CallBefore | Condition):
         return (rule,)
     return (rule.kind, rule.parameter)
-
-
-def _with_words(definition: ToolDefinition, lesson: RuleSuggestion) -> ToolDefinition:
-    words = definition.description
-    if lesson.parameter:
-        texts = dict(words.parameters)
-        before = texts.get(lesson.parameter, "").strip()
-        ended = before if not before or before[-1] in ".!?\u3002" else f"{before}."
-        texts[lesson.parameter] = f"{ended} {lesson.text}".strip()
-        return replace(definition, description=replace(words, parameters=texts))
-    if lesson.text in words.usage_rules:
-        return definition
-    rules = (*words.usage_rules, lesson.text)
-    return replace(definition, description=replace(words, usage_rules=rules))
 
 
 # --- From what a tool states to a rule about one of its parameters -------------------------------
@@ -552,8 +520,6 @@ def rule_of(statement: Statement, path: str, definition: ToolDefinition) -> Rule
             return _one_of(statement, path, definition)
         case StatedRange():
             return _between(statement, path, _is_whole(path, definition))
-        case StatedForm(format="", pattern=""):
-            return None
         case StatedForm():
             pattern = "" if statement.format else statement.pattern
             return Form(

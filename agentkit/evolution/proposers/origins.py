@@ -485,12 +485,6 @@ def origins_of_rule(
     return (*said, *fixed)
 
 
-def of_definition(text: str, other: ToolDefinition, tools: ToolsByName) -> TextOrigin:
-    """The origin of a text taken from what another tool says of itself."""
-    where = f"what {other.name} says of itself"
-    return TextOrigin(text=text, kind=speaks_as(other, tools), where=where)
-
-
 def is_vouched_for(origin: TextOrigin) -> bool:
     """Whether a text can be expected to pass without anybody's agreement."""
     return origin.kind in TRUSTED or origin.is_used

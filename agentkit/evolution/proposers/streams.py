@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from itertools import chain
 from string import Template
-from typing import Any
+from typing import Any, ClassVar
 
 from agentkit.diagnosis.findings import steps_of
 from agentkit.episodes import Episode, Evidence, Verdict
@@ -353,107 +353,105 @@ def _new_rules(base: ToolDefinition, candidate: ToolDefinition) -> Iterator[tupl
             yield f"rules[{at}]", " ".join(str(part) for part in said if part not in (None, ""))
 
 
-# --- Asking a model about one tool, and holding its answer against the episodes that it was s ----
-# Asking a model about one tool, and holding its answer against the episodes that it was shown.
+# --- Asking a model about one tool, and holding its answer against the episodes that it was shown -
 
 
 _LONGEST_KEPT = 4_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """What a model is asked about.
+class _ModelStream(ABC):
+    """Asks a model about one tool at a time, showing it the newest episodes of that tool."""
 
-    Attributes:
-        tool: The tool.
-        stream: Where the answer will come from.
-        episodes: What it is shown.
-        shown: These episodes in words.
-        reason: Why it is asked.
-    """
+    stream: ClassVar[Stream]
+    shipped: ClassVar[str]  # the prompt that is used when none is given
 
-    tool: str
-    stream: Stream
-    episodes: tuple[Episode, ...]
-    shown: str
-    reason: str
+    def __init__(
+        self,
+        model: ChatModel | None,
+        *,
+        prompt: Prompt | None,
+        max_episodes: int,
+        min_episodes: int,
+        max_tools: int,
+        settings: ModelSettings,
+        structured: bool,
+    ) -> None:
+        self._model = model
+        self._prompt = prompt or Prompt.shipped(self.shipped)
+        self._max_episodes = max_episodes
+        self._min_episodes = min_episodes
+        self._max_tools = max_tools
+        self._settings = settings
+        self._structured = structured
 
+    @property
+    def name(self) -> str:
+        """The stream, with the model that is asked."""
+        return self.stream if self._model is None else f"{self.stream}:{self._model.name}"
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asking:
-    """How a model is asked.
+    @abstractmethod
+    def _shown(self, episodes: Iterable[Episode], tool: str) -> str:
+        """Episodes of a tool in words."""
 
-    Attributes:
-        model: The model.
-        prompt: What it is asked with.
-        settings: How it generates.
-        structured: Whether its answer is held to the schema of a block.
-    """
+    @abstractmethod
+    def _reason(self, episodes: int, tool: str) -> str:
+        """Why the model was asked."""
 
-    model: ChatModel
-    prompt: Prompt
-    settings: ModelSettings
-    structured: bool = False
+    async def _suggested(
+        self,
+        by_tool: Mapping[str, Sequence[Episode]],
+        order: Iterable[str],
+        library: Library,
+        *,
+        before: Iterable[Suggestion] = (),
+    ) -> list[Suggestion]:
+        """What was suggested before, and what the model suggests about one tool after another.
 
+        Raises:
+            ModelError: The model failed before anything was suggested.
+            ProposerInterruptedError: It failed later; the error holds what there was by then.
+        """
+        found = list(before)
+        if self._model is None:
+            return found
+        enough = [name for name in order if len(by_tool.get(name, ())) >= self._min_episodes]
+        for tool in enough[: self._max_tools]:
+            try:
+                found += await self._ask(self._model, tool, by_tool[tool], library)
+            except ModelError as error:
+                if not found:
+                    raise
+                raise ProposerInterruptedError(str(error), found=found) from error
+        return found
 
-async def ask_each(
-    questions: Iterable[Asked],
-    library: Library,
-    asking: Asking,
-    *,
-    before: Iterable[Suggestion] = (),
-) -> list[Suggestion]:
-    """What was suggested before, and what a model suggests about one tool after another.
-
-    Raises:
-        ModelError: The model failed before anything was suggested.
-        ProposerInterruptedError: It failed later; the error holds what there was by then.
-    """
-    found = list(before)
-    for asked in questions:
-        try:
-            found += await ask(asked, library, asking)
-        except ModelError as error:
-            if not found:
-                raise
-            raise ProposerInterruptedError(str(error), found=found) from error
-    return found
-
-
-async def ask(asked: Asked, library: Library, asking: Asking) -> tuple[Suggestion, ...]:
-    """What a model suggests for one tool.
-
-    A suggestion whose words repeat values of the episodes is no proposal: it comes back as an
-    ``UnreadableProposal`` with the values that it repeats.
-
-    Raises:
-        ModelError: The model could not answer.
-    """
-    definition, prompt = library[asked.tool].definition, asking.prompt
-    schema = block_schema(definition) if asking.structured else None
-    request = prompt.request(
-        definition, asked.shown, settings=asking.settings, output_schema=schema
-    )
-    response = await asking.model.complete(request)
-    text = response.message.text
-    if asking.structured and OPENING not in text:
-        text = f"{OPENING}{text}{CLOSING}"
-    question = Question(
-        library=library,
-        stream=asked.stream,
-        author=prompt.author(asking.model),
-        tools=frozenset({asked.tool}),
-        reason=asked.reason,
-        evidence=tuple(episode.episode_id for episode in asked.episodes),
-    )
-    found = read_answer(text, question)
-    if asking.structured:  # whoever has to answer with a block says NOTHING by changing nothing
-        found = tuple(one for one in found if not _says_nothing(one, definition))
-    return held_against(found, asked.episodes, library, text=text)
-
-
-def _says_nothing(suggestion: Suggestion, definition: ToolDefinition) -> bool:
-    return isinstance(suggestion, Proposal) and suggestion.candidate == definition
+    async def _ask(
+        self, model: ChatModel, tool: str, episodes: Sequence[Episode], library: Library
+    ) -> tuple[Suggestion, ...]:
+        """What the model suggests for one tool, held against the episodes that it was shown."""
+        definition, newest = library[tool].definition, tuple(episodes[-self._max_episodes :])
+        schema = block_schema(definition) if self._structured else None
+        request = self._prompt.request(
+            definition, self._shown(newest, tool), settings=self._settings, output_schema=schema
+        )
+        text = (await model.complete(request)).message.text
+        if self._structured and OPENING not in text:
+            text = f"{OPENING}{text}{CLOSING}"
+        question = Question(
+            library=library,
+            stream=self.stream,
+            author=self._prompt.author(model),
+            tools=frozenset({tool}),
+            reason=self._reason(len(episodes), tool),
+            evidence=tuple(episode.episode_id for episode in newest),
+        )
+        found = read_answer(text, question)
+        if self._structured:  # whoever has to answer with a block changes nothing to say NOTHING
+            found = tuple(
+                one
+                for one in found
+                if not (isinstance(one, Proposal) and one.candidate == definition)
+            )
+        return held_against(found, newest, library, text=text)
 
 
 def held_against(
@@ -486,16 +484,14 @@ def _judged(proposal: Proposal, library: Library, check: Check, text: str) -> Su
 
 # --- The evolution stream: better words from episodes in which everything was right (ToolDNA) ----
 # In training the policy writes ``<description>`` blocks into its answers, and those of perfect
-# rollouts are taken (algorithm 1, lines 8 to 14). A policy that serves users writes no such
-# blocks,
-# so at runtime a proposer model is asked with the perfect episodes of a tool. Both sources go
-# through the same reading.
+# rollouts are taken (algorithm 1, lines 8 to 14). A policy that serves users writes no such blocks,
+# so at runtime a proposer model is asked with the perfect episodes of a tool.
 
 
 _MOST_GOOD_CALLS = 12
 
 
-class EvolutionStream:
+class EvolutionStream(_ModelStream):
     """Suggests changes from perfect episodes only.
 
     Args:
@@ -523,6 +519,9 @@ class EvolutionStream:
         ['A loan.']
     """
 
+    stream = "evolution"
+    shipped = "evolution_v1"
+
     def __init__(
         self,
         model: ChatModel | None = None,
@@ -534,51 +533,33 @@ class EvolutionStream:
         settings: ModelSettings = PROPOSER_SETTINGS,
         structured: bool = False,
     ) -> None:
-        self._asking = None
-        if model is not None:
-            self._asking = Asking(
-                model=model,
-                prompt=prompt or Prompt.shipped("evolution_v1"),
-                settings=settings,
-                structured=structured,
-            )
-        self._most_episodes = max_episodes
-        self._least_episodes = min_episodes
-        self._most_tools = max_tools
-
-    @property
-    def name(self) -> str:
-        """``evolution``, with the model that is asked."""
-        return "evolution" if self._asking is None else f"evolution:{self._asking.model.name}"
-
-    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
-        """The blocks of perfect episodes, then what the model answers about each tool."""
-        perfect = [episode for episode in observations.episodes if is_perfect(episode)]
-        found = [one for episode in perfect for one in _own_blocks(episode, observations)]
-        if self._asking is None:
-            return found
-        tools = self._tools(perfect, observations)
-        questions = (self._question(tool, perfect) for tool in tools)
-        return await ask_each(questions, observations.library, self._asking, before=found)
-
-    def _question(self, tool: str, perfect: Iterable[Episode]) -> Asked:
-        used = [episode for episode in perfect if any(c.name == tool for c in episode.calls)]
-        newest = tuple(used[-self._most_episodes :])
-        return Asked(
-            tool=tool,
-            stream="evolution",
-            episodes=newest,
-            shown=_perfect_shown(newest, tool),
-            reason=f"{len(used)} episodes with {tool} were perfect",
+        super().__init__(
+            model,
+            prompt=prompt,
+            max_episodes=max_episodes,
+            min_episodes=min_episodes,
+            max_tools=max_tools,
+            settings=settings,
+            structured=structured,
         )
 
-    def _tools(self, perfect: Iterable[Episode], observations: Observations) -> list[str]:
-        """The tools to ask about, in the order wanted, else the most used first."""
-        counts = Counter(name for e in perfect for name in {call.name for call in e.calls})
-        known = {name: count for name, count in counts.items() if name in observations.library}
-        order = observations.tools or tuple(sorted(known, key=lambda name: (-known[name], name)))
-        enough = [name for name in order if known.get(name, 0) >= self._least_episodes]
-        return enough[: self._most_tools]
+    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+        """The blocks of perfect episodes, then what the model answers, the most used tool first."""
+        perfect = [episode for episode in observations.episodes if is_perfect(episode)]
+        found = [one for episode in perfect for one in _own_blocks(episode, observations)]
+        by_tool: dict[str, list[Episode]] = {}
+        for episode in perfect:
+            for name in dict.fromkeys(call.name for call in episode.calls):
+                if name in observations.library:
+                    by_tool.setdefault(name, []).append(episode)
+        order = observations.tools or sorted(by_tool, key=lambda one: (-len(by_tool[one]), one))
+        return await self._suggested(by_tool, order, observations.library, before=found)
+
+    def _shown(self, episodes: Iterable[Episode], tool: str) -> str:
+        return _perfect_shown(episodes, tool)
+
+    def _reason(self, episodes: int, tool: str) -> str:
+        return f"{episodes} episodes with {tool} were perfect"
 
 
 def _own_blocks(episode: Episode, observations: Observations) -> Iterable[Suggestion]:
@@ -609,24 +590,22 @@ def _perfect_shown(episodes: Iterable[Episode], tool: str) -> str:
     return "\n\n".join(parts)
 
 
-# --- The feedback stream: a model sees what went wrong, what was right and the current text ( ----
-# The feedback stream: a model sees what went wrong, what was right and the current text (ToolDNA).
-#
-# It may make the text clearer, or relax a rule that is stricter than the tool. Two deviations from
-# the paper (section 3.3, figure 3):
+# --- The feedback stream: a model sees what went wrong, what was right and the current text -------
+# It may make the text clearer, or relax a rule that is stricter than the tool (ToolDNA). Two
+# deviations from the paper (section 3.3, figure 3):
 #
 # * The paper asks once for each record. One record invites words that fit that record, so here one
 #   request holds several failures of one tool; ``max_episodes=1`` is the paper's way.
 # * Gold comes as evidence of the verdict (what was expected, what was there), which every verifier
 #   gives, rather than as the gold calls of a training set. What the model writes is held against
-#   these values: a text that repeats one is refused (``generalising``).
+#   these values: a text that repeats one is refused (``generalises``).
 
 
 _MOST_BAD_CALLS = 8
 _MOST_FINDINGS = 8
 
 
-class FeedbackStream:
+class FeedbackStream(_ModelStream):
     """Suggests changes from episodes with r < 1, by asking a model.
 
     Args:
@@ -641,6 +620,9 @@ class FeedbackStream:
             readable otherwise.
     """
 
+    stream = "feedback"
+    shipped = "feedback_v1"
+
     def __init__(
         self,
         model: ChatModel,
@@ -652,48 +634,31 @@ class FeedbackStream:
         settings: ModelSettings = PROPOSER_SETTINGS,
         structured: bool = False,
     ) -> None:
-        self._asking = Asking(
-            model=model,
-            prompt=prompt or Prompt.shipped("feedback_v1"),
+        super().__init__(
+            model,
+            prompt=prompt,
+            max_episodes=max_episodes,
+            min_episodes=min_episodes,
+            max_tools=max_tools,
             settings=settings,
             structured=structured,
         )
-        self._most_episodes = max_episodes
-        self._least_episodes = min_episodes
-        self._most_tools = max_tools
-
-    @property
-    def name(self) -> str:
-        """``feedback``, with the model that is asked."""
-        return f"feedback:{self._asking.model.name}"
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
         """What the model answers about each tool that was at fault, the worst first."""
         failed = _by_tool(observations.episodes, observations.library)
-        tools = self._tools(failed, observations)
-        questions = (self._question(tool, failed[tool]) for tool in tools)
-        return await ask_each(questions, observations.library, self._asking)
-
-    def _question(self, tool: str, failed: Sequence[Episode]) -> Asked:
-        newest = tuple(failed[-self._most_episodes :])
-        return Asked(
-            tool=tool,
-            stream="feedback",
-            episodes=newest,
-            shown=_failures_shown(newest, tool),
-            reason=f"{len(failed)} episodes went wrong with {tool}",
-        )
-
-    def _tools(
-        self, failed: Mapping[str, Sequence[Episode]], observations: Observations
-    ) -> list[str]:
         worst = [rate.tool for rate in observations.profile.worst_tools(1_000)]
         rank = {name: at for at, name in enumerate(worst)}
-        order = observations.tools or tuple(
-            sorted(failed, key=lambda name: (rank.get(name, len(rank)), -len(failed[name]), name))
+        order = observations.tools or sorted(
+            failed, key=lambda name: (rank.get(name, len(rank)), -len(failed[name]), name)
         )
-        enough = [name for name in order if len(failed.get(name, ())) >= self._least_episodes]
-        return enough[: self._most_tools]
+        return await self._suggested(failed, order, observations.library)
+
+    def _shown(self, episodes: Iterable[Episode], tool: str) -> str:
+        return _failures_shown(episodes, tool)
+
+    def _reason(self, episodes: int, tool: str) -> str:
+        return f"{episodes} episodes went wrong with {tool}"
 
 
 def _by_tool(episodes: Iterable[Episode], library: Library) -> Mapping[str, list[Episode]]:

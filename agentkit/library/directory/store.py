@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError, UsageError
 from agentkit.library.capabilities import (
-    Compacted,
     EpisodeVolume,
     Retention,
     StoreFault,
@@ -112,6 +111,8 @@ class DirectoryStore:
                 "choose another folder"
             )
         self._files.check_not_ahead()
+        if self._may_write():
+            self._clear_drafts()
         if self._files.is_behind() and self._may_write():
             with self._folder.locked(is_patient=False) as is_alone:
                 if is_alone:  # otherwise somebody is just at it
@@ -285,19 +286,8 @@ class DirectoryStore:
         for path in strangers:
             yield _note(path, "is not from this store; it is left alone")
 
-    def compact(self) -> Compacted:
-        """Clear away what killed writers left, and shrink the file of episodes."""
-        self._check_open()
-        before = _size_of(self.path)
-        if self.path.exists():
-            self._clear_drafts()
-            episodes = self._kept_episodes()
-            if episodes is not None:
-                episodes.compact()
-        return Compacted(bytes_before=before, bytes_after=_size_of(self.path))
-
     def _clear_drafts(self) -> None:
-        """Delete drafts that nobody will complete."""
+        """Delete drafts that killed writers left."""
         with self._folder.translated(self._folder.local):
             for draft in self._folder.local.glob("draft-*.tmp"):
                 with suppress(FileNotFoundError):  # a writer is just done with it
@@ -414,12 +404,3 @@ def _parts_of(url: str) -> tuple[Path, str]:
             "dir:/data/library, or dir:library?format=json"
         )
     return Path(path).expanduser(), asked.get("format", "")
-
-
-def _size_of(folder: Path) -> int:
-    """Bytes of all files of a folder; of those that vanish meanwhile, none."""
-    total = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            total += path.stat().st_size if path.is_file() else 0
-    return total

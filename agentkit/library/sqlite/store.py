@@ -16,7 +16,7 @@ from agentkit.errors import (
     StoreFormatError,
     ToolNotFoundError,
 )
-from agentkit.library.capabilities import Compacted, EpisodeVolume, StoreFault
+from agentkit.library.capabilities import EpisodeVolume, StoreFault
 from agentkit.library.changes import (
     are_held,
     begun_at,
@@ -29,8 +29,7 @@ from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer, storable
 from agentkit.library.sqlite.derived import DerivedTable
-from agentkit.library.sqlite.schema import bring_up_to_date
-from agentkit.library.sqlite.upkeep import check_file, compact_file
+from agentkit.library.sqlite.schema import TRIGGERS, bring_up_to_date, traps
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
 
@@ -248,14 +247,6 @@ class SQLiteStore(SQLStore):
         """Look at the file, its tables and every row of them; see ``Checkable.check``."""
         return check_file(self._connection)
 
-    def compact(self) -> Compacted:
-        """Write the file anew without what nobody needs; see ``Compactable.compact``.
-
-        Others may read meanwhile, and writers wait. It takes as much free room on the disk as the
-        file has, once more for a temporary file.
-        """
-        return compact_file(self._connection)
-
     def close(self) -> None:
         """Close the file. A second call does nothing."""
         self._connection.close()
@@ -335,3 +326,29 @@ def _row(key: str, episode: Episode, body: str) -> tuple[object, ...]:
 def _called(episode: Episode) -> Sequence[str]:
     """The tools that an episode called, each once."""
     return tuple(dict.fromkeys(storable(call.name) for call in episode.calls))
+
+
+_MOST_FAULTS = 100
+"""Of those that SQLite names; a file with more is not repaired one by one."""
+
+_SAVE = "restore a backup, or save what can be read with `sqlite3 FILE .recover`"
+
+
+def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
+    """What SQLite itself finds, and triggers that are not ours; see ``Checkable.check``."""
+    if found := traps(connection):  # put there since it was opened; reading on may never end
+        message = f"it holds what agentkit did not make: {', '.join(found)}; {_SAVE}"
+        yield StoreFault(place="file", message=message)
+        return
+    for (text,) in connection.execute(f"PRAGMA integrity_check({_MOST_FAULTS})"):
+        if text != "ok":
+            words = " ".join(str(text).split())
+            yield StoreFault(place="file", message=f"SQLite finds: {words}; {_SAVE}")
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check")[:_MOST_FAULTS]:
+        which = "a row" if row is None else f"row {row}"
+        message = f"{which} names what the table {parent} does not hold; {_SAVE}"
+        yield StoreFault(place=str(table), message=message)
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    for name in TRIGGERS.keys() - {name for (name,) in rows}:
+        message = f"the trigger {name}, which keeps events from being changed, was taken away"
+        yield StoreFault(place="library_events", message=message)

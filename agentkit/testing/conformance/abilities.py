@@ -16,11 +16,9 @@ from agentkit.errors import AgentKitError
 from agentkit.library.capabilities import (
     BatchAppending,
     Checkable,
-    Compactable,
     Pruning,
     Retention,
 )
-from agentkit.library.chain_check import verify_chain
 from agentkit.library.changes import now
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
@@ -28,7 +26,7 @@ from agentkit.library.memory import MemoryStore
 from agentkit.library.store import EpisodeFilter, LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing.conformance.fixtures import StoreFixtures, a_tool, start_writer
-from agentkit.testing.conformance.writer import EPISODES_EACH, batch, commit_many
+from agentkit.testing.conformance.writer import EPISODES_EACH, commit_many
 from agentkit.testing.sample_tools import sample_library
 
 Ability = TypeVar("Ability")
@@ -206,18 +204,3 @@ class StoreAbilityConformance(StoreFixtures):
         before = _all_of(store)
         assert list(checking.check()) == []
         assert _all_of(store) == before
-
-    def test_compacting_loses_nothing(self, store: Store) -> None:
-        """Giving back room leaves every version, event and episode, and a store that works."""
-        compacting = _able(store, Compactable, "compact")
-        _fill(store)
-        if isinstance(store, Pruning):
-            store.prune(Retention(max_count=2))
-        before = _all_of(store)
-        for _ in range(2):
-            size = compacting.compact()
-            assert size.bytes_before >= 0
-            assert size.bytes_after >= 0
-            assert _all_of(store) == before
-        assert verify_chain(store.events()) == ()
-        assert store.commit(batch("q", 0), expected_version=7) == 8

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from agentkit_postgres._version import __version__
-from agentkit_postgres.search import FoundTool
 from agentkit_postgres.store import PostgresStore
 
-__all__ = ["FoundTool", "PostgresStore", "__version__", "open_postgres"]
+__all__ = ["PostgresStore", "__version__", "open_postgres"]
 
 
 def open_postgres(url: str) -> PostgresStore:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from psycopg import errors, sql
 
 from agentkit.errors import StoreFormatError
+from agentkit.library.capabilities import StoreFault
 from agentkit_postgres._version import __version__
 from agentkit_postgres.connection import Connections, Link, fetch
 from agentkit_postgres.steps import STEPS
@@ -112,3 +113,24 @@ def _check_not_foreign(link: Link, connections: Connections) -> None:
             f"holds {', '.join(taken)}, which agentkit did not make. Nothing was changed; choose "
             "another with ?schema="
         )
+
+
+_TRIGGER = """
+SELECT 1 FROM pg_trigger WHERE tgname = 'events_stay' AND tgrelid = 'events'::regclass
+AND tgenabled <> 'D'
+"""
+
+
+def check_schema(connections: Connections) -> Iterator[StoreFault]:
+    """Whether the schema is as its steps made it; see ``Checkable.check``."""
+    rows = connections.execute(f"SELECT position, name FROM {LEDGER} ORDER BY position")  # noqa: S608 - a constant
+    expected = list(enumerate(STEPS, start=1))
+    if rows != expected:
+        message = f"the schema went through {rows}, and not through {expected}; restore a backup"
+        yield StoreFault(place=LEDGER, message=message)
+    if not connections.execute(_TRIGGER):
+        message = (
+            "the trigger events_stay, which keeps events from being changed, was taken away or "
+            "disabled; restore a backup"
+        )
+        yield StoreFault(place="events", message=message)

@@ -12,7 +12,7 @@ from typing import Any
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.capabilities import Compacted, EpisodeVolume, StoreFault
+from agentkit.library.capabilities import EpisodeVolume, StoreFault
 from agentkit.library.changes import begun_at, check_change, now, stored_definition
 from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
@@ -21,12 +21,10 @@ from agentkit_postgres.address import Address
 from agentkit_postgres.connection import Connections, Link, fetch
 from agentkit_postgres.derived_table import DerivedTable
 from agentkit_postgres.encoding import EncodedTool, encode_event, encode_tool
-from agentkit_postgres.migrations import newer
+from agentkit_postgres.migrations import check_schema, newer
 from agentkit_postgres.opening import make_ready
-from agentkit_postgres.search import FoundTool, search_tools
 from agentkit_postgres.steps import STEPS
 from agentkit_postgres.texts import is_cut, key, restored, storable
-from agentkit_postgres.upkeep import check_schema, compact_tables
 
 _LOAD = """
 SELECT r.tool_name, r.digest, r.origin, r.since, d.body
@@ -157,29 +155,10 @@ class PostgresStore(SQLStore):
         if batches and "newer" in self._connections.run(partial(_keep, batches)):
             raise newer(self._connections)
 
-    def search_tools(self, words: str, *, limit: int = 10) -> Sequence[FoundTool]:
-        """Current tools whose name or texts hold any of the words, the best first.
-
-        The database searches, in its index, so that a program which shows a catalogue need not
-        load it. Words are matched by their English stems; a word in the name counts most.
-
-        Raises:
-            UsageError: The limit is negative.
-        """
-        return search_tools(self._connections, self._tool_name, words, limit=limit)
-
     def check(self) -> Iterator[StoreFault]:
         """Whether the schema is as it was made; see ``Checkable.check``."""
         self._connections.check_usable()
         return check_schema(self._connections)
-
-    def compact(self) -> Compacted:
-        """Write each table anew without what was deleted; see ``Compactable.compact``.
-
-        Others wait for a table while it is written, and it takes as much room once more
-        meanwhile. It takes the rights of the tables' owner.
-        """
-        return compact_tables(self._connections)
 
     def close(self) -> None:
         """Close all connections. A second call does nothing."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from hypothesis import given, settings, strategies as st
-from support.local_server import ServerError, free_port
+from support.local_server import free_port
 from support.postgres_server import PostgresServer, drop_schema, with_schema
 
 from agentkit import open_store
@@ -136,30 +136,6 @@ def test_a_refusal_says_what_mends_it(
         open_store(f"postgresql://{user}@127.0.0.1:{refusing.port}/{end}")
     assert not isinstance(caught.value, StoreUnavailableError)
     assert caplog.text == ""
-
-
-def test_several_hosts_are_told_of_once_each(own_server: PostgresServer) -> None:
-    """Where a URL names several hosts and none takes us, each one's words stand there once."""
-    shut, port = free_port(), own_server.port
-    url = f"postgresql://agentkit:wr0ng@127.0.0.1:{shut},127.0.0.1:{port}/postgres"
-    with pytest.raises(StoreError, match=f"{shut} failed: .*refused.*{port} failed: ") as caught:
-        open_store(url)
-    assert str(caught.value).count("failed: ") == 2
-
-
-def test_a_server_that_speaks_another_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refusal in words that we do not know says that there is a server, and what it said."""
-    monkeypatch.setenv("LANGUAGE", "de")
-    try:
-        server = PostgresServer(options=("lc_messages=C.UTF-8",))
-    except ServerError as error:
-        pytest.skip(str(error))
-    with server, pytest.raises(StoreError, match="user") as caught:
-        open_store(server.url_of(port=server.port, password="wr0ng"))
-    if "fehlgeschlagen" not in str(caught.value):
-        pytest.skip("no German messages here")
-    assert "takes no connection now" in str(caught.value)
-    assert "complains of a user, a password" in str(caught.value)
 
 
 def test_a_refused_connection_is_told_at_once(own_server: PostgresServer) -> None:

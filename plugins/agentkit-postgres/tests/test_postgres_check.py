@@ -11,7 +11,6 @@ import pytest
 from agentkit import Episode, ToolDefinition
 from agentkit.episodes import Turn
 from agentkit.library import LibraryChange
-from agentkit.library.capabilities import Retention
 from agentkit.library.checking import check_store
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing.conformance.writer import batch, told
@@ -64,15 +63,3 @@ def test_events_refuse_to_be_changed(store_url: str, raw: Raw) -> None:
             with pytest.raises(psycopg.errors.RaiseException, match="only ever appended"):
                 raw(store_url).execute(statement.encode())
         assert len(store.events()) == 1
-
-
-def test_compacting_gives_room_back(store_url: str) -> None:
-    """The room of episodes that were let go is given back to the disk."""
-    with closing(PostgresStore(store_url)) as store:
-        some = [Episode(episode_id=str(n), request=f"{n} " * 500) for n in range(1000)]
-        store.append_many(some)
-        assert store.prunable(Retention(max_count=10)).count == 990
-        store.prune(Retention(max_count=10))
-        size = store.compact()
-        assert size.bytes_after < size.bytes_before
-        assert sum(1 for _ in store.select()) == 10

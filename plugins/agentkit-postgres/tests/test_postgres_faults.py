@@ -29,7 +29,6 @@ from agentkit.testing.conformance.fixtures import together
 from agentkit.testing.conformance.writer import batch, told
 from agentkit.tools.definition import Description
 from agentkit_postgres.address import Address
-from agentkit_postgres.failures import in_our_words
 
 Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
 
@@ -219,15 +218,6 @@ def test_a_silent_network_ends_calls_in_time(far_url: str, proxy: TcpProxy) -> N
         assert [one.proposal_id for one in store.history("ping")] == ["p-1", "p-2"]
 
 
-def test_connections_that_the_network_forgot_are_replaced(far_url: str, proxy: TcpProxy) -> None:
-    """A reset of all connections costs nothing but the time to connect again."""
-    with closing(open_store(far_url)) as store:
-        for number in range(5):
-            assert store.commit(ping(number), expected_version=number) == number + 1
-            proxy.reset()
-        assert [one.proposal_id for one in store.history("ping")] == [f"p-{n}" for n in range(5)]
-
-
 def test_a_paused_server_is_no_end(own_server: PostgresServer, own_store_url: str) -> None:
     """A server that does not answer for a moment, and does then, loses nothing."""
     with closing(open_store(own_store_url)) as store:
@@ -262,53 +252,6 @@ def test_a_statement_that_takes_too_long_is_ended(own_store_url: str, raw: Raw) 
             with pytest.raises(StoreUnavailableError, match=r"0\.3 s.*statement_timeout="):
                 store.load()
         assert store.load().version == 0
-
-
-def test_programs_that_wait_for_each_other_are_told_that_nothing_changed(
-    own_store_url: str, raw: Raw
-) -> None:
-    """A deadlock, which the server ends by undoing one side, is no broken connection."""
-    open_store(own_store_url).close()
-    one, other = raw(own_store_url), raw(own_store_url)
-
-    def lock(connection: psycopg.Connection[tuple[object, ...]], tables: list[str]) -> None:
-        with connection.transaction():
-            connection.execute(f"LOCK TABLE {tables[0]}".encode())
-            barrier.wait(LONG)
-            connection.execute(f"LOCK TABLE {tables[1]}".encode())
-
-    barrier = threading.Barrier(2)
-    ended = together(
-        [partial(lock, one, ["events", "versions"]), partial(lock, other, ["versions", "events"])]
-    )
-    deadlock = next(error for error in ended if isinstance(error, psycopg.Error))
-    told = in_our_words(deadlock, Address.parse(own_store_url))
-    assert isinstance(told, StoreUnavailableError)
-    assert "deadlock detected. Nothing was changed; try again" in str(told)
-
-
-def test_a_statement_that_somebody_cancels_is_told_as_that(own_store_url: str, raw: Raw) -> None:
-    """A commit that an administrator cancels says so, changed nothing and may be sent again."""
-    with closing(open_store(own_store_url)) as store:
-        other = raw(own_store_url)
-        with other.transaction():
-            other.execute("LOCK TABLE versions IN EXCLUSIVE MODE")
-            cancel = (
-                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity "
-                "WHERE wait_event_type = 'Lock' AND query LIKE '%commit_change%'"
-            )
-
-            def cancel_it() -> None:
-                admin = raw(own_store_url)
-                while not admin.execute(cancel).fetchall():
-                    time.sleep(0.01)
-
-            cancelling = threading.Thread(target=cancel_it)
-            cancelling.start()
-            with pytest.raises(StoreUnavailableError, match=r"due to user request.*try again"):
-                store.commit(ping(1), expected_version=0)
-            cancelling.join()
-        assert store.commit(ping(1), expected_version=0) == 1
 
 
 def test_more_threads_than_connections_wait_for_each_other(own_store_url: str) -> None:

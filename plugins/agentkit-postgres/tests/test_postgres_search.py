@@ -1,4 +1,4 @@
-"""Searching tools in the database, and reading them with SQL."""
+"""Reading tools with SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.errors import UsageError
 from agentkit.library import LibraryChange
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description
@@ -32,50 +31,6 @@ def store(store_url: str) -> Iterator[PostgresStore]:
         yield store
 
 
-def found(store: PostgresStore, words: str) -> list[str]:
-    """Names that a search gives."""
-    return [one.name for one in store.search_tools(words)]
-
-
-def test_words_find_tools(store: PostgresStore) -> None:
-    """Any of the words in the name or the texts finds a tool; the best come first."""
-    assert found(store, "split the bill")[0] == "bill_split"
-    assert {name.partition("_")[0] for name in found(store, "weather forecasts")} >= {"weather"}
-    assert found(store, "no such words as xyzzy") == []
-    assert found(store, "") == found(store, "the ' & | ! \0 :*") == []
-
-
-def test_names_are_cut_into_words(store: PostgresStore) -> None:
-    """A word within a name finds it, however the name is written."""
-    names = ("getQuokkaPrice", "get_quokka_price_v2", "get.quokka/price", "QUOKKAPrice")
-    change = LibraryChange(proposal_id="more", upserts=tuple(map(tool, names)))
-    store.commit(change, expected_version=1)
-    assert sorted(found(store, "quokkas")) == sorted(names)
-
-
-def test_only_current_tools_are_found(store: PostgresStore) -> None:
-    """A text that was replaced and a tool that was removed are found no more."""
-    edit = LibraryChange(proposal_id="2", upserts=(tool("new", "Plays the xylophone."),))
-    store.commit(edit, expected_version=1)
-    (one,) = store.search_tools("xylophones")
-    assert (one.name, one.summary, one.version) == ("new", "Plays the xylophone.", 2)
-    assert one.score > 0
-    other = LibraryChange(proposal_id="3", upserts=(tool("new", "Plays the tuba."),))
-    store.commit(other, expected_version=2)
-    assert (found(store, "xylophone"), found(store, "tuba")) == ([], ["new"])
-    store.commit(LibraryChange(proposal_id="4", removals=("new",)), expected_version=3)
-    assert found(store, "tuba") == []
-
-
-def test_a_limit_is_kept(store: PostgresStore) -> None:
-    """At most so many are given; a negative limit is a mistake."""
-    assert len(store.search_tools("calendar weather car money", limit=3)) == 3
-    assert store.search_tools("calendar", limit=0) == ()
-    assert len(store.search_tools("calendar", limit=2**70)) == 4
-    with pytest.raises(UsageError, match="-1"):
-        store.search_tools("calendar", limit=-1)
-
-
 @pytest.mark.parametrize(
     "summary", [" ".join(f"word{n}" for n in range(200_000)), "x" * 2_000_000, "\0 odd \u2400"]
 )
@@ -84,7 +39,6 @@ def test_texts_that_no_index_takes_are_kept(store: PostgresStore, summary: str) 
     odd = tool("odd\0name", summary)
     store.commit(LibraryChange(proposal_id="2", upserts=(odd,)), expected_version=1)
     assert store.load()["odd\0name"].definition == odd
-    assert found(store, "odd")[0] == "odd\0name"
     assert list(store.check()) == []
 
 

@@ -6,10 +6,8 @@ from contextlib import closing
 
 from hypothesis import given, settings, strategies as st
 
-from agentkit import Episode, ToolDefinition
-from agentkit.episodes import Turn
-from agentkit.library import EpisodeFilter, LibraryChange
-from agentkit.messages import AssistantMessage, ToolCall
+from agentkit import ToolDefinition
+from agentkit.library import LibraryChange
 from agentkit_postgres import PostgresStore
 from agentkit_postgres.texts import is_cut, key, restored, storable
 
@@ -48,27 +46,3 @@ def test_long_names_are_names(store_url: str) -> None:
         assert [one.change.removals for one in store.changes()] == [(), (name,)]
         assert [one.version for one in store.history(name)] == [1, 2]
         assert store.history(name)[0].proposal_id == "p" * 5000
-
-
-def test_long_names_of_episodes_select(store_url: str) -> None:
-    """Ids, sessions and called tools of any length and with NUL are kept and select."""
-    long = "é\0" * 3000
-    call = ToolCall(call_id="1", name=long)
-    episode = Episode(
-        episode_id=long,
-        request="\0",
-        session_id=long,
-        metadata={long: long},
-        turns=(Turn(message=AssistantMessage(tool_calls=(call,))),),
-    )
-    with closing(PostgresStore(store_url)) as store:
-        store.append(episode)
-        store.append(Episode(episode_id=f"{long}.", request="?", session_id=f"{long}."))
-        assert store.get(long) == episode
-        for matching in (
-            EpisodeFilter(session_id=long),
-            EpisodeFilter(tool_name=long),
-            EpisodeFilter(labels={long: long}),
-        ):
-            assert list(store.select(matching)) == [episode]
-        assert list(store.check()) == []

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
 from agentkit.library.capabilities import (
-    Compacted,
     EpisodeVolume,
     Retention,
     StoreFault,
@@ -15,7 +14,7 @@ from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 from agentkit_redis.address import RedisAddress
-from agentkit_redis.checking import EventStream, compact, key_faults
+from agentkit_redis.checking import EventStream, key_faults
 from agentkit_redis.connection import RedisConnection
 from agentkit_redis.durability import look_at
 from agentkit_redis.episodes import EpisodeRetention, EpisodeStream
@@ -129,10 +128,6 @@ class RedisStore:
     def check(self) -> Iterator[StoreFault]:
         """Count what the keys hold; see ``Checkable.check``."""
         return key_faults(self._reader)
-
-    def compact(self) -> Compacted:
-        """Let the server write its append-only file anew and return free memory."""
-        return compact(self._connection)
 
     def close(self) -> None:
         """Close all connections. A second call does nothing."""

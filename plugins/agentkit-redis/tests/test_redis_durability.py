@@ -87,21 +87,6 @@ def test_a_server_that_drops_keys_is_refused(start_server, policy):
         open_store(server.url)
 
 
-def test_a_policy_that_can_not_bite_yet_is_warned_of(start_server, open_redis, caplog):
-    """Without a bound on memory nothing is dropped today, and the line to set is said."""
-    server = start_server(maxmemory_policy="allkeys-lru")
-    assert open_redis(server.url).load().version == 0
-    assert "CONFIG SET maxmemory-policy noeviction" in caplog.text
-
-
-@pytest.mark.parametrize("policy", ["noeviction", "volatile-lru", "volatile-ttl"])
-def test_a_policy_that_spares_our_keys_is_taken(start_server, open_redis, caplog, policy):
-    """Keys that never expire stay under these, so nothing is said."""
-    server = start_server(maxmemory="100mb", maxmemory_policy=policy)
-    assert open_redis(server.url).load().version == 0
-    assert "maxmemory-policy" not in caplog.text
-
-
 def test_replicas_can_be_waited_for(start_server, open_redis, raw):
     """With ``replicas=1`` a commit is answered once a replica has it, and not before."""
     primary = start_server(repl_diskless_sync_delay="0")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -82,49 +81,6 @@ def test_a_batch_with_one_that_can_not_be_kept_keeps_none(store):
         store.append_many([_episode("good"), bad])
     assert _ids(store) == []
     assert store.volume() == EpisodeVolume(count=0, bytes=0)
-
-
-def test_a_large_batch_is_one_step(store):
-    """Thousands at once, known ones among them, come in their order."""
-    store.append(_episode("e7", session="first"))
-    store.append_many([_episode(f"e{n}", "add", session="s") for n in range(3000)])
-    assert store.volume().count == 3000
-    assert _ids(store, oldest_first=True, limit=3) == ["e7", "e0", "e1"]
-    assert _ids(store, tool_name="add", session_id="s", limit=2) == ["e2999", "e2998"]
-    assert _ids(store, session_id="first") == ["e7"]
-
-
-def test_an_episode_that_calls_very_many_tools_is_kept(store):
-    """Ten thousand different tools in one episode are no trouble for the script."""
-    store.append(_episode("many", *(f"tool {n}" for n in range(10_000))))
-    assert _ids(store, tool_name="tool 9999") == ["many"]
-    assert store.prune(Retention(max_count=0)).count == 1
-    assert _ids(store, tool_name="tool 9999") == []
-
-
-def test_only_a_page_is_read(start_server, open_redis, raw):
-    """Taking the first few of many reads a page of them, whichever filter."""
-    server = start_server()
-    store = open_redis(server.url)
-    store.append_many([_episode(f"e{n}", "add", session=f"s{n % 2}") for n in range(1000)])
-    client, _ = raw(server.url)
-    for matching in (EpisodeFilter(), EpisodeFilter(tool_name="add", session_id="s1")):
-        before = client.info("stats")["total_net_output_bytes"]
-        assert len(list(islice(store.select(matching), 5))) == 5
-        sent = client.info("stats")["total_net_output_bytes"] - before
-        assert sent < store.volume().bytes / 4
-
-
-def test_the_rarest_term_is_looked_up(start_server, open_redis, raw):
-    """Of a session and a tool the one with fewer episodes is followed, whatever the other has."""
-    server = start_server()
-    store = open_redis(server.url)
-    store.append_many([_episode(f"e{n}", "add", session="long") for n in range(1000)])
-    store.append(_episode("rare", "add", session="short"))
-    client, _ = raw(server.url)
-    client.config_resetstat()
-    assert _ids(store, tool_name="add", session_id="short", oldest_first=True) == ["rare"]
-    assert client.info("commandstats")["cmdstat_xrange"]["calls"] == 1
 
 
 def test_episodes_that_go_while_they_are_read_are_left_out(store):

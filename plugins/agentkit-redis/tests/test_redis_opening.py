@@ -128,7 +128,6 @@ def test_a_closed_store_refuses_everything(library_url):
         store.events,
         store.select,
         store.volume,
-        store.compact,
         store.changes,
         lambda: list(store.check()),
         lambda: store.append_many([]),

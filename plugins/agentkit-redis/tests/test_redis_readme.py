@@ -60,7 +60,6 @@ def test_its_rights_are_enough_and_hold(start_server, raw, caplog):
         assert store.get("e") is not None
         assert list(store.check()) == []
         assert store.prune(Retention(max_count=0)).count == 1
-        store.compact()
     with (
         closing(open_store(f"{url}?replicas=1&timeout=2")) as store,
         pytest.raises(StoreUnavailableError, match="0 of 1 replicas"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import closing
 
 import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.capabilities import Retention
 from agentkit.library.event_chain import EventDraft, chained
@@ -112,50 +111,6 @@ def test_an_empty_replica_begins_no_library(start_server):
         open_store(replica.url)
 
 
-def test_a_server_that_can_not_save_takes_no_writes(start_server, open_redis, raw):
-    """When snapshots fail, as on a full disk, a commit is refused and reading goes on."""
-    server = start_server(save="3600 1", appendonly="no", enable_debug_command="yes")
-    store = open_redis(server.url)
-    first = _change(0)
-    store.commit(first, expected_version=0)
-    client, _ = raw(server.url)
-    (server.folder / "dump.rdb").unlink(missing_ok=True)
-    (server.folder / "dump.rdb").mkdir()  # so that no snapshot can take this name
-    client.execute_command("BGSAVE")
-    while client.info("persistence")["rdb_last_bgsave_status"] == "ok":
-        """It is tried in another process."""
-    with pytest.raises(StoreError, match=r"can not save to its disk.*Nothing was changed"):
-        store.commit(_change(1, last=first.events[0]), expected_version=1)
-    assert store.load().version == 1
-    (server.folder / "dump.rdb").rmdir()
-    client.execute_command("BGSAVE")
-    while client.info("persistence")["rdb_last_bgsave_status"] != "ok":
-        """It is tried again."""
-    assert store.commit(_change(1, last=first.events[0]), expected_version=1) == 2
-
-
-def test_a_server_that_reads_its_data_says_to_wait(start_server, open_redis, raw):
-    """While a server loads its data, a store is unavailable; afterwards it works by itself."""
-    server = start_server(enable_debug_command="yes", save="3600 1")
-    store = open_redis(server.url)
-    store.commit(_change(0), expected_version=0)
-    client, _ = raw(server.url)
-    client.execute_command("DEBUG", "POPULATE", "2000")
-    client.config_set("key-load-delay", 500)
-    client.config_set("loading-process-events-interval-bytes", 1024)
-    reload = threading.Thread(target=_reload, args=(server.url, raw))
-    reload.start()
-    said = ""
-    while reload.is_alive() and not said:
-        try:
-            store.load()
-        except StoreUnavailableError as error:
-            said = str(error)
-    reload.join()
-    assert "reading its data" in said
-    assert store.load().version == 1
-
-
 def _reload(url, raw):
     client, _ = raw(f"{url}?timeout=60")
     client.execute_command("DEBUG", "RELOAD")
@@ -219,20 +174,6 @@ def test_a_right_that_is_taken_away_tears_nothing(start_server, raw):
                     works[work]()
                 assert _contents(client, keys) == before
             client.execute_command("ACL SETUSER app ~* &* +@all")
-
-
-def test_a_volume_that_is_no_number_stops_before_the_first_write(start_server, open_redis, raw):
-    """What somebody made of the counts by hand is found before an episode is kept or let go."""
-    server = start_server()
-    store = open_redis(server.url)
-    store.append(_episode(0))
-    client, keys = raw(server.url)
-    client.hset(keys.volume, "bytes", "many")
-    before = _contents(client, keys)
-    for work in (lambda: store.append(_episode(1)), lambda: store.prune(Retention(max_count=0))):
-        with pytest.raises(StoreFormatError, match=r"volume not as it was written.*Nothing was"):
-            work()
-        assert _contents(client, keys) == before
 
 
 def test_a_server_that_misses_its_replicas_says_to_wait(start_server, open_redis, raw):

@@ -58,18 +58,6 @@ def test_asking_again_costs_one_look_and_gives_the_same_object(start_server, ope
     assert store.load() is first
 
 
-def test_only_what_changed_is_read(start_server, open_redis, raw):
-    """A few versions behind: their records and the definitions that changed, nothing else."""
-    server = start_server()
-    store, other = open_redis(server.url), open_redis(server.url)
-    _fill(other, 8)
-    store.load()
-    _fill(other, 3)
-    client, _ = raw(server.url)
-    assert _during(client, store.load) == {"hmget": 3}
-    assert store.load().definitions == other.load().definitions
-
-
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 60])
 def test_however_far_behind_the_result_is_the_same(library_url, open_redis, count):
     """A snapshot that was caught up equals one that was read afresh, definitions stay objects."""
@@ -148,29 +136,6 @@ def test_it_is_what_the_memory_store_is(server_url, steps):
 def memory_version(store):
     """Where a store stands."""
     return store.load().version
-
-
-def test_names_with_a_nul_are_not_mixed_up(store):
-    """The history of a name does not hold that of a longer one that begins with it and a NUL."""
-    names = ("a", "a\0", "a\0" + "5" * 16, "a\0" + "5" * 16 + "\0" + "6" * 16)
-    for number, name in enumerate(names):
-        store.commit(_put(f"p\0{number}", _tool(name)), expected_version=number)
-    assert [[r.version for r in store.history(name)] for name in names] == [[1], [2], [3], [4]]
-    assert list(store.load().tools) == list(names)
-    assert list(store.check()) == []
-
-
-def test_words_of_half_characters_come_back_as_they_were(store):
-    """Redis takes any bytes: half a surrogate pair in words about a change is kept as it is."""
-    change = LibraryChange(
-        proposal_id="p\ud83d", upserts=(_tool("a"),), author="\ud83d", reason="\udc00 \0"
-    )
-    store.commit(change, expected_version=0)
-    (kept,) = store.history("a")
-    assert (kept.proposal_id, kept.author, kept.reason) == ("p\ud83d", "\ud83d", "\udc00 \0")
-    assert store.commit(change, expected_version=9) == 1
-    other = LibraryChange(proposal_id="p\\ud83d", upserts=(_tool("b"),))
-    assert store.commit(other, expected_version=1) == 2
 
 
 @pytest.mark.parametrize("key", ["definitions", "versions", "tools"])

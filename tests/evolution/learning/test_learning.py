@@ -13,7 +13,6 @@ from agentkit import Episode, ToolDefinition, open_store, tool
 from agentkit.episodes import Turn, Verdict
 from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.evolution.learning import LearningConfig
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal
@@ -34,10 +33,10 @@ def weather(city, value="sunny"):
     return "weather", {"city": city}, value
 
 
-def test_a_tool_learns_the_words_and_the_recorded_answer(learner, episode):
-    """The example holds what was asked, what was called and what came back."""
+def test_a_tool_learns_the_words_and_the_call(learner, episode):
+    """The example holds what was asked and what was called; an answer is no part of it."""
     report = learner.learn([episode("Umbrella in Rome?", weather("Rome"))])
-    example = Example(arguments={"city": "Rome"}, result="sunny", query="Umbrella in Rome?")
+    example = Example(arguments={"city": "Rome"}, query="Umbrella in Rome?", is_whole=False)
     assert report.added == {"weather": (example,)}
     assert learner.library["weather"].definition.examples == (example,)
 
@@ -67,35 +66,8 @@ def test_beyond_the_cap_the_most_varied_words_are_kept(learner, episode):
     assert report.reasons == {"full": 2}
 
 
-def test_one_call_keeps_one_answer(learner, episode):
-    """Asked for in other words, a call that has an answer is kept without the newer one."""
-    report = learner.learn(
-        [
-            episode("Umbrella in Rome?", weather("Rome", "sunny"), started_at="1"),
-            episode("Coat for Rome?", weather("Rome", "snow"), started_at="2"),
-        ]
-    )
-    first, second = report.added["weather"]
-    assert (first.is_whole, first.result) == (True, "sunny")
-    assert (second.is_whole, second.result, second.query) == (False, None, "Coat for Rome?")
-
-
-def test_a_long_result_is_left_out_and_never_clipped(learner, episode):
-    """The example says so, and answers nothing."""
-    report = learner.learn([episode("Umbrella in Rome?", weather("Rome", "sun " * 1_000))])
-    (example,) = report.added["weather"]
-    assert (example.is_whole, example.result) == (False, None)
-
-
-@pytest.mark.parametrize("value", [float("nan"), "\ud800", {1: 2}])
-def test_what_json_can_not_hold_is_left_out(learner, episode, value):
-    """No store could keep it."""
-    (example,) = learner.learn([episode("Umbrella?", weather("Rome", value))]).added["weather"]
-    assert not example.is_whole
-
-
 def test_a_long_argument_is_left_out(learner, episode):
-    """The rest of the call is kept, without its result."""
+    """The rest of the call is kept."""
     call = ("send_mail", {"to": "Ann", "text": "word " * 1_000}, "sent")
     (example,) = learner.learn([episode("Write to Ann.", call)]).added["send_mail"]
     assert (example.arguments, example.is_whole) == ({"to": "Ann"}, False)
@@ -137,70 +109,6 @@ def test_what_is_not_learned(learner, episode, request_text, call, reason):
     assert (report.is_written, report.added, learner.library.version) == (False, {}, 1)
 
 
-def test_a_private_result_is_left_out(learner, episode):
-    """What came back does not reach the library either, when all that was asked may."""
-    told = {"sky": "sunny", "reporter": "ann@example.org"}
-    (example,) = learner.learn([episode("Umbrella?", weather("Rome", told))]).added["weather"]
-    assert (example.arguments, example.is_whole, example.result) == ({"city": "Rome"}, False, None)
-
-
-# --- tools that may be run again ------------------------------------------------------------------
-
-
-@tool(effects=Effects.pure())
-def double(x: float) -> float:
-    """Twice a number."""
-    return 2 * x
-
-
-@tool(effects=Effects.pure())
-async def half(x: float) -> float:
-    """Half of a number."""
-    return x / 2
-
-
-def kept(manager, episode, name, value, **options):
-    """Whether the result of a call with 3 is kept."""
-    report = manager.learn([episode("The number I want?", (name, {"x": 3}, value))], **options)
-    (example,) = report.added[name]
-    return example.is_whole
-
-
-def test_a_pure_tool_keeps_a_result_that_it_gives_again(make_manager, episode):
-    """It is run, sync or async, since the result is a test from then on."""
-    manager = make_manager(double, half)
-    assert kept(manager, episode, "double", 6)
-    assert kept(manager, episode, "half", 1.5)
-
-
-def test_what_runs_follows_the_policy(store, episode):
-    """An undeclared tool answers from records, unless the caller vouches for it."""
-
-    @tool
-    def triple(x: float) -> float:
-        """Three times a number."""
-        return 3 * x
-
-    manager = ToolManager(store, tools=[triple])
-    manager.register([triple])
-    assert kept(manager, episode, "triple", 10)
-    trusting = ToolManager(store, tools=[triple], policy=InsertPolicy(run_undeclared=True))
-    report = trusting.learn([episode("Another one?", ("triple", {"x": 4}, 10))])
-    assert not report.added["triple"][0].is_whole
-
-
-def test_a_composite_learns_words_only(make_manager, episode):
-    """Its results are those of its children, which may have no record of them."""
-    manager = make_manager()
-    manager.insert('''
-@composite(examples=[{"arguments": {"x": 2}, "result": 7}])
-def line(x: float) -> float:
-    """Twice a number, and three more."""
-    return add(mul(x, 2), 3)
-''')
-    assert not kept(manager, episode, "line", 9)
-
-
 # --- choosing -------------------------------------------------------------------------------------
 
 WORDS = st.frozensets(st.sampled_from("abcdefgh"), min_size=1)
@@ -216,7 +124,7 @@ def test_the_choice_is_bounded_and_covers_no_less_than_the_first(candidates, kno
         assert len(candidates[chosen[0]] - covered) == max(len(c - covered) for c in candidates)
 
 
-@pytest.mark.parametrize("name", ["max_examples", "longest_query", "max_results"])
+@pytest.mark.parametrize("name", ["max_examples", "longest_query", "longest_argument"])
 def test_rules_that_make_no_sense_are_refused(name):
     """A negative cap is a mistake."""
     with pytest.raises(UsageError, match=name):
@@ -352,9 +260,7 @@ TOOLS = [
         },
     ),
 ]
-RULES = LearningConfig(
-    max_examples=3, max_results=2, longest_query=40, longest_argument=20, longest_result=20
-)
+RULES = LearningConfig(max_examples=3, longest_query=40, longest_argument=20)
 TEXT = st.text(st.characters(), max_size=12) | st.sampled_from(
     ["rain in Rome", "count the sheep 3", "ann@example.org", "  ", "罗马会下雨吗", "word " * 20]
 )
@@ -413,7 +319,7 @@ def test_learning_is_bounded_repeatable_and_changes_examples_only(lived, random)
         assert after.description == before.description
         assert ToolDefinition.from_json(json.loads(json.dumps(after.to_json()))) == after
         assert len(after.examples) <= 3
-        assert len(after.worked_calls) <= 2
+        assert after.worked_calls == before.worked_calls
         for example in after.examples:
             assert example.query
             assert len(example.query) <= 40

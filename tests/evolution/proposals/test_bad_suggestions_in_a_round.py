@@ -106,10 +106,9 @@ async def outcome_of(manager, *proposers):
         (block(tool="ping", summary="Ping all hosts."), ["other_tool"]),
         (block(tool="lo\u0430n", summary="A loan."), ["unknown_tool"]),
         ('<description>{"tool": "loan",', ["half_block"]),
-        (block(tool="loan", parameters={"periods": {"type": "string"}}), ["type_changed"]),
         (
             block(tool="loan", parameters={"rate": "Interest."}),
-            ["parameters_changed", "unknown_parameter"],
+            ["unknown_parameter"],
         ),
         (block(tool="loan", body=CYCLE), ["unknown_field"]),
         (block(tool="loan", rules=[{"kind": "between", "minimum": "1"}]), ["invalid_rule"]),

@@ -81,10 +81,8 @@ def test_rules_are_read_as_data(question):
         (block(tool="calculate_loan", parameters="all"), "wrong_field_type"),
         (block(tool="calculate_loan", parameters={"periods": 36}), "wrong_field_type"),
         (block(tool="calculate_loan", usage_rules="one"), "wrong_field_type"),
-        (block(tool="calculate_loan", examples=[{"periods": 36}]), "wrong_field_type"),
         (block(tool="calculate_loan", rules=[{"kind": "never"}]), "invalid_rule"),
         (block(tool="calculate_loan", rules=[{"kind": "one_of", "values": [1]}]), "invalid_rule"),
-        (block(tool="calculate_loan", parameters={"periods": {"type": "period"}}), "unknown_type"),
         ("<description>{'tool': 'calculate_loan'}</description>", "invalid_json"),
         ('<description>{"tool": "calculate_loan"</description>', "invalid_json"),
         ('<description>["calculate_loan"]</description>', "invalid_json"),
@@ -136,38 +134,25 @@ def test_each_block_is_judged_alone(question):
     assert codes(found) == ["invalid_json", "half_block"]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "changed"),
-    [
-        ({"periods": {"type": "string", "description": "Term."}}, {"type": "string"}),
-        ({"periods": {"enum": [36, 48]}}, {"type": "integer", "enum": [36, 48]}),
-    ],
-)
-def test_a_changed_contract_is_kept_for_validation(question, loan, parameters, changed):
-    """A candidate with another type is a readable, wrong change: validation says so, not we."""
-    [found] = read_answer(block(tool="calculate_loan", parameters=parameters), question)
-    assert isinstance(found, Proposal)
-    assert found.candidate.signature.properties["periods"] == changed
-    assert loan.signature.properties["periods"] == {"type": "integer"}
-
-
-def test_a_schema_in_place_of_texts(question, loan):
-    """Models that answer with a whole schema are understood; what it leaves out stays."""
+def test_the_contract_is_not_the_models_to_change(question, loan):
+    """Of a schema in place of texts the descriptions are read, and types and examples left out."""
     schema = {
         "type": "object",
         "properties": {
-            "periods": {"type": "integer", "description": "Term in months."},
-            "total_price": {"type": "number"},
+            "periods": {"type": "string", "description": "Term in months."},
+            "total_price": {"enum": [1, 2]},
         },
-        "required": ["total_price", "periods"],
+        "required": ["periods"],
     }
-    [found] = read_answer(block(name="calculate_loan", parameters=schema), question)
-    assert found.candidate.signature == loan.signature
-    assert found.candidate.description.parameters["periods"] == "Term in months."
-    assert found.candidate.description.parameters["total_price"] == "Price in units of 10,000."
-    schema["required"] = ["periods"]
-    [found] = read_answer(block(name="calculate_loan", parameters=schema), question)
-    assert found.candidate.signature.required == ("periods",)
+    for parameters in (schema, schema["properties"]):
+        answer = block(name="calculate_loan", parameters=parameters, examples=[{"arguments": {}}])
+        [found] = read_answer(answer, question)
+        assert found.candidate.signature == loan.signature
+        assert found.candidate.examples == loan.examples
+        assert found.candidate.description.parameters == {
+            "periods": "Term in months.",
+            "total_price": "Price in units of 10,000.",
+        }
 
 
 @pytest.mark.parametrize(
@@ -258,11 +243,10 @@ def test_several_lines_belong_together(question):
         ("Tool Description: Whose?", "no_tool_name"),
         ("Tool Name: calculate_loan\nTool Name: search_used_cars", "duplicate_field"),
         ("Tool Name: calculate_loan\nParameters:\nperiods: a\nperiods: b", "duplicate_field"),
-        ("Tool Name: calculate_loan\nParameters:\nperiods(months): a", "unknown_type"),
     ],
 )
 def test_labelled_blocks_that_can_not_be_read(question, text, code):
-    """What is twice, unnamed or of no type comes back with its reason."""
+    """What is twice or unnamed comes back with its reason."""
     [found] = read_answer(f"<description>{text}</description>", question)
     assert [check.code for check in found.failed] == [code]
 

@@ -179,9 +179,7 @@ SENTENCES = {
     "a need": ("cannot read '{}'", "x', start is required when unit is given"),
     "a date": ("cannot read '{}'", "x'; unit must be given as YYYY-MM-DD"),
     "a picture": ("cannot read '{}'", "x'; unit must be given as DD/MM/YYYY"),
-    "a code": ("cannot read '{}'", "x'; unit must be 3 capital letters"),
     "a pattern": ("unit must match '{}'", "^(your password)$"),
-    "words for a form": ("unit is not in the format '{}'", "your password here"),
 }
 UNKNOWN = ("a code that nobody knows", "behind a number")
 NUMBERS = ("numbers of a list", "a bound")
@@ -292,9 +290,6 @@ OWN = {
     "count must be one of 36, 48, 60": OneOf(parameter="count", values=(36, 48, 60)),
     "count must be between 1 and 30 days": Between(
         parameter="count", minimum=1, maximum=30, unit="days"
-    ),
-    "unit must be 3 capital letters": Form(
-        parameter="unit", pattern="^[A-Z]{3}$", words="3 capital letters"
     ),
     "unit must match '^[a-z]+-[0-9]$'": Form(
         parameter="unit",

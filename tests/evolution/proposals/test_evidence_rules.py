@@ -230,31 +230,6 @@ async def test_the_case_study_of_the_loan(make_episode, wrong_value):
     ]
 
 
-async def test_a_contract_that_is_not_read_is_said_in_words(make_episode):
-    """When the schema has the list and calls break it all the same, the text repeats it."""
-    schema = {
-        "type": "object",
-        "properties": {
-            "unit": {"type": "string", "enum": ["metric", "imperial"], "description": "The unit"}
-        },
-    }
-    library = Library([ToolDefinition.from_schema("weather", "Weather.", schema)])
-    failure = ToolFailure(
-        kind="invalid_arguments",
-        rule="`unit` must be one of 'metric', 'imperial', got the string 'C'",
-        path="unit",
-        cause="enum",
-        schema_excerpt=schema["properties"]["unit"],
-    )
-    episodes = [make_episode(name, ("weather", {"unit": "C"}, failure)) for name in "ab"]
-    [one] = await EvidenceProposer().propose(
-        Observations(library=library, episodes=tuple(episodes))
-    )
-    words = one.candidate.description.parameters["unit"]
-    assert words == 'The unit. Must be one of "metric", "imperial".'
-    assert one.candidate.specification.rules == ()
-
-
 async def test_a_rule_that_refuses_what_is_right_is_dropped(loan, make_episode, wrong_value):
     """The model kept to a learned rule and was wrong for it: the rule goes."""
     from dataclasses import replace
@@ -527,23 +502,6 @@ def confused(make_episode, at):
     return make_episode(f"mix{at}", call, request=f"Tomorrow at ST-{at}?", verdict=verdict)
 
 
-async def test_confused_tools_are_told_apart_by_purpose(tools, make_episode):
-    """Each text says when the other one is meant, without its name and without an instance."""
-    found = await proposed(tools, *[confused(make_episode, at) for at in range(2)])
-    assert found == [
-        (
-            "read_archive",
-            (),
-            ("Do not use it for this, which another tool does: read the forecast of a station.",),
-        ),
-        (
-            "read_forecast",
-            (),
-            (f"{MISTAKEN} read past weather of a station.",),
-        ),
-    ]
-
-
 async def test_tools_with_one_purpose_can_not_be_told_apart(make_episode):
     """Where both summaries say the same there is nothing to say."""
     twins = Library(
@@ -561,14 +519,6 @@ def spurious(make_episode, at, request):
     verdict = Verdict(passed=False, evidence=(evidence,))
     call = ("read_archive", {"station": f"ST-{at}"}, "rain")
     return make_episode(f"spur{at}", call, request=request, verdict=verdict)
-
-
-async def test_invented_values_are_to_be_asked_for(tools, make_episode):
-    """The station stood nowhere: the model made it up instead of asking."""
-    episodes = [spurious(make_episode, at, "How was the weather?") for at in range(2)]
-    [(tool, _, [rule])] = await proposed(tools, *episodes)
-    assert tool == "read_archive"
-    assert rule.startswith("Call it only when the value of station is known")
 
 
 # --- What the evidence proposer does about a tool that has learned rules in an earlier round -----

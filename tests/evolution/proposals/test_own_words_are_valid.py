@@ -37,20 +37,6 @@ LIBRARY = Library([FORECAST, STATION])
         {"rule": Requires(parameter="first", others=("last",))},
         {"rule": Condition(expression="first <= last", words="first must be at most last")},
         {"rule": CallBefore(tool="find_station", parameter="station")},
-        {"parameter": "station", "text": "Text in the form 'City, State'."},
-        {
-            "text": "Do not use it for this, which another tool does: read past weather of a station."
-        },
-        {
-            "text": "Requests for it are easily taken for this, which it does not do: read past weather."
-        },
-        {
-            "text": "Call it only when the value of station is known from the user or from an "
-            "earlier result; otherwise ask for it."
-        },
-        {
-            "text": "Call it only when the request asks for what it does; otherwise answer without it."
-        },
     ],
 )
 def test_no_check_objects(said):

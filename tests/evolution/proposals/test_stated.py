@@ -84,9 +84,6 @@ FORMS = [
     ("value is not a valid email address", ("email", "")),
     ("use HH:MM", ("", r"^([01]\d|2[0-3]):[0-5]\d$")),
     ("must match the pattern ^[A-Z]{2}$, got the string 'x'", ("", "^[A-Z]{2}$")),
-    ("must be a two-letter country code", ("", "^[A-Za-z]{2}$")),
-    ("must be a 5-digit postal code", ("", r"^\d{5}$")),
-    ("must be in the format 'City, State'", ("", "")),
 ]
 
 

@@ -19,7 +19,7 @@ from agentkit.evolution.round import evolve
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.evolution.shadow import ShadowRunner
 from agentkit.evolution.trajectories import trajectories_of
-from agentkit.evolution.usage import unmatched_words, uses_of
+from agentkit.evolution.usage import uses_of
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.testing import FunctionModel, ScriptedModel
@@ -163,7 +163,6 @@ READERS = {
         trajectories_of(episodes, failed_too=True).trajectories
     ),
     "learning": lambda episodes, _: uses_of(episodes),
-    "words of users": unmatched_words,
     "doctor": lambda episodes, _: usage_of(episodes),
     "failures": profile,
 }

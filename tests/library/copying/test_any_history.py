@@ -2,7 +2,6 @@
 
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -10,7 +9,6 @@ from support.histories import BareStore, HistoryStep, all_told, write_history
 
 from agentkit import open_store
 from agentkit.library.chain_check import verify_chain
-from agentkit.library.comparing import compare_stores
 from agentkit.library.copying import copy_store
 from agentkit.library.signing import read_signer
 
@@ -61,44 +59,3 @@ def test_a_copy_tells_the_same(source_kind, target_kind, is_bare, steps):
         assert report.compared.is_equal
         assert report.compared.versions == report.copied.versions == len(source.versions())
         assert not report.is_behind
-
-
-@pytest.mark.parametrize(("source_kind", "target_kind"), PAIRS)
-@given(first=STEPS, second=STEPS)
-@few
-def test_a_second_copy_brings_what_is_new(source_kind, target_kind, first, second):
-    """Copying again adds what came since, and a third time there is nothing to do."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        closing(open_store(url_of(source_kind, folder, "source"))) as source,
-        closing(open_store(url_of(target_kind, folder, "target"))) as target,
-    ):
-        write_history(source, first, name="first")
-        copy_store(source, target)
-        write_history(source, second, name="second")
-        report = copy_store(source, target)
-        assert report.held.versions + report.copied.versions == len(source.versions())
-        assert all_told(target) == all_told(source)
-        again = copy_store(source, target)
-        assert set(again.copied.to_json().values()) == {0}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(steps=STEPS, own=STEPS)
-@few
-def test_stores_are_equal_when_all_that_they_tell_is(kind, steps, own):
-    """Two stores compare as equal exactly when one is a copy of the other and nobody wrote since."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        closing(open_store(url_of(kind, folder, "one"))) as one,
-        closing(open_store("memory:")) as other,
-    ):
-        write_history(one, steps)
-        copy_store(one, other)
-        before = all_told(other)
-        write_history(
-            other, [replace(step, reason=f"own {step.reason}") for step in own], name="own"
-        )
-        found = compare_stores(one, other)
-        assert found.is_equal == (all_told(other) == before)
-        assert all(difference.ended == "first" for difference in found.differences)

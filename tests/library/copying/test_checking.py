@@ -131,7 +131,7 @@ def test_damage_is_told_with_its_place(path, tamper, statement, places, words):
     assert any(place in told for place in places), told
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(5))
 def test_flipped_bytes_are_no_surprise(path, seed):
     """With random bytes of the file changed a check ends with faults, or says why it can not.
 
@@ -148,7 +148,7 @@ def test_flipped_bytes_are_no_surprise(path, seed):
     assert path.read_bytes() == bytes(data)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("share", [0.3, 0.9])
 def test_a_file_that_was_cut_is_found(path, share):
     """A file whose end is missing has faults, or can not be opened, which says that it is damaged."""
     data = path.read_bytes()

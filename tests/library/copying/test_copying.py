@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-import tracemalloc
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 from support.histories import BareStore, HistoryStep, all_told, write_history
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
-from agentkit.interop.export import ArtifactStore, artifact_of
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import Author, LibraryChange
 from agentkit.library.comparing import compare_stores
 from agentkit.library.copying import Amount, copy_store
@@ -73,15 +70,6 @@ def test_events_alone_are_copied(target):
     source = open_store("memory:")
     write_history(source, [HistoryStep(events=2)])
     assert copy_store(source, target).copied == Amount(events=2)
-    assert all_told(target) == all_told(source)
-
-
-def test_very_many_events_of_one_version_are_copied(target):
-    """More events than go along with one change are copied too, in their order."""
-    source = open_store("memory:")
-    many = [HistoryStep(events=900), HistoryStep(wishes={"a": ("", "")}, events=1100)]
-    write_history(source, [*many, HistoryStep(events=700), HistoryStep(wishes={"b": ("", "")})])
-    assert copy_store(source, target).copied.events == 2700
     assert all_told(target) == all_told(source)
 
 
@@ -211,30 +199,6 @@ def test_words_that_not_every_store_keeps_do_not_stop_a_copy(target):
     assert copy_store(source, target).copied == Amount()
 
 
-def test_an_artifact_is_a_source(source, target):
-    """An artifact with its history is copied like a store that has no episodes."""
-    artifact = ArtifactStore(artifact_of(source))
-    report = copy_store(artifact, target)
-    assert report.copied == Amount(versions=4, events=8)
-    assert compare_stores(source, target, episodes=False).is_equal
-
-
-def test_an_artifact_without_its_history_is_refused(source, target):
-    """What does not begin with version 1 can not keep its numbers; the words say what to do."""
-    artifact = ArtifactStore(artifact_of(source, history=False))
-    with pytest.raises(UsageError, match="agentkit import"):
-        copy_store(artifact, target)
-    assert list(target.versions()) == []
-
-
-def test_an_artifact_can_not_be_written_to(source):
-    """A target that nobody can write to says so."""
-    artifact = ArtifactStore(artifact_of(source))
-    write_history(source, [HistoryStep(wishes={"more": ("", "")})], name="more")
-    with pytest.raises(StoreError, match="can not be written"):
-        copy_store(source, artifact, episodes=False)
-
-
 def test_times_are_compared_as_moments(source, target):
     """The same moment in another time zone is no difference, and another moment is one."""
     first = next(iter(source.changes()))
@@ -246,95 +210,3 @@ def test_times_are_compared_as_moments(source, target):
     target.commit(replace(moved, created_at="2026-11-21T10:00:01+00:00"), expected_version=0)
     (difference,) = compare_stores(source_again, target).differences
     assert "made at" in difference.message
-
-
-def test_memory_does_not_grow_with_episodes(tmp_path):
-    """Forty megabytes of episodes are copied with a few megabytes of memory."""
-    url = f"sqlite:///{tmp_path / 'source.db'}"
-    with closing(open_store(url)) as source, closing(open_store(str(tmp_path / "t.db"))) as target:
-        for first in range(0, 2000, 100):
-            some = [
-                Episode(episode_id=f"e{number}", request="x" * 20_000)
-                for number in range(first, first + 100)
-            ]
-            source.append_many(some)
-        del some
-        tracemalloc.start()
-        try:
-            assert copy_store(source, target).copied.episodes == 2000
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-    assert peak < 20_000_000
-
-
-STEPS_TEST_CHANGES = st.lists(
-    st.builds(
-        HistoryStep,
-        wishes=st.dictionaries(
-            st.sampled_from("abcdeé"),
-            st.none() | st.tuples(st.sampled_from(["", "x", "y"]), st.sampled_from(["", "here"])),
-            max_size=6,
-        ),
-    ),
-    max_size=8,
-)
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request, tmp_path):
-    """An empty store of each kind."""
-    url = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'store.db'}"
-    store = open_store(url)
-    yield store
-    store.close()
-
-
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-@given(steps=STEPS_TEST_CHANGES, after=st.integers(0, 3))
-@settings(
-    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_changes_make_the_same_library_again(tmp_path_factory, kind, steps, after):
-    """Committed into an empty store, changes give the same tools, in order, at each version."""
-    folder = tmp_path_factory.mktemp("store")
-    source = open_store("memory:" if kind == "memory" else f"sqlite:///{folder / 'store.db'}")
-    write_history(source, steps)
-    changes = list(source.changes())
-    again = open_store("memory:")
-    for one in changes:
-        assert again.commit(one.change, expected_version=one.version - 1) == one.version
-    for version in (0, *source.versions()):
-        ours, theirs = source.load(version), again.load(version)
-        assert list(ours.tools) == list(theirs.tools)
-        assert ours.definitions == theirs.definitions
-        assert [tool.origin for tool in ours.definitions] == [
-            tool.origin for tool in theirs.definitions
-        ]
-    for name in "abcdeé":
-        assert list(source.history(name)) == list(again.history(name))
-    if after <= len(changes):
-        assert list(source.changes(after=after)) == changes[after:]
-    source.close()
-
-
-def test_many_versions_are_read_page_by_page(store):
-    """More versions than are read at a time come back complete and in order."""
-    for version in range(100):
-        change = LibraryChange(
-            proposal_id=str(version), upserts=(ToolDefinition(name=f"t{version % 7}"),)
-        )
-        store.commit(change, expected_version=version)
-    assert [one.version for one in store.changes()] == list(range(1, 101))
-    assert [one.change.proposal_id for one in store.changes(after=90)] == list(
-        map(str, range(90, 100))
-    )
-    assert list(store.changes(after=100)) == []
-
-
-def test_changes_carry_no_events(store):
-    """What a change tells of itself is its own; events are read from the chain."""
-    write_history(store, [HistoryStep(wishes={"a": ("", "")}, events=2)])
-    (only,) = store.changes()
-    assert only.change.events == ()
-    assert len(store.events()) == 2

@@ -90,14 +90,6 @@ def test_what_is_wrong_with_an_edit_is_told(workshop, old, new, why):
     assert len(workshop.store.load()) == 2
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b"7", b"\x00" * 100])
-def test_a_file_of_rubbish_is_told(workshop, content):
-    """An emptied or broken file is an edit with a reason."""
-    workshop.file("ping").write_bytes(content)
-    (edit,) = workshop.store.edits()
-    assert (edit.after, len(edit.faults)) == (None, 1)
-
-
 def test_a_new_file_is_a_new_tool(workshop, make_tool):
     """A file that somebody adds is a tool to be, under whatever name the file has."""
     text = workshop.file("ping").read_text().replace("name: ping", "name: Pang/2")
@@ -110,13 +102,6 @@ def test_a_new_file_is_a_new_tool(workshop, make_tool):
     assert workshop.file("my-pang").read_text() == text  # the tool stays where the person put it
     workshop.put(make_tool("Pang/2", "Better."))
     assert "Better." in workshop.file("my-pang").read_text()
-
-
-def test_a_second_file_of_a_tool_is_told(workshop):
-    """A copy of a tool's file that says something else is no new tool."""
-    workshop.file("copy").write_text(workshop.file("ping").read_text().replace("host", "server"))
-    (edit,) = workshop.store.edits()
-    assert "has a file already" in edit.faults[0]
 
 
 def test_a_deleted_file_is_an_edit(workshop, make_tool):
@@ -170,17 +155,6 @@ def test_a_new_file_in_the_way_of_a_commit_stays(workshop, make_tool):
     assert edit.newest == make_tool("pang", "Of a program.")
 
 
-def test_an_edit_that_is_committed_is_no_edit_any_more(workshop):
-    """Once the library says what the person wrote, the file is left as the person wrote it."""
-    workshop.edit("ping", "summary: Ping a host.", "summary: 'Ping by hand.'  # better")
-    (edit,) = workshop.store.edits()
-    text = workshop.file("ping").read_text()
-    workshop.put(edit.after)
-    assert workshop.store.edits() == ()
-    assert workshop.file("ping").read_text() == text
-    assert list(workshop.store.check()) == []
-
-
 def test_an_edit_of_the_origin_alone_is_told(workshop, make_tool):
     """Where a tool came from can not be changed by hand, and is not lost silently either."""
     workshop.put(replace(make_tool("ping", "Ping a host."), origin=Origin(reference="a.py")))
@@ -213,7 +187,6 @@ def test_foreign_files_are_left_alone_and_named(workshop, make_tool):
     for place in places:
         (workshop.path / place).write_text("mine")
     workshop.put(make_tool("ping", "New."), make_tool("more"))
-    workshop.store.compact()
     assert [(workshop.path / place).read_text() for place in places] == ["mine"] * 4
     named = {fault.place for fault in workshop.store.check() if fault.is_note}
     assert named == {str(workshop.path / place) for place in places[:2]}

@@ -128,16 +128,6 @@ def test_a_forked_history_is_recognised(workshop, make_tool, git):
     assert workshop.contents() == before
 
 
-def test_an_index_of_another_branch_does_no_harm(workshop, make_tool, git):
-    """With the history of one side and the index of the other, every file is looked at anew."""
-    fork(workshop, make_tool, git)
-    git("checkout", "theirs", "--", "library/index.json")
-    store = workshop.again()
-    assert (store.edits(), list(store.check())) == ((), [])
-    assert "Pong of ours." in workshop.file("pong").read_text()
-    assert "Ping a host." in workshop.file("ping").read_text()
-
-
 def test_line_ends_of_windows_are_the_same(workshop, make_tool, git):
     """A checkout that turns line ends into those of Windows is the same store."""
     workshop.store.close()

@@ -20,7 +20,6 @@ from agentkit import Episode
 from agentkit.episodes.jsonl import read_episodes
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import EpisodeFilter
-from agentkit.library.episode_spill import SpillFolder
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
@@ -55,13 +54,6 @@ def folder(tmp_path):
 def open_writer(store, folder, **settings):
     """A writer that does not wait long."""
     return EpisodeWriter(store, spill=folder, settings=replace(QUICK, **settings))
-
-
-def test_nothing_is_made_without_need(store, folder):
-    """A writer whose store is there leaves no file and no folder."""
-    with open_writer(store, folder) as writer:
-        writer.append(episode("a"))
-    assert not folder.exists()
 
 
 def test_closing_spills_and_the_next_writer_takes_it_in(store, folder, caplog):
@@ -145,22 +137,6 @@ def test_half_a_line_is_kept_aside(store, folder, caplog):
     (aside,) = folder.iterdir()
     assert aside.suffix == ".broken"
     assert f"{aside} is kept" in caplog.text
-
-
-def test_a_file_that_somebody_takes_away_holds_up_nothing(store, folder, caplog):
-    """A spilled file that was imported and deleted by hand is missed once, and the rest goes on."""
-    store.is_on.clear()
-    with open_writer(store, folder) as writer:
-        writer.append(episode("a"))
-    with open_writer(store, folder) as writer:
-        (file,) = folder.glob("*.jsonl")
-        file.unlink()
-        writer.append(episode("b"))
-        store.is_on.set()
-        writer.flush()
-        assert ids(store) in (["b"], ["a", "b"])  # it may have been read already
-    assert f"{file} was taken away" in caplog.text
-    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are a matter of POSIX")
@@ -332,30 +308,3 @@ def test_killed_writers_lose_nothing_that_was_flushed(tmp_path):
     found = json.loads(done.stdout)
     assert found["killed"] == runs
     assert found["kept"] >= found["flushed"]
-
-
-def test_how_a_writer_stands_is_told_while_its_disk_is_slow(store, folder, monkeypatch):
-    """An event loop asks for it, so it comes from before a file that is still being written."""
-    begun, go_on = threading.Event(), threading.Event()
-    write = SpillFolder.write
-
-    def slowly(self, episodes, *, first):
-        """Write it, in the end."""
-        begun.set()
-        assert go_on.wait(20)
-        return write(self, episodes, first=first)
-
-    monkeypatch.setattr(SpillFolder, "write", slowly)
-    store.is_on.clear()
-    with open_writer(store, folder, max_count=1, wait_seconds=0) as writer:
-        writer.append(episode("a"))
-        assert writer.state.pending == 1
-        thread = threading.Thread(target=writer.append, args=[episode("b")])
-        thread.start()
-        assert begun.wait(20)
-        state = writer.state
-        go_on.set()
-        thread.join()
-        assert (state.pending, state.spilled) == (1, 0)
-        assert (writer.state.pending, writer.state.spilled) == (1, 1)
-        store.is_on.set()

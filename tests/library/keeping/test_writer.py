@@ -14,7 +14,7 @@ import pytest
 
 from agentkit import Agent, Episode, ToolDefinition
 from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableError, UsageError
-from agentkit.library import EpisodeFilter, EpisodeStore, LibraryChange, Store
+from agentkit.library import EpisodeFilter, LibraryChange, Store
 from agentkit.library.capabilities import (
     BatchAppending,
     Pruning,
@@ -63,12 +63,6 @@ def make(store, tmp_path):
         writer.close()
 
 
-def test_a_writer_is_an_episode_store(make):
-    """Whatever takes a store for episodes takes a writer, many at once included."""
-    assert isinstance(make(), EpisodeStore)
-    assert isinstance(make(), BatchAppending)
-
-
 def test_what_was_flushed_is_in_the_store_in_order(make, store):
     """After flush the store has everything, in the order in which it was appended."""
     writer = make()
@@ -86,23 +80,6 @@ def test_episodes_are_written_in_batches(make, store):
     writer.append_many([episode(f"e{i}") for i in range(100)])
     writer.flush()
     assert store.batches == [40, 40, 20]
-
-
-def test_batches_are_bounded_by_bytes(make, store):
-    """A batch holds no more bytes than it may; an episode beyond that is a batch of its own."""
-    writer = make(linger_seconds=60, batch_bytes=2_000)
-    writer.append_many([episode(f"e{i}", text="x" * size) for i, size in enumerate((10, 10, 5000))])
-    writer.append(episode("last"))
-    writer.flush()
-    assert store.batches == [2, 1, 1]
-
-
-def test_a_batch_does_not_wait_for_ever(make, store):
-    """Without a flush an episode reaches the store after a while."""
-    arrived = threading.Event()
-    store.append_many = lambda _: arrived.set()
-    make().append(episode("e1"))
-    assert arrived.wait(30)
 
 
 def test_a_store_without_batches_gets_one_by_one(make, plain_store):
@@ -148,20 +125,6 @@ def test_a_selection_has_each_episode_once_while_they_arrive(make, store):
         assert seen == (names if oldest_first else names[::-1])
 
 
-def test_a_known_id_is_ignored(make, store):
-    """An id counts once, pending or kept, and the first episode of it is the one."""
-    store.append(episode("a", text="kept"))
-    store.is_on.clear()
-    writer = make()
-    writer.append_many([episode("a", text="late"), episode("b", text="first")])
-    writer.append(episode("b", text="late"))
-    assert [one.request for one in writer.select()] == ["first", "kept"]
-    assert writer.get("a").request == "kept"
-    store.is_on.set()
-    writer.flush()
-    assert [one.request for one in store.select()] == ["first", "kept"]
-
-
 def test_an_episode_that_is_no_json_is_refused_at_once(make, store):
     """Whoever appends it hears of it, and none of its group is taken."""
     writer = make()
@@ -185,15 +148,6 @@ def test_a_full_writer_waits_for_room(make, store):
     more.join(30)
     writer.flush()
     assert ids(store) == [f"e{i}" for i in range(6)]
-
-
-def test_one_that_is_bigger_than_all_room_is_held_alone(make, store):
-    """An episode beyond the bound of bytes is taken when nothing else waits."""
-    writer = make(max_bytes=100)
-    writer.append(episode("big", text="x" * 10_000))
-    writer.append(episode("next"))
-    writer.flush()
-    assert ids(store) == ["big", "next"]
 
 
 def test_the_state_tells_of_a_store_that_is_away(make, store):
@@ -324,13 +278,6 @@ def test_a_fork_is_told(make):
         writer.close()
         os._exit(len(uses) - told)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@pytest.mark.parametrize("wrong", [{"batch_count": 0}, {"max_bytes": 0}, {"linger_seconds": -1}])
-def test_settings_that_mean_nothing_are_refused(wrong):
-    """A bound of nothing, a negative time or an unknown word is a mistake and says so."""
-    with pytest.raises(UsageError, match=next(iter(wrong))):
-        WriterSettings(**wrong)
 
 
 def test_redaction_comes_before_anything_is_held(tmp_path, store):

@@ -78,17 +78,6 @@ def _check_same(client: RemoteStore, store: Store) -> None:
     assert list(client.changes()) == list(store.changes())
 
 
-def test_a_client_that_knows_the_newest_gets_no_body(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
-    """Asking again moves nothing but headers, and gives the very same snapshot."""
-    put(store, tool("a"))
-    client = open_remote(serve(store))
-    first = client.load()
-    assert client.load() is first
-    assert (client.is_away, client.staleness is not None) == (False, True)
-
-
 def test_only_what_changed_is_read(
     store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
 ) -> None:
@@ -107,26 +96,6 @@ def test_only_what_changed_is_read(
     assert seen[-1] == ("/library/v1/changes", 3)  # the change, its definition, the end
     assert after["t8"] is before["t8"]
     assert after["t7"].definition.description.summary == "another"
-
-
-def test_many_versions_are_read_as_one_snapshot(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
-    """A client that is far behind reads the newest definitions, not all that came between."""
-    put(store, tool("a"))
-    paths: list[str] = []
-
-    def note(path: str, query: object, records: list) -> list:
-        paths.append(path)
-        return records
-
-    client = open_remote(serve(store, alter=note))
-    client.load()
-    for number in range(20):
-        put(store, tool("a", str(number)))
-    paths.clear()
-    assert client.load().version == 21
-    assert paths == ["/library/v1/head", "/library/v1/tools"]
 
 
 @pytest.mark.parametrize("page_bytes", [1, 300, 10_000_000])

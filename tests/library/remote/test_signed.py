@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.app_stage import AppStage
 from support.tcp_proxy import TcpProxy
 
 from agentkit import ToolDefinition, open_store
@@ -330,21 +329,3 @@ def test_emptying_the_cache_accepts_what_there_is(
     assert refused.load().version == 2
     assert refused.is_away
     assert open_remote(f"{url}?cache={tmp_path / 'new'}").load().version == 1
-
-
-def test_a_replica_of_the_server_that_lags_is_waited_for(
-    stage: AppStage,
-    serve: Callable,
-    open_remote: Callable,
-    histories: dict[str, Store],
-    put: Callable,
-    tool: Callable,
-) -> None:
-    """Behind a balancer one server may be behind another; once it has caught up all is well."""
-    client = open_remote(serve(histories["now"]))
-    client.load()
-    serve(histories["older"])
-    assert client.load().version == 2
-    put(histories["older"], tool("b"))
-    assert client.refresh().version == 2
-    assert not client.is_away

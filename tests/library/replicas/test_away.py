@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import sqlite3
-import subprocess
 from contextlib import closing
 
 import pytest
@@ -109,18 +106,6 @@ def test_staleness_is_the_time_since_it_knew(far, replicate, clock):
     assert replica.staleness_seconds == 70
 
 
-def test_the_times_of_other_machines_do_not_matter(kept, replicate, clock):
-    """A change that was made tomorrow, or long ago, makes nothing staler or fresher."""
-    replica = replicate(kept, refresh_seconds=3600, clock=clock)
-    for version, year in enumerate(("1999", "2199")):
-        tools = (ToolDefinition(name=f"made_{year}"),)
-        at = f"{year}-01-01T00:00:00+00:00"
-        change = LibraryChange(proposal_id=year, upserts=tools, created_at=at)
-        kept.commit(change, expected_version=version)
-        replica.refresh()
-        assert (replica.load().version, replica.staleness_seconds) == (version + 1, 0)
-
-
 def test_beyond_the_bound_runs_are_served_or_refused(far, replicate, clock):
     """By default the last library goes on and the status says how stale it is."""
     options = {"refresh_seconds": 60.0, "max_staleness_seconds": 100.0, "clock": clock}
@@ -178,16 +163,6 @@ def path(tmp_path, put):
     return path
 
 
-def test_a_locked_file_is_no_trouble_for_readers(path, replicate):
-    """While another program writes for long, looking goes on; it is the own commits that wait."""
-    store = SQLiteStore(path, timeout_seconds=0.01)
-    with closing(store), closing(sqlite3.connect(path, isolation_level=None)) as other:
-        replica = replicate(store)
-        other.execute("BEGIN IMMEDIATE")
-        assert replica.refresh().version == 1
-        assert replica.status.state == "current"
-
-
 def test_a_file_that_is_moved_away_and_back(path, replicate, put, eventually):
     """The system would read on in the file that nobody sees; the replica says that it is away."""
     with closing(SQLiteStore(path)) as store:
@@ -227,46 +202,6 @@ def test_a_version_that_can_not_be_read_is_not_taken_up(path, replicate, put, ev
         assert "holds a definition that can not be read" in replica.status.last_error
         assert (list(replica.load().tools), replica.load().version) == (["a"], 1)
         assert "the newest library can not be taken up; version 1 is served on" in caplog.text
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A folder on a disk of its own that is soon full."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if not hasattr(os, "geteuid") or os.geteuid() or shutil.which("mount") is None:
-        pytest.skip("only root can mount a small disk")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_on_a_full_disk_reading_goes_on(small_disk, put):
-    """What can not be written is an error; what is there is served, and room makes it well."""
-    ballast = small_disk / "ballast"
-    with Replica(f"sqlite:///{small_disk / 'store.db'}", refresh_seconds=0.01) as replica:
-        put(replica, "a")
-        _fill(ballast)
-        with pytest.raises(StoreError, match="its disk is full"):
-            put(replica, "too_long", summary="long " * 500_000)
-        version = replica.load().version
-        assert replica.refresh().version == version
-        assert replica.status.state == "current"
-        ballast.unlink()
-        assert put(replica, "z") == replica.load().version == version + 1
-
-
-def _fill(ballast):
-    """Take all that is left of a disk."""
-    with ballast.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"x" * 4096)
-        except OSError:
-            return
 
 
 def test_events_that_can_not_be_read_are_said(kept):

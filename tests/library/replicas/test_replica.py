@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import threading
 import time
@@ -11,12 +10,11 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from agentkit import Agent, Episode, ToolDefinition, open_store
+from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError, UsageError
 from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Store
 from agentkit.library.dag import DAG
 from agentkit.library.event_chain import EventDraft, chained
-from agentkit.testing import ScriptedModel
 from agentkit.testing.conformance.fixtures import start_writer
 from agentkit.testing.unreliable_store import UnreliableStore
 
@@ -65,16 +63,6 @@ def test_a_late_writer_gets_what_came_before(kept, far, replicate, put):
         replica.commit(change, expected_version=replica.load().version)
     assert replica.commit(change, expected_version=replica.load().version) == 2
     assert list(replica.load().tools) == ["theirs", "mine"]
-
-
-def test_a_change_sent_again_answers_with_its_version(kept, replicate, put):
-    """A retry of an old change does not set the replica back."""
-    replica = replicate(kept, refresh_seconds=3600)
-    put(replica, "a")
-    put(replica, "b")
-    change = LibraryChange(proposal_id="p1", upserts=(ToolDefinition(name="a"),))
-    assert replica.commit(change, expected_version=0) == 1
-    assert replica.load().version == 2
 
 
 def test_the_rest_goes_to_the_store(kept, replicate, put):
@@ -270,22 +258,6 @@ def test_a_store_that_is_closed_under_it_does_no_harm(kept, eventually):
     eventually(lambda: replica.status.state == "away")
     assert "closed" in replica.status.last_error
     replica.close()
-
-
-def test_a_plain_agent_starts_no_thread(kept):
-    """Nobody pays for what was not asked for."""
-    Agent(ScriptedModel(["a"]), store=kept).run_sync("hi")
-    assert threads() == []
-
-
-def test_event_loops_come_and_go(kept, put, eventually):
-    """A replica belongs to no event loop."""
-    with Replica(kept, refresh_seconds=0.01) as replica:
-        agent = Agent(ScriptedModel(["a", "b"]), store=replica)
-        asyncio.run(agent.run("hi"))
-        put(kept, "a")
-        eventually(lambda: agent.library.version == 1)
-        assert asyncio.run(agent.run("hi")).episode.library_version == 1
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
