@@ -16,7 +16,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.interop.export import diff as diffing
 from agentkit.interop.export.artifact import GateEvidence, gate_evidence
-from agentkit.interop.export.diff import LibraryDiff, ToolChange, evidence_lines, headline, mark
+from agentkit.interop.export.diff import LibraryDiff, ToolChange, evidence_lines, headline
 from agentkit.library import Library
 
 _STYLES = {"breaking": WRONG, "compatible": ADDED, "words": "cyan", "pins": DIM}
@@ -26,7 +26,6 @@ _STYLES = {"breaking": WRONG, "compatible": ADDED, "words": "cyan", "pins": DIM}
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="[B]", default="")
 @several("--tool", "only", metavar="NAME", help="Only this tool")
-@flag("--markdown", "as_markdown", help="Markdown, for a pull request.")
 @flag("--exit-code", "with_exit_code", help="Exit status 1 on a difference.")
 @common_options
 def diff(
@@ -34,7 +33,6 @@ def diff(
     after: str,
     *,
     only: Sequence[str],
-    as_markdown: bool,
     with_exit_code: bool,
     store_url: str,
     as_json: bool,
@@ -52,23 +50,17 @@ def diff(
       agentkit diff old.json new.json
       agentkit diff library.db@3 library.db
       agentkit diff tools.json sqlite:///library.db --tool weather_now
-      agentkit diff main.json branch.json --markdown > comment.md
       agentkit diff main.json branch.json --exit-code
     """
-    if as_json and as_markdown:
-        raise UsageError("choose one of --json and --markdown")
     places = [_place(one, store_url) for one in (before, after)]
     (old, _), (new, evidence) = map(_load, places)
     if unknown := [name for name in only if name not in old and name not in new]:
         raise UsageError(f"neither library has a tool {', '.join(map(repr, unknown))}")
     found = diffing.compare_libraries(old, new, evidence=evidence, only=only)
-    names = {"before": label(places[0]), "after": label(places[1])}
     if as_json:
         print_json(found.to_json())
-    elif as_markdown:
-        click.echo(diffing.diff_markdown(found, **names), nl=False)
     else:
-        _print(found, names["before"], names["after"])
+        _print(found, label(places[0]), label(places[1]))
     if with_exit_code and not found.is_empty:
         raise click.exceptions.Exit(1)
 
@@ -112,7 +104,7 @@ def _print(diff: LibraryDiff, before: str, after: str) -> None:
 
 
 def _print_changed(change: ToolChange) -> None:
-    _print_title(f"~ {change.name}  {mark(change)}", _STYLES[mark(change)])
+    _print_title(f"~ {change.name}  {change.mark}", _STYLES[change.mark])
     for one in change.contract:
         sign, style = ("✗", REMOVED) if one.impact == "breaking" else ("✓", ADDED)
         print_line(f"{sign} {one.words}", style=style, indent=2)

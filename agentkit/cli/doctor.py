@@ -9,11 +9,10 @@ from difflib import get_close_matches
 import click
 
 from agentkit.cli.loading import load_tools, read_content
-from agentkit.cli.options import command, common_options, flag, number, several, yes_option
+from agentkit.cli.options import command, common_options, flag, number, several
 from agentkit.cli.output import (
     LineProgress,
     fold,
-    is_interactive,
     plural,
     print_json,
     print_table,
@@ -22,12 +21,11 @@ from agentkit.cli.output import (
     say,
     say_some,
 )
-from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
+from agentkit.cli.stores import opened_to_read
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.checkup import Checkup, examine
 from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed
-from agentkit.evaluation.doctor.fixes import change_of
 from agentkit.evaluation.doctor.provider_rules import DEFAULT_PROVIDERS, PROVIDERS
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import definitions_from_json
@@ -52,12 +50,6 @@ _MANY = 1000
     low=0,
     help=f"Most findings of a kind, 0 for all. [default: {_SHOWN}, all with --json]",
 )
-@flag(
-    "--apply",
-    "is_applied",
-    help="Fix texts in the library (L2) after asking; contracts (L1) are left to you.",
-)
-@yes_option
 @flag("--exit-code", "with_exit_code", help="Exit status 1 when there are errors.")
 @common_options
 def doctor(
@@ -67,8 +59,6 @@ def doctor(
     providers: tuple[str, ...],
     *,
     limit: int | None,
-    is_applied: bool,
-    yes: bool,
     with_exit_code: bool,
     store_url: str,
     as_json: bool,
@@ -86,12 +76,7 @@ def doctor(
       agentkit tools doctor
       agentkit tools doctor catalogue.jsonl.gz
       agentkit tools doctor --check confused --limit 50
-      agentkit tools doctor --apply
     """
-    if is_applied and files:
-        raise UsageError("--apply changes the library, and FILE is examined alone; import it first")
-    if is_applied and not yes and not is_interactive():
-        raise UsageError("--apply asks before it writes, and nobody is at the terminal; add --yes")
     if unknown := sorted(set(codes) - KINDS.keys()):
         close = get_close_matches(unknown[0], KINDS, n=1)
         meant = f"; did you mean {close[0]!r}?" if close else "."
@@ -107,8 +92,6 @@ def doctor(
         _print_kinds(checkup, _SHOWN if limit is None else limit or None)
     else:
         _print_overview(checkup)
-    if is_applied:
-        _apply(checkup, store_url, yes=yes)
     if with_exit_code and any(finding.kind.severity == "error" for finding in checkup.findings):
         raise click.exceptions.Exit(1)
 
@@ -158,13 +141,6 @@ def _print_overview(checkup: Checkup) -> None:
     print_table(["check", right("found"), right("tokens"), fold("what")], _rows(groups))
     click.echo()
     say("each in full, with why and what to do: --check CODE; about one tool: --tool NAME")
-    words, contracts = checkup.proposals("L2"), checkup.proposals("L1")
-    saved = sum(proposal.saved for proposal in (*words, *contracts))
-    parts = [f"the texts of {plural(len(words), 'tool')}"] if words else []
-    parts += [f"the schemas of {plural(len(contracts), 'tool')}"] if contracts else []
-    if parts:
-        say(f"can be fixed mechanically: {' and '.join(parts)}, {saved:,} tokens less")
-        say("--json has these; texts are fixed by --apply")
 
 
 def _rows(groups: Iterable[tuple[Kind, Sequence[Finding]]]) -> Iterator[tuple[object, ...]]:
@@ -194,24 +170,3 @@ def _print_kinds(checkup: Checkup, limit: int | None) -> None:
         print_table([fold("tool"), fold("what")], rows)
         if limit and len(found) > limit:
             say(f"{limit:,} of {len(found):,} shown (--limit 0 for all)")
-
-
-def _apply(checkup: Checkup, store_url: str, *, yes: bool) -> None:
-    """Fix texts in the store, after a person has agreed."""
-    proposals = checkup.proposals("L2")
-    if not proposals:
-        say("there is nothing to fix in texts")
-        return
-    for proposal in proposals:
-        say(f"{proposal.before.name}: {proposal.reason} ({proposal.saved:,} tokens less)")
-    if not yes and not click.confirm(f"Fix {plural(len(proposals), 'tool')}?", err=True):
-        say("nothing was changed")
-        return
-    proposal_id = new_proposal_id("doctor")
-    with opened_to_read(store_url) as store:
-        version = commit(
-            store,
-            lambda library: change_of(library, proposals, proposal_id=proposal_id, author=author()),
-            operation="mend",
-        )
-    say(f"fixed; library version {version}")

@@ -31,7 +31,6 @@ _FORMATS = ("artifact", *formats.FORMATS)
     "import' reads it.",
 )
 @option("-o", "--output", metavar="FILE", help="Where to write; .gz is compressed.")
-@flag("--strict", help="Ask for the provider's strict mode, where a tool can be said in it.")
 @number("--at", metavar="VERSION", help="An earlier version.")
 @flag("--no-history", help="Leave earlier revisions and the events out of an artifact.")
 @flag("--sign", help="Sign the artifact with the key in AGENTKIT_AUDIT_KEY(_FILE).")
@@ -42,7 +41,6 @@ def export(
     *,
     format_name: str,
     output: str | None,
-    strict: bool,
     at: int | None,
     no_history: bool,
     sign: bool,
@@ -59,13 +57,11 @@ def export(
     Examples:
       agentkit export -o tools.json                  everything, with its history
       agentkit export -o tools.json --sign           signed with AGENTKIT_AUDIT_KEY
-      agentkit export --format openai --strict -o openai.json
-      agentkit export order_total --format python    a tool, with what it calls
-      agentkit export --from tools.json --format markdown
+      agentkit export --format openai -o openai.json
+      agentkit export order_total --format mcp       a tool, with what it calls
+      agentkit export --from tools.json --format anthropic
     """
     is_artifact = format_name == "artifact"
-    if is_artifact and strict:
-        raise UsageError("an artifact says everything: --strict is for other formats")
     if sign and not is_artifact:
         raise UsageError("only an artifact can be signed: leave --format away")
     history = is_artifact and not no_history
@@ -86,10 +82,8 @@ def export(
         say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
         click.echo(digest)
         return
-    rendering = formats.render(library, format_name, strict=strict)
-    text = rendering.value
-    if not formats.FORMATS[format_name].is_text:
-        text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
+    rendering = formats.render(library, format_name)
+    text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
     if output is not None:
         Path(output).write_text(text, encoding="utf-8")
     elif not as_json:

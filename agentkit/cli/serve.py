@@ -57,9 +57,8 @@ _MOST_IN_MEMORY = 100  # episodes that wait for a store that is away: a killed s
 _MAIN = "from agentkit.cli.main import main; main()"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
-_OF_MCP_ALONE = frozenset({"search", "prefix"})
 _OF_BOTH = frozenset({"host", "port", "keys_from", "insecure", "drain", "store_url"})
-_OF_MCP = _OF_MCP_ALONE | _OF_BOTH | {"mcp", "targets", "refresh", "max_staleness", "pin", "frozen"}
+_OF_MCP = _OF_BOTH | {"mcp", "targets", "refresh", "max_staleness", "pin", "frozen"}
 _OF_DEFINITIONS = _OF_BOTH | {
     *("definitions", "max_concurrent", "rate", "timeout", "open_metrics", "hosts", "log")
 }
@@ -151,8 +150,6 @@ _OF_DEFINITIONS = _OF_BOTH | {
     "--definitions",
     help="Serve the store's library to other processes, read-only, without a model.",
 )
-@flag("--search", help="With --mcp: offer search_tools in place of all.")
-@option("--prefix", default="", metavar="TEXT", help="With --mcp: stands before each name.")
 @agent_options
 @json_option
 def serve(  # noqa: PLR0917 - click passes every option
@@ -178,8 +175,6 @@ def serve(  # noqa: PLR0917 - click passes every option
     log: bool,
     mcp: str | None,
     definitions: bool,
-    search: bool,
-    prefix: str,
     store_url: str,
     as_json: bool,
     **options: Any,
@@ -209,8 +204,6 @@ def serve(  # noqa: PLR0917 - click passes every option
             transport=mcp,
             host=host,
             port=port,
-            search=search,
-            prefix=prefix,
             keys=keys,
             insecure=insecure,
             drain=drain,
@@ -329,10 +322,7 @@ def _routed(
 def _check_fitting(mcp: str | None, *, definitions: bool) -> None:
     """Refuse options that would make no difference: somebody may rely on one, such as a rate."""
     given = typed_options()
-    if mcp is None:
-        if unused := [word for name, word in given.items() if name in _OF_MCP_ALONE]:
-            raise UsageError(f"without --mcp nothing comes of {' and '.join(unused)}")
-    elif definitions:
+    if mcp is not None and definitions:
         raise UsageError("--mcp and --definitions are two servers; start one for each")
     if "apis" in given and mcp:
         raise UsageError("--mcp serves the store and --tools; import the API into the store")

@@ -25,8 +25,6 @@ def serve_mcp(
     transport: Transport = "stdio",
     host: str = "127.0.0.1",
     port: int = 8000,
-    search: bool = False,
-    prefix: str = "",
     name: str = "agentkit",
     keys: Keys | None = None,
     insecure: bool = False,
@@ -48,8 +46,6 @@ def serve_mcp(
             at ``http://host:port/mcp``.
         host: Where to listen, for ``http``.
         port: Where to listen, for ``http``; 0 takes a free one.
-        search: Offer ``search_tools`` and ``call_tool`` in place of all tools.
-        prefix: Stands before the name of every tool.
         name: What the server calls itself.
         keys: Who may use it over ``http``; None lets everybody in.
         insecure: Listen where other machines reach it although there are no keys.
@@ -67,9 +63,7 @@ def serve_mcp(
     code = load_tools(tools)
     with opened(store) as opened_store, followed(opened_store, refresh, max_staleness) as source:
         with binding_told():
-            server = LibraryServer(
-                source, tools=code, name=name, prefix=prefix, search=search, pin=pin, frozen=frozen
-            )
+            server = LibraryServer(source, tools=code, name=name, pin=pin, frozen=frozen)
         tell_binding(server.binding)
         _tell(server)
         if transport == "stdio":

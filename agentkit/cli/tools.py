@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -19,6 +19,7 @@ from agentkit.cli.options import (
     flag,
     option,
     reason_option,
+    several,
 )
 from agentkit.cli.output import (
     cut,
@@ -34,9 +35,10 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_to_read
 from agentkit.errors import CompositeError, LibraryError, UsageError
+from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.proposers.composites import source_of
+from agentkit.evolution.validation.foreign_texts import suspicions_of_all
 from agentkit.interop import openapi
-from agentkit.interop.export.rendering import PHRASES, in_words, joined
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.dag import rounded
@@ -50,6 +52,21 @@ ARTIFACT = b'"agentkit_artifact"'
 """The key with which an artifact begins."""
 
 _ALL = " (--json names all)"
+_BOUNDS = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "exclusiveMinimum": "more than",
+    "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
+    "minLength": "at least of length",
+    "maxLength": "at most of length",
+    "minItems": "at least of length",
+    "maxItems": "at most of length",
+    "pattern": "like the regular expression",
+    "format": "in the format",
+    "const": "exactly",
+}
+"""What keywords say of a value, behind *must be*."""
 
 
 @click.group(
@@ -158,13 +175,14 @@ def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
     properties: Mapping[str, Any] = definition.signature.properties
     for name, schema in properties.items():
         known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
-        bounds = in_words({key: known[key] for key in known if key in PHRASES and key != "enum"})
+        bounds = ", ".join(f"{_BOUNDS[key]} {known[key]}" for key in known if key in _BOUNDS)
+        meaning = (texts.get(name, ""), f"Must be {bounds}." if bounds else "")
         yield (
             name,
             type_text(schema),
             "yes" if name in required else "no",
             _json(known["default"]) if "default" in known else "",
-            joined(texts.get(name, ""), bounds),
+            " ".join(filter(None, meaning)),
         )
         for path, text in texts.items():
             if path.startswith((f"{name}.", f"{name}[")):
@@ -229,6 +247,12 @@ def _json(value: Any) -> str:
 @option("--prefix", default="", help="Comes before the name of each operation (OpenAPI).")
 @flag("--include-deprecated", help="Import deprecated operations too (OpenAPI).")
 @conflict_option
+@several(
+    "--overrule",
+    "overruled",
+    metavar="TOOL",
+    help="Import a tool although checks speak against its words, because you read them",
+)
 @reason_option
 @common_options
 def import_(
@@ -237,6 +261,7 @@ def import_(
     prefix: str,
     include_deprecated: bool,
     on_conflict: ConflictPolicy,
+    overruled: Sequence[str],
     reason: str,
     store_url: str,
     as_json: bool,
@@ -246,7 +271,8 @@ def import_(
     Accepts the forms of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own, and
     OpenAPI 3 descriptions as JSON or YAML, whose operations become tools; 'agentkit run --openapi
     FILE' calls them. An entry that can not be imported is reported, the others are imported in one
-    new library version, and the exit status is 1.
+    new library version, and the exit status is 1. So it is with tools whose words write to the
+    model, ask for secrets or hide signs; --overrule takes one all the same.
 
     Examples:
       agentkit tools import catalogue.json
@@ -269,9 +295,29 @@ def import_(
     else:
         batch = definitions_from_json(data, reference=file)
         definitions, rejected = batch.definitions, batch.rejected
+    passed, against = _screened(definitions, overruled)
     with opened(store_url) as store:
-        plan, version = import_definitions(store, definitions, on_conflict, why)
-    report_import(plan, version, rejected, api=report, as_json=as_json)
+        plan, version = import_definitions(store, passed, on_conflict, why)
+    report_import(plan, version, rejected, api=report, against=against, as_json=as_json)
+
+
+def _screened(
+    definitions: Sequence[ToolDefinition], overruled: Sequence[str]
+) -> tuple[list[ToolDefinition], dict[str, str]]:
+    """The definitions whose words pass the checks of MCP listings, and what speaks against others.
+
+    Raises:
+        UsageError: There is no definition of a name that is overruled.
+    """
+    if unknown := sorted(set(overruled) - {one.name for one in definitions}):
+        raise UsageError(f"the file has no tool {unknown[0]!r} to overrule")
+    found = zip(definitions, suspicions_of_all(definitions), strict=True)
+    against = {
+        one.name: "; ".join(map(str, failed))
+        for one, failed in found
+        if failed and one.name not in overruled
+    }
+    return [one for one in definitions if one.name not in against], against
 
 
 def is_description(data: bytes) -> bool:
@@ -316,6 +362,7 @@ def report_import(
     rejected: Sequence[RejectedEntry] = (),
     *,
     api: openapi.OpenApiReport | None = None,
+    against: Mapping[str, str] = MappingProxyType({}),
     as_json: bool,
 ) -> None:
     """Print what became of each definition.
@@ -326,21 +373,26 @@ def report_import(
     unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
     if as_json:
         of_api = {} if api is None else {"openapi": api.to_json()}
-        print_json({"library_version": version, **plan.to_json(), "unusable": unusable, **of_api})
+        left_out = {"unusable": unusable, "suspicious": dict(against)}
+        print_json({"library_version": version, **plan.to_json(), **left_out, **of_api})
     else:
         names = ("added", "replaced", "renamed", "skipped")
         counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
         counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
+        counts["suspicious"] = len(against)
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         click.echo(f"{told or 'nothing to import'}; library version {version}")
     say_some((f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable), rest=_ALL)
     refused = (f"{name!r} already stands for another definition" for name in plan.refused)
     say_some(refused, rest=_ALL)
+    say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
+    if against:
+        say("take a tool whose words you have read with --overrule TOOL")
     if plan.refused:
         say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
     if api is not None:
         _say_mapped(api)
-    if unusable or plan.refused or (api is not None and api.unusable):
+    if unusable or plan.refused or against or (api is not None and api.unusable):
         raise click.exceptions.Exit(1)
 
 
@@ -348,10 +400,8 @@ def _say_mapped(report: openapi.OpenApiReport) -> None:
     """Say what came of an API description."""
     say(report.summary)
     say(f"calls go to {report.server or 'no server that is known: give --api-server'}")
-    notes = [*report.notes, *(note for entry in report.operations for note in entry.notes)]
     say_some((f"{one.label} is not mapped: {one.reason}" for one in report.unusable), rest=_ALL)
-    told_already = {"unusable", "no_server"}
-    counts = Counter(note.code for note in notes if note.code not in told_already)
-    if counts:
-        told = ", ".join(f"{count:,} {code}" for code, count in sorted(counts.items()))
-        say(f"notes: {told} (--json has all)")
+    for note in report.notes:
+        say(note)
+    if count := sum(len(entry.notes) for entry in report.operations):
+        say(f"{count:,} notes on operations (--json has all)")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
-from agentkit.episodes.episode import Episode, Turn
+from agentkit.episodes.episode import Episode
 from agentkit.episodes.jsonl import BrokenLine, decode_episode, encode_episode, read_episodes
 from agentkit.episodes.replacing import replaced
 from agentkit.errors import EpisodeFormatError, MissingExtraError, UsageError
@@ -116,7 +114,7 @@ def import_episodes(
     return read_parquet(path) if is_parquet else read_episodes(path, on_broken=on_broken)
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of the columns; stands in the file's metadata as ``agentkit.episodes``."""
 
 _GROUP_ROWS = 5_000
@@ -213,35 +211,19 @@ def _pyarrow() -> tuple[Any, Any]:
     return pa, pq
 
 
+_COLUMNS = {
+    **dict.fromkeys(("episode_id", "session_id", "started_at", "request"), "string"),
+    **dict.fromkeys(("model", "error", "stop_reason", "label"), "string"),
+    **dict.fromkeys(("requests", "prompt_tokens", "completion_tokens"), "int64"),
+    **dict.fromkeys(("seconds", "cost_usd", "score"), "float64"),
+    "passed": "bool_",
+    "record": "string",
+}
+
+
 def _schema(arrow: Any) -> Any:
-    text, whole, number = arrow.string(), arrow.int64(), arrow.float64()
-    words = arrow.dictionary(arrow.int32(), text)
-    call = {"turn": whole, "call_id": text, "name": words, "arguments": text}
-    call |= {"status": words, "failure": words}
-    columns = {
-        "episode_id": text,
-        "session_id": text,
-        "started_at": arrow.timestamp("us", tz="UTC"),
-        "request": text,
-        "model": words,
-        "error": text,
-        "stop_reason": words,
-        "library_version": whole,
-        "seconds": number,
-        "requests": whole,
-        "prompt_tokens": whole,
-        "cached_tokens": whole,
-        "completion_tokens": whole,
-        "cost_usd": number,
-        "passed": arrow.bool_(),
-        "score": number,
-        "fault": words,
-        "label": words,
-        "calls": arrow.list_(arrow.struct(list(call.items()))),
-        "metadata": arrow.map_(text, text),
-        "record": text,
-    }
-    return arrow.schema(list(columns.items()), metadata={"agentkit.episodes": str(SCHEMA_VERSION)})
+    columns = [(name, getattr(arrow, kind)()) for name, kind in _COLUMNS.items()]
+    return arrow.schema(columns, metadata={"agentkit.episodes": str(SCHEMA_VERSION)})
 
 
 def _groups(episodes: Iterable[Episode]) -> Iterator[Sequence[Mapping[str, Any]]]:
@@ -260,45 +242,13 @@ def _groups(episodes: Iterable[Episode]) -> Iterator[Sequence[Mapping[str, Any]]
 
 
 def _row(episode: Episode) -> dict[str, Any]:
-    verdict, diagnosis, usage = episode.verdict, episode.diagnosis, episode.usage
-    return {
-        "episode_id": _text(episode.episode_id),
-        "session_id": _text(episode.session_id),
-        "started_at": _time(episode.started_at),
-        "request": _text(episode.request),
-        "model": _text(episode.model),
-        "error": _text(episode.error),
-        "stop_reason": _text(episode.stop_reason),
-        "library_version": _whole(episode.library_version),
-        "seconds": _number(episode.seconds),
-        "requests": _whole(usage.requests),
-        "prompt_tokens": _whole(usage.prompt_tokens),
-        "cached_tokens": _whole(usage.cached_tokens),
-        "completion_tokens": _whole(usage.completion_tokens),
-        "cost_usd": _number(usage.cost_usd),
-        "passed": None if verdict is None else verdict.passed,
-        "score": None if verdict is None else _number(verdict.score),
-        "fault": None if verdict is None else _text(verdict.fault),
-        "label": None if diagnosis is None else _text(diagnosis.label),
-        "calls": [row for place, turn in enumerate(episode.turns) for row in _calls(place, turn)],
-        "metadata": [(_text(name), _text(value)) for name, value in episode.metadata.items()],
-        "record": encode_episode(episode),
-    }
-
-
-def _calls(place: int, turn: Turn) -> Iterator[dict[str, Any]]:
-    results = {result.call_id: result for result in turn.results}
-    for call in turn.message.tool_calls:
-        result = results.get(call.call_id)
-        failure = None if result is None else result.failure
-        yield {
-            "turn": place,
-            "call_id": _text(call.call_id),
-            "name": _text(call.name),
-            "arguments": json.dumps(dict(call.arguments)),
-            "status": None if result is None else _text(result.status),
-            "failure": None if failure is None else _text(failure.kind),
-        }
+    """The columns, as far as they can hold what the episode says; the record says all of it."""
+    parts = (episode.verdict, episode.diagnosis, episode.usage, episode)
+    row: dict[str, Any] = {}
+    for name, kind in _COLUMNS.items():
+        found = (getattr(part, name) for part in parts if hasattr(part, name))
+        row[name] = _FITTING[kind](next(found, None))
+    return {**row, "record": encode_episode(episode)}
 
 
 def _text(value: object) -> str | None:
@@ -319,11 +269,9 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _time(text: object) -> datetime | None:
-    try:
-        time = datetime.fromisoformat(text) if isinstance(text, str) else None
-        if time is None:
-            return None
-        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+_FITTING: Mapping[str, Callable[[object], object]] = {
+    "string": _text,
+    "int64": _whole,
+    "float64": _number,
+    "bool_": lambda value: value if isinstance(value, bool) else None,
+}

@@ -8,14 +8,15 @@ Whoever learns about tools from episodes reads them through this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from agentkit.episodes.diagnosis import Attribution, Diagnosis, Recovery, TurnDiagnosis
 from agentkit.episodes.episode import Episode, GoalTrace, RefineTrace, RetrievalTrace, Turn
 from agentkit.episodes.verdict import Evidence, Verdict
-from agentkit.messages import ToolCall, ToolResult
+from agentkit.episodes.walking import changed
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
 
 def in_library_names(episode: Episode) -> Episode:
@@ -41,92 +42,35 @@ def in_library_names(episode: Episode) -> Episode:
         >>> in_library_names(Episode(episode_id="e2", request="Tea?", turns=(turn,))).calls[0].name
         'search'
     """
-    if not episode.library_names:
+    names = episode.library_names
+    if not names:
         return episode
-    return _Renaming(episode.library_names).episode(episode)
+
+    def named(value: Any) -> Any:
+        return names.get(value, value) if isinstance(value, str) else value
+
+    def also(record: Any) -> Mapping[str, Any]:
+        if isinstance(record, Evidence) and record.kind == "wrong_tool":
+            return {"expected": named(record.expected), "actual": named(record.actual)}
+        return {}
+
+    return replace(changed(episode, _NAMED, named, also), library_names={})
 
 
-class _Renaming:
-    """Puts names of the library in the place of those that the episode used."""
-
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def episode(self, one: Episode) -> Episode:
-        return replace(
-            one,
-            turns=tuple(map(self._turn, one.turns)),
-            verdict=None if one.verdict is None else self._verdict(one.verdict),
-            diagnosis=None if one.diagnosis is None else self._diagnosis(one.diagnosis),
-            library_names={},
-        )
-
-    def _name(self, name: str) -> str:
-        return self._names.get(name, name)
-
-    def _all(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(self._name, names))
-
-    def _turn(self, one: Turn) -> Turn:
-        return replace(
-            one,
-            message=replace(one.message, tool_calls=self._calls(one.message.tool_calls)),
-            results=tuple(map(self._result, one.results)),
-            retrieval=None if one.retrieval is None else self._trace(one.retrieval),
-            searches=tuple(map(self._trace, one.searches)),
-            refine=None if one.refine is None else self._refine(one.refine),
-        )
-
-    def _calls(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        return tuple(replace(call, name=self._name(call.name)) for call in calls)
-
-    def _result(self, one: ToolResult) -> ToolResult:
-        return replace(one, name=self._name(one.name))
-
-    def _trace(self, one: RetrievalTrace) -> RetrievalTrace:
-        return replace(
-            one,
-            shortlist=self._all(one.shortlist),
-            offered=self._all(one.offered),
-            goals=tuple(map(self._goal, one.goals)),
-            cards=self._all(one.cards),
-        )
-
-    def _goal(self, one: GoalTrace) -> GoalTrace:
-        return replace(one, ranked=self._all(one.ranked))
-
-    def _refine(self, one: RefineTrace) -> RefineTrace:
-        return replace(one, proposals=tuple(map(self._calls, one.proposals)))
-
-    def _verdict(self, one: Verdict) -> Verdict:
-        return replace(one, evidence=tuple(map(self._evidence, one.evidence)))
-
-    def _evidence(self, one: Evidence) -> Evidence:
-        renamed = replace(one, tool=self._name(one.tool))
-        if one.kind != "wrong_tool":
-            return renamed
-        return replace(renamed, expected=self._value(one.expected), actual=self._value(one.actual))
-
-    def _value(self, value: Any) -> Any:
-        return self._name(value) if isinstance(value, str) else value
-
-    def _diagnosis(self, one: Diagnosis) -> Diagnosis:
-        return replace(
-            one,
-            turns=tuple(map(self._turn_diagnosis, one.turns)),
-            recoveries=tuple(map(self._recovery, one.recoveries)),
-        )
-
-    def _turn_diagnosis(self, one: TurnDiagnosis) -> TurnDiagnosis:
-        return replace(
-            one,
-            tool=self._name(one.tool),
-            evidence=tuple(map(self._evidence, one.evidence)),
-            attributions=tuple(map(self._attribution, one.attributions)),
-        )
-
-    def _attribution(self, one: Attribution) -> Attribution:
-        return replace(one, tool=self._name(one.tool))
-
-    def _recovery(self, one: Recovery) -> Recovery:
-        return replace(one, tool=self._name(one.tool))
+_NAMED: Mapping[type, Sequence[str]] = {
+    Episode: ("turns", "verdict", "diagnosis"),
+    Turn: ("message", "results", "retrieval", "searches", "refine"),
+    AssistantMessage: ("tool_calls",),
+    ToolCall: ("name",),
+    ToolResult: ("name",),
+    RetrievalTrace: ("shortlist", "offered", "goals", "cards"),
+    GoalTrace: ("ranked",),
+    RefineTrace: ("proposals",),
+    Verdict: ("evidence",),
+    Evidence: ("tool",),
+    Diagnosis: ("turns", "recoveries"),
+    TurnDiagnosis: ("tool", "evidence", "attributions"),
+    Attribution: ("tool",),
+    Recovery: ("tool",),
+}
+"""Where names of tools stand."""

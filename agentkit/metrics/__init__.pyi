@@ -15,11 +15,6 @@ from .calls import (
     calls_equal as calls_equal,
     canonical_calls as canonical_calls,
 )
-from .comparable import (
-    CallLike as CallLike,
-    ComparableCall as ComparableCall,
-    comparable_calls as comparable_calls,
-)
 from .intervals import (
     Interval as Interval,
     Observation as Observation,

@@ -3,5 +3,4 @@ from .tracing import (
     CONVENTIONS_VERSION as CONVENTIONS_VERSION,
     ChildSpans as ChildSpans,
     Tracing as Tracing,
-    observe_replica as observe_replica,
 )

@@ -11,20 +11,18 @@ import json
 import logging
 import time
 import traceback
-import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Self, TypeAlias
 
 from agentkit._version import __version__
 from agentkit.errors import CompositeRunError, MissingExtraError, ModelStatusError, RunError
-from agentkit.library.replicas import Replica, ReplicaStatus
 from agentkit.models.retries import RETRYING
 
 if TYPE_CHECKING:
     from opentelemetry import trace
-    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+    from opentelemetry.metrics import MeterProvider
 
     from agentkit.models.retries import Attempt
     from agentkit.tracing.content import ContentPolicy
@@ -114,7 +112,11 @@ class Tracing:
             self.otel: _OpenTelemetry | None = _OpenTelemetry(tracer_provider, meter_provider)
         except ImportError as error:
             if log is None:
-                raise _missing("Tracing") from error
+                raise MissingExtraError(
+                    "Tracing",
+                    package="opentelemetry-api",
+                    install='pip install "agentkit-evolve[otel]"',
+                ) from error
             self.otel = None
 
     def span(
@@ -403,84 +405,3 @@ class _OpenTelemetry:
             for kind in ("input", "output"):
                 count: Any = span.facts[f"gen_ai.usage.{kind}_tokens"]
                 self._tokens.record(count, {**about, "gen_ai.token.type": kind})
-
-
-def _missing(what: str) -> MissingExtraError:
-    return MissingExtraError(
-        what, package="opentelemetry-api", install='pip install "agentkit-evolve[otel]"'
-    )
-
-
-_Read: TypeAlias = Callable[[ReplicaStatus], float]
-_GAUGES: tuple[tuple[str, str, str, _Read], ...] = (
-    ("library.version", "{version}", "Version that runs begin with.", lambda s: s.version),
-    (
-        "library.staleness",
-        "s",
-        "Time since the library was known to be the newest.",
-        lambda s: s.staleness_seconds,
-    ),
-    (
-        "store.away",
-        "1",
-        "1 while the store does not answer and the last library is served.",
-        lambda s: float(s.state == "away"),
-    ),
-    (
-        "library.behind",
-        "1",
-        "1 while the store answers and its newest library can not be taken up.",
-        lambda s: float(s.state == "behind"),
-    ),
-)
-_COUNTERS: tuple[tuple[str, str, str, _Read], ...] = (
-    ("library.refreshes", "{version}", "Library versions taken up.", lambda s: s.refreshes),
-    (
-        "library.refresh.failures",
-        "{look}",
-        "Looks at the store that failed.",
-        lambda s: s.failed_looks,
-    ),
-)
-
-
-def observe_replica(
-    replica: Replica, *, name: str = "library", meter_provider: MeterProvider | None = None
-) -> None:
-    """Report how a replica stands, each time that metrics are collected.
-
-    The replica is not kept alive by it: of one that is gone nothing more is reported.
-
-    Args:
-        replica: Which.
-        name: Tells it apart from other replicas of the process, as ``agentkit.replica.name``.
-        meter_provider: Makes the instruments; None takes the global one.
-
-    Raises:
-        MissingExtraError: ``opentelemetry-api`` is not installed.
-
-    Example:
-        >>> with Replica("memory:") as store:
-        ...     observe_replica(store)
-    """
-    try:
-        from opentelemetry import metrics
-    except ImportError as error:
-        raise _missing("observe_replica") from error
-    held = weakref.ref(replica)
-    about = {"agentkit.replica.name": name}
-
-    def reading(read: _Read) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def observations(_: CallbackOptions) -> Iterable[Observation]:
-            found = held()
-            return () if found is None else (metrics.Observation(read(found.status), about),)
-
-        return observations
-
-    meter = metrics.get_meter("agentkit", __version__, meter_provider, _SCHEMA_URL)
-    for kind, unit, words, read in _GAUGES:
-        callbacks = [reading(read)]
-        meter.create_observable_gauge(f"agentkit.{kind}", callbacks, unit=unit, description=words)
-    for kind, unit, words, read in _COUNTERS:
-        callbacks = [reading(read)]
-        meter.create_observable_counter(f"agentkit.{kind}", callbacks, unit=unit, description=words)

@@ -99,26 +99,12 @@ def test_providers_are_chosen(as_json, catalogue):
     assert told["counts"]["refused_type"] == 1
 
 
-def test_texts_are_mended_in_the_library(invoke, as_json, stored):
-    """--apply --yes makes one new version; a second time there is nothing to do."""
-    result = invoke("tools", "doctor", "--apply", "--yes")
-    assert "library version 2" in result.stderr
-    assert as_json("tools", "show", "find_city")["description"]["summary"] == (
-        "Find a city by its name."
-    )
-    again = invoke("tools", "doctor", "--apply", "--yes")
-    assert "nothing to fix" in again.stderr
-    assert as_json("log", "--tool", "find_city")[-1]["reason"] == "doctor: drop HTML tags"
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--check", "nonsense"], "The codes are"),
         (["--check", "confuse"], "did you mean 'confused'?"),
         (["--tool", "nobody"], "'nobody'"),
-        (["--apply"], "--yes"),
-        (["--apply", "x.json"], "import it first"),
         (["absent.json"], "can not be read"),
         (["--provider", "nobody"], "nobody"),
     ],

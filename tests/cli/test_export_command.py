@@ -23,9 +23,10 @@ def made(tmp_path_factory):
     entries[0]["description"]["summary"] += " Ask for one city."
     (folder / "tools.json").write_text(json.dumps(entries))
     store = ["--store", str(folder / "library.db")]
+    read = ["--overrule", "cars_reserve", *store]
     for command in (
-        ["tools", "import", str(folder / "first.json"), *store],
-        ["tools", "import", str(folder / "tools.json"), "--on-conflict", "replace", *store],
+        ["tools", "import", str(folder / "first.json"), *read],
+        ["tools", "import", str(folder / "tools.json"), "--on-conflict", "replace", *read],
         ["export", "-o", str(folder / "new.json"), *store],
         ["export", "-o", str(folder / "old.json"), "--at", "1", *store],
     ):
@@ -93,8 +94,6 @@ def test_a_signature_is_asked_for_and_checked(invoke, library):
         ("gemini", "["),
         ("mcp", "{"),
         ("json-schema", "{"),
-        ("python", '"""Tools'),
-        ("markdown", "# 13 tools"),
     ],
 )
 def test_each_format_goes_to_stdout(invoke, library, form, begins):
@@ -106,12 +105,12 @@ def test_each_format_goes_to_stdout(invoke, library, form, begins):
 
 
 def test_what_is_lost_can_be_read_by_programs(as_json, library):
-    """With --json a record names tool, keyword and place, and maps names back."""
-    report = as_json("export", "--format", "openai", "--strict", "-o", "o.json")
+    """With --json a record names tool and part, and maps names back."""
+    report = as_json("export", "--format", "openai", "-o", "o.json")
     assert (report["file"], report["tools"]) == ("o.json", 13)
     assert report["names"]["bill_split"] == "bill_split"
-    assert {"tool", "keyword", "place", "went", "detail"} == report["losses"][0].keys()
-    assert json.loads((library / "o.json").read_text())[0]["function"]["strict"] is True
+    assert {"tool", "part", "detail"} == report["losses"][0].keys()
+    assert len(json.loads((library / "o.json").read_text())) == 13
 
 
 def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
@@ -145,8 +144,6 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
         (("import", "new.json", "--restore", "--dry-run"), 2, "leave the other choices away"),
         (("import", "new.json", "--key-file", "absent"), 2, "absent"),
         (("export", "--format", "yaml"), 2, "'yaml' is not one of"),
-        (("export", "--format", "gemini", "--strict"), 2, "has no strict mode"),
-        (("export", "--strict"), 2, "says everything"),
         (("export", "--format", "mcp", "--sign"), 2, "only an artifact"),
         (("export", "nothing"), 2, "no tool named 'nothing'"),
         (("export", "--at", "9"), 2, "no library version 9"),
@@ -158,7 +155,6 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
         (("diff", "old.json", "nobody://x"), 2, "nobody"),
         (("diff", "old.json@7", "new.json"), 2, "no library version 7"),
         (("diff", "99"), 2, "no library version 99"),
-        (("diff", "old.json", "new.json", "--json", "--markdown"), 2, "choose one"),
         (("diff", "old.json", "new.json", "--tool", "nothing"), 2, "neither library"),
     ],
 )

@@ -71,7 +71,6 @@ async def _started(*options: str) -> AsyncIterator[tuple[asyncio.subprocess.Proc
         (["--name", "x"], "--definitions serves the library without an agent, so leave --name out"),
         (["--allow-origin", "https://a.example"], "so leave --allow-origin out"),
         (["--mcp", "http"], "two servers"),
-        (["--search"], "without --mcp"),
         (["--keys-from", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is not set"),
     ],
 )

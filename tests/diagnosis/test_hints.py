@@ -35,14 +35,6 @@ def test_an_argument_that_the_model_could_not_see_is_not_named(run, call, librar
     assert hint.startswith("Take the arguments of set_lamp")
 
 
-def test_a_hint_stays_short_whatever_a_model_makes_up(run, library):
-    """Names of any length are cut, and braces in them mean nothing."""
-    made_up = ToolCall(call_id="c1", name="{tool}" * 5000)
-    hint = hint_of(library, run([made_up], "done"))
-    assert "{tool}{tool}" in hint
-    assert len(hint) < 500
-
-
 @pytest.mark.parametrize(
     ("text", "start"),
     [

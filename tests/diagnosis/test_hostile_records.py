@@ -142,24 +142,3 @@ def test_a_verdict_with_a_fault_never_reaches_a_profile(episode, verdict):
     if verdict is not None and verdict.fault is not None:
         assert diagnosis.is_excluded
         assert profile.is_empty
-
-
-def test_arguments_that_can_not_be_printed_are_followed_all_the_same():
-    """An integer of thousands of digits, which Python does not print, is told from another one."""
-    failed = ToolResult(
-        call_id="1",
-        name="broken",
-        status="failed",
-        failure=ToolFailure(kind="tool_error", rule="no"),
-    )
-    turns = tuple(
-        Turn(
-            message=AssistantMessage(
-                tool_calls=(ToolCall(call_id="1", name="broken", arguments={"n": number}),)
-            ),
-            results=(failed,),
-        )
-        for number in (10**5000, 10**5000, 10**6000)
-    )
-    diagnosis = diagnose(Episode(episode_id="e", request="?", turns=turns), LIBRARY, None)
-    assert [one.outcome for one in diagnosis.recoveries] == ["repeated", "failed_again", "open"]

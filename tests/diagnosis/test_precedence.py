@@ -6,7 +6,6 @@ import itertools
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from agentkit.diagnosis import PRECEDENCE, describe_failure, dominant
 from agentkit.diagnosis.labels import (
@@ -15,12 +14,9 @@ from agentkit.diagnosis.labels import (
     OUTSIDE,
     blamed_argument,
     label_of_failure,
-    ranked,
 )
 from agentkit.episodes import EvidenceKind, FailureLabel
 from agentkit.messages import FailureKind, ToolFailure
-
-LABELS = st.lists(st.sampled_from(PRECEDENCE), min_size=1)
 
 
 def test_the_order_is_that_of_the_paper():
@@ -42,22 +38,6 @@ def test_the_order_is_that_of_the_paper():
 def test_the_earlier_label_dominates(first, second):
     """Of two labels the one that stands first in the order is the dominant one."""
     assert dominant([second, first]) == first
-
-
-@settings(deadline=None)  # a shared machine may stall
-@given(LABELS)
-def test_dominance_does_not_depend_on_the_order_of_findings(labels):
-    """Ranking is a function of the set of labels, and begins with the dominant one."""
-    assert ranked(labels) == ranked(reversed(labels))
-    assert ranked(labels)[0] == dominant(labels)
-    assert set(ranked(labels)) == set(labels)
-
-
-@pytest.mark.parametrize("labels", [[], ["gold_error"], ["pass", "checker_error"]])
-def test_there_is_no_dominant_label_outside_the_order(labels):
-    """Errors of gold and checker are not ranked among the agent's doings."""
-    with pytest.raises(ValueError, match="no dominant label"):
-        dominant(labels)
 
 
 def test_each_failure_and_each_finding_has_its_row():

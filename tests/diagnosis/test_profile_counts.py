@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentkit.diagnosis import FailureProfile
-from agentkit.diagnosis.shard import MAX_CELLS, MAX_EXAMPLES, CellKey, Shard
+from agentkit.diagnosis.shard import MAX_CELLS, CellKey, Shard
 from agentkit.episodes import (
     Attribution,
     Diagnosis,
@@ -17,7 +17,6 @@ from agentkit.episodes import (
     TurnDiagnosis,
     Verdict,
 )
-from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall
 
 TODAY = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -115,12 +114,6 @@ def test_one_failure_of_one_call_is_not_the_worst():
     assert [one.tool for one in profile_of(once, *often).worst_tools(1)] == ["often"]
 
 
-def test_tools_that_never_fail_are_not_among_the_worst():
-    """A profile without failures has no worst tool and no worst parameter."""
-    profile = profile_of(episode(), episode())
-    assert profile.worst_tools() == profile.worst_parameters() == ()
-
-
 def test_labels_are_counted_by_turn_and_position():
     """The distribution is over turns; the positions keep their denominators."""
     turns = [
@@ -155,29 +148,6 @@ def test_an_observation_loses_half_its_weight_in_a_half_life():
         assert tool.failures == pytest.approx(1.5)
 
 
-def test_a_very_old_observation_neither_counts_nor_breaks():
-    """Thousands of half-lives between episodes leave finite weights."""
-    old = episode("old", label="argument_mismatch", days_ago=9_000)
-    for pair in ((old, episode("new")), (episode("new"), old)):
-        [tool] = profile_of(*pair, half_life_days=0.5).tools()
-        assert (tool.failures, tool.observed) == pytest.approx((0.0, 1.0))
-
-
-@pytest.mark.parametrize("started_at", ["", "yesterday", "0001-01-01T00:00:00"])
-def test_an_episode_without_a_usable_time_counts(started_at):
-    """No time is the newest one so far; a time before 1970 is as old as can be."""
-    odd = Episode.from_json({**episode("odd").to_json(), "started_at": started_at})
-    assert profile_of(odd).tools()[0].observed == 1.0
-
-
-def test_an_episode_from_the_future_does_not_fade_all_others():
-    """A clock that is years ahead counts as now."""
-    ahead = episode("ahead", days_ago=-36_500)
-    near = episode("near", label="argument_mismatch")
-    [tool] = profile_of(near, ahead, half_life_days=365).tools()
-    assert tool.failures > 0.5
-
-
 def test_decay_fades_what_was_observed_before():
     """After a round of training older observations weigh less than those of the next round."""
     profile = profile_of(episode(label="argument_mismatch"))
@@ -185,35 +155,6 @@ def test_decay_fades_what_was_observed_before():
     profile.observe(episode("f"))
     [tool] = profile.tools()
     assert (tool.failures, tool.observed) == (0.25, 1.25)
-
-
-@pytest.mark.parametrize("factor", [-0.1, 1.5, float("nan")])
-def test_a_factor_that_does_not_fade_is_refused(factor):
-    """Weights can not grow."""
-    with pytest.raises(UsageError, match="from 0 to 1"):
-        FailureProfile().decay(factor)
-
-
-@pytest.mark.parametrize("days", [0, -1, float("nan")])
-def test_a_half_life_that_is_no_time_is_refused(days):
-    """It has to be positive."""
-    with pytest.raises(UsageError, match="half_life_days"):
-        FailureProfile(half_life_days=days)
-
-
-def test_the_newest_examples_are_kept():
-    """A few episode ids for each failure, the newest first, whatever the order of observing."""
-    many = [episode(f"e{ago}", label="argument_mismatch", days_ago=ago) for ago in (5, 1, 9, 3, 7)]
-    [tool] = profile_of(*many).worst_tools()
-    assert tool.examples == ("e1", "e3", "e5")[:MAX_EXAMPLES]
-
-
-def test_an_episode_without_a_diagnosis_is_not_counted():
-    """Nothing is known about it."""
-    profile = FailureProfile()
-    assert not profile.observe(Episode(episode_id="e", request="?"))
-    assert profile.is_empty
-    assert profile.label_distribution() == {}
 
 
 def test_names_that_a_model_makes_up_can_not_fill_the_memory():

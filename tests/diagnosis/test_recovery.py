@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.agent.types import Limits
 from agentkit.diagnosis import diagnose, diagnose_conversation
 from agentkit.episodes import Verdict
 
@@ -64,16 +63,6 @@ def test_a_name_put_right_is_a_recovery(outcomes, call):
     """After a name that no tool has, a call of the tool that was meant recovers."""
     wrong, right = call("lamp_stat", "c1", room="hall"), call("lamp_state", "c2", room="hall")
     assert outcomes([wrong], [right], "on") == [("c1", "recovered", 1)]
-
-
-def test_a_run_that_ends_with_the_failure_leaves_it_open(outcomes, attic):
-    """The model could not react, so nothing is said about how it did."""
-    assert outcomes([attic("c1")], limits=Limits(max_steps=1)) == [("c1", "open", None)]
-
-
-def test_calls_of_one_turn_are_no_reaction_to_each_other(outcomes, attic):
-    """Of two calls side by side the one that works does not recover the other."""
-    assert outcomes([attic("c1"), attic("c2", "hall")], "on") == [("c1", "abandoned", None)]
 
 
 def test_a_recovered_failure_is_no_recovery_failure(run, library, attic):
@@ -146,22 +135,3 @@ def test_a_failure_that_the_user_leaves_stays_pending(run, library, attic, call)
     first, second = diagnose_conversation(episodes, library)
     assert second.pending == first.pending
     assert [turn.label for turn in second.turns] == ["pass", "pass"]
-
-
-def test_calls_of_two_episodes_under_one_id_are_kept_apart(run, library, attic, call):
-    """Ids are unique within a run only: a pending failure is not taken for a call of this run."""
-    other = [call("raising", "c1", kind="runtime")]
-    works = [call("set_lamp", "c2", room="hall", state="on")]
-    episodes = two_user_turns(
-        run, ([attic("c1")], "Hm."), (works, other, works, "Hm."), (FAILED, FAILED)
-    )
-    _, second = diagnose_conversation(episodes, library)
-    assert [one.outcome for one in second.recoveries] == ["abandoned", "replaced"]
-    assert not [turn for turn in second.turns if "recovery_failure" in turn.labels]
-
-
-def test_a_recovery_survives_json(run, library, attic):
-    """The record of a diagnosis keeps what a later episode needs to go on from it."""
-    diagnosis = diagnose(run([attic("c1")], "Hm."), library, FAILED)
-    assert type(diagnosis).from_json(diagnosis.to_json()) == diagnosis
-    assert diagnosis.pending[0].arguments

@@ -42,12 +42,3 @@ def test_schema_and_nearest_are_shown():
 
     assert lines[1] == 'Schema of colour: {"enum": ["red", "blue"]}'
     assert lines[2] == "Nearest: red."
-
-
-def test_a_huge_schema_is_shortened():
-    """The excerpt can not flood the prompt."""
-    failure = ToolFailure(
-        kind="invalid_arguments", rule="r", schema_excerpt={"enum": ["x" * 50] * 99}
-    )
-
-    assert len(describe_failure("paint", failure)) < 1000

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import pytest
 
 from agentkit import Episode
 from agentkit.episodes import Turn
-from agentkit.episodes.jsonl import decode_episode, encode_episode, read_episodes, write_episodes
+from agentkit.episodes.jsonl import read_episodes, write_episodes
 from agentkit.errors import EpisodeFormatError
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
@@ -38,35 +37,12 @@ def test_a_line_is_one_json_object(tmp_path):
     assert json.loads(line)["episode_id"] == "1"
 
 
-def test_a_stream_is_written_to():
-    """A text stream takes the same lines, for a pipe or standard output."""
-    stream = io.StringIO()
-    assert write_episodes(stream, [episode("1"), episode("2")]) == 2
-    lines = stream.getvalue().splitlines()
-    assert [decode_episode(line) for line in lines] == [episode("1"), episode("2")]
-
-
 def test_any_text_survives(tmp_path):
     """Texts of any script survive, and so does half a surrogate pair."""
     path = tmp_path / "episodes.jsonl"
     odd = episode("é", "天気 🌦️ \ud83d \0")
     write_episodes(path, [odd])
     assert list(read_episodes(path)) == [odd]
-
-
-def test_nothing_to_write_makes_an_empty_file(tmp_path):
-    """Writing no episodes is fine, and an empty file holds none."""
-    path = tmp_path / "episodes.jsonl"
-    assert write_episodes(path, []) == 0
-    assert list(read_episodes(path)) == []
-
-
-def test_empty_lines_do_not_count(tmp_path):
-    """Blank lines, Windows line ends and a byte order mark do no harm."""
-    path = tmp_path / "episodes.jsonl"
-    line = encode_episode(episode("1")).encode()
-    path.write_bytes(b"\xef\xbb\xbf" + line + b"\r\n\r\n  \n" + line)
-    assert [one.episode_id for one in read_episodes(path)] == ["1", "1"]
 
 
 @pytest.fixture
@@ -94,14 +70,6 @@ def test_a_half_written_line_raises_when_nobody_listens(half_written):
     assert [next(reading).episode_id, next(reading).episode_id] == ["1", "2"]
     with pytest.raises(EpisodeFormatError, match=r"line 3: .*on_broken"):
         next(reading)
-
-
-def test_appending_after_a_half_line_loses_nothing(half_written):
-    """New episodes start on a line of their own, although the last one has no end."""
-    write_episodes(half_written, [episode("4")])
-    broken = []
-    read = [one.episode_id for one in read_episodes(half_written, on_broken=broken.append)]
-    assert (read, [line.line for line in broken]) == (["1", "2", "4"], [3])
 
 
 @pytest.mark.parametrize(
@@ -136,9 +104,3 @@ def test_a_value_that_json_can_not_hold_is_refused(tmp_path):
     with pytest.raises(EpisodeFormatError, match="'bad'"):
         write_episodes(path, [episode("1"), bad, episode("3")])
     assert list(read_episodes(path)) == [episode("1")]
-
-
-def test_a_missing_file_raises(tmp_path):
-    """A file that is not there is the system's error, with its name."""
-    with pytest.raises(FileNotFoundError, match=r"none\.jsonl"):
-        list(read_episodes(tmp_path / "none.jsonl"))

@@ -37,11 +37,6 @@ def test_the_latest_verdict_counts():
         assert (found.verdict, found.turns) == (records[0].verdict, EPISODE.turns)
 
 
-def test_an_episode_without_late_verdicts_stays_as_it_is():
-    """The very record is given back."""
-    assert with_late_verdicts([EPISODE])[0] is EPISODE
-
-
 def test_a_diagnosis_of_the_other_outcome_is_left_out():
     """One that explains what is still so is kept."""
     (turned,) = with_late_verdicts([EPISODE, said("1", passed=False)])
@@ -75,11 +70,6 @@ def test_a_verdict_on_a_verdict_is_about_the_episode():
     (found,) = with_late_verdicts([EPISODE, said("1", passed=True), said("2", of="1")])
     assert not found.verdict.passed
     assert with_late_verdicts([said("1", of="2"), said("2", of="1"), EPISODE]) == (EPISODE,)
-
-
-def test_a_verdict_of_an_episode_that_is_not_there_is_left_out():
-    """It would be a run without calls, which nobody saw."""
-    assert with_late_verdicts([said("1")]) == ()
 
 
 @given(st.lists(st.sampled_from(["e", "1", "2", "3"]), max_size=8))

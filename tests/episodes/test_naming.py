@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from agentkit import Library, ToolDefinition
-from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import (
     Attribution,
     Diagnosis,
@@ -23,11 +21,9 @@ from agentkit.episodes import (
 )
 from agentkit.episodes.naming import in_library_names
 from agentkit.evaluation.doctor.catalogue import usage_of
-from agentkit.evolution.proposers.composites import propose_composites
 from agentkit.evolution.trajectories import trajectories_of
 from agentkit.evolution.usage import uses_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit.testing import FunctionModel
 
 CALL = ToolCall(call_id="1", name="search", arguments={"q": "tea"})
 OTHER = ToolCall(call_id="2", name="book", arguments={"seats": 2})
@@ -96,14 +92,6 @@ def test_every_name_becomes_that_of_the_library():
     assert json.loads(text) == kept
 
 
-def test_it_is_done_once():
-    """An episode in the library's names is left as it is, and so is one without a record."""
-    renamed = in_library_names(episode())
-    assert in_library_names(renamed) is renamed
-    plain = episode(library_names={})
-    assert in_library_names(plain) is plain
-
-
 def test_names_that_change_places_are_not_mixed_up():
     """Each name is looked up once, so an exchange is an exchange."""
     swapped = episode(library_names={"search": "book", "book": "search"})
@@ -115,14 +103,6 @@ def test_the_record_survives_json():
     record = json.loads(json.dumps(episode().to_json()))
     assert (record["format"], record["library_names"]) == (2, {"search": "search__2"})
     assert Episode.from_json(record) == episode()
-
-
-def test_an_episode_without_a_record_keeps_its_json():
-    """Nothing is written that older readers do not know, and old records are read."""
-    record = episode(library_names={}).to_json()
-    assert record["format"] == 1
-    assert "library_names" not in record
-    assert Episode.from_json(record) == episode(library_names={})
 
 
 @pytest.mark.parametrize(
@@ -140,25 +120,3 @@ def test_readers_of_episodes_know_the_tool(named):
     """Whoever counts or learns by tool finds the library's name, for both records of a tool."""
     assert named(episode()) == {"search__2", "book"}
     assert named(episode(library_names={})) == {"search", "book"}
-
-
-@pytest.mark.parametrize("is_apart", [False, True], ids=["with it", "apart"])
-def test_failures_are_counted_for_the_right_tool(is_apart):
-    """A profile names the library's tool, also for a diagnosis that comes beside the episode."""
-    one = episode()
-    profile = FailureProfile(half_life_days=None)
-    bare = episode(diagnosis=None) if is_apart else one
-    assert profile.observe(bare, one.diagnosis if is_apart else None)
-    assert [rate.tool for rate in profile.worst_tools()] == ["search__2"]
-    assert {rate.tool for rate in profile.tools()} == {"search__2", "book"}
-
-
-async def test_a_teacher_is_shown_the_names_of_the_library():
-    """A composite is written over tools that there are, so the episode is told in their names."""
-    library = Library([ToolDefinition(name=name) for name in ("search", "search__2", "book")])
-    model = FunctionModel(lambda _: "NOTHING", name="teacher")
-    await propose_composites([episode()], library, model)
-    [request] = model.requests
-    told = request.messages[-1].text
-    assert "search__2" in told
-    assert "book" in told

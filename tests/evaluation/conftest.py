@@ -11,12 +11,6 @@ SAMPLE = Path(__file__).parents[2] / "plugins/agentkit-bench/tests/sample_bfcl"
 
 
 @pytest.fixture
-def sample_folder():
-    """The folder with the sample's files."""
-    return SAMPLE
-
-
-@pytest.fixture
 def sample():
     """The sample, loaded."""
     return load_bfcl(SAMPLE)

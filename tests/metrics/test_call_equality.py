@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -77,28 +76,6 @@ def test_calls_that_mean_the_same_are_equal(one, other):
 def test_calls_that_mean_something_else_differ(one, other):
     """Values, tools, order within a list, and the text of malformed calls count."""
     assert not calls_equal([one], [other], TOOLS)
-
-
-def test_parallel_calls_are_a_multiset():
-    """Order does not count, number does."""
-    ann, bob = call("mail", to="Ann"), call("mail", to="Bob")
-    assert calls_equal([ann, bob], [bob, ann], TOOLS)
-    assert not calls_equal([ann, ann, bob], [ann, bob, bob], TOOLS)
-    assert not calls_equal([ann], [ann, ann], TOOLS)
-    assert calls_equal([], [], TOOLS)
-
-
-def test_answers_can_be_voted_on():
-    """Equal answers are one key, so that the majority can be counted."""
-    answers = [[call(amount=1, months=m)] for m in (36, "36", 48, 36.0)]
-    votes = Counter(canonical_calls(answer, TOOLS) for answer in answers)
-    assert sorted(votes.values()) == [1, 3]
-
-
-def test_definitions_may_come_from_an_iterator():
-    """Both answers are read with the same definitions, even if those can be read once only."""
-    one, other = [call(amount=1, months="36")], [call(amount=1, months=36)]
-    assert calls_equal(one, other, iter(TOOLS))
 
 
 json_values = st.recursive(

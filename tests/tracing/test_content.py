@@ -15,8 +15,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
-from agentkit.errors import ModelRetry, ModelStatusError, RunError, UsageError
-from agentkit.library.library import Library
+from agentkit.errors import ModelRetry, ModelStatusError, RunError
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelResponse
 from agentkit.testing import ScriptedModel
@@ -272,17 +271,6 @@ def test_huge_arguments_are_bounded(telemetry) -> None:
             assert not isinstance(value, str) or len(value) < 4 * policy.longest, name
 
 
-def test_the_best_documents_and_the_first_tools_stay(telemetry) -> None:
-    """Where a list is too long, its end is left out."""
-    agent = chatty(telemetry.tracing(content=ContentPolicy(max_chars=20)), ANSWER)
-    result = agent.run_sync("Forget a note.")
-    found = json.loads(telemetry.named("retrieval").attributes["gen_ai.retrieval.documents"])
-    shortlist = result.episode.turns[0].retrieval.shortlist
-    assert [one["id"] for one in found] == list(shortlist[: len(found)])
-    chat = telemetry.named("chat scripted").attributes
-    assert json.loads(chat["gen_ai.tool.definitions"])[0]["name"] == "search_tools"
-
-
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(), key=st.text())
 def test_no_text_whatever_leaves_by_default(new_telemetry, text: str, key: str) -> None:
@@ -298,24 +286,6 @@ def test_no_text_whatever_leaves_by_default(new_telemetry, text: str, key: str) 
     Agent(model, tools=[remember], instructions=said, tracing=telemetry.tracing()).run_sync(said)
     assert "§" not in telemetry.everything()
     assert "\\u00a7" not in telemetry.everything()
-
-
-def test_old_messages_are_left_out_of_long_conversations(telemetry) -> None:
-    """The newest stay, and the attribute is still JSON."""
-    policy = ContentPolicy(max_chars=50)
-    agent = chatty(telemetry.tracing(content=policy), *([[c] for c in CALLS[:4]] * 3), ANSWER)
-    agent.run_sync("x" * 1000)
-    last = [span for span in telemetry.spans if span.name == "chat scripted"][-1]
-    text = last.attributes["gen_ai.input.messages"]
-    assert len(text) <= policy.longest + 100
-    assert json.loads(text)[-1]["role"] == "tool"
-
-
-@pytest.mark.parametrize("max_chars", [0, -1])
-def test_a_limit_that_lets_nothing_through_is_refused(max_chars: int) -> None:
-    """To write no content, give no policy."""
-    with pytest.raises(UsageError, match="max_chars"):
-        ContentPolicy(max_chars=max_chars)
 
 
 VALUES = st.recursive(
@@ -341,20 +311,6 @@ def test_no_secret_survives_redaction(secret: str) -> None:
     value = {secret: [secret, {"a": f"x{secret}y", f"{secret}b": (secret,)}]}
     shown = json.loads(policy.json(value))
     assert shown == {"": ["", {"a": "xy".replace(secret, ""), "b".replace(secret, ""): [""]}]}
-
-
-def test_a_nested_value_that_refers_to_itself_ends() -> None:
-    """A result that contains itself is cut off at some depth."""
-    loop: list[object] = []
-    loop.append(loop)
-    assert "<list>" in ContentPolicy().json(loop)
-
-
-def test_content_needs_no_library(telemetry) -> None:
-    """An agent without tools has no definitions to show."""
-    tracer: Tracing = telemetry.tracing(content=ContentPolicy())
-    Agent(ScriptedModel(["Hi."]), library=Library([]), tracing=tracer).run_sync("Hi")
-    assert "gen_ai.tool.definitions" not in telemetry.named("chat scripted").attributes
 
 
 def test_runs_that_are_not_sampled_cost_no_content() -> None:

@@ -110,16 +110,6 @@ def test_the_caller_is_the_parent(telemetry) -> None:
     assert result.episode.metadata["trace_id"] == CALLER.split("-")[1]
 
 
-def test_nothing_stays_active_behind_a_run(telemetry) -> None:
-    """After a run, the context of the caller is what it was."""
-
-    async def run() -> None:
-        await Agent(ScriptedModel(["Hi."]), tracing=telemetry.tracing()).run("Hi")
-        assert not trace.get_current_span().get_span_context().is_valid
-
-    asyncio.run(run())
-
-
 async def test_a_streamed_run_has_the_same_tree(telemetry, inside) -> None:
     """Streaming changes neither parents nor what is active where events are read."""
     model = ScriptedModel([calls("in_task"), "All done."])
@@ -148,18 +138,6 @@ class Speaking(ScriptedModel):
                 await asyncio.sleep(0)
             yield TextDelta(text=word)
         yield await self.complete(request)
-
-
-async def test_a_stream_is_active_while_its_pieces_are_waited_for(telemetry) -> None:
-    """What a model does for each piece hangs below its request, whose span knows the first one."""
-    model = Speaking(telemetry.provider.get_tracer("tests"))
-    agent = Agent(model, tracing=telemetry.tracing())
-    texts = [event.text async for event in agent.stream("Go.") if isinstance(event, TextDelta)]
-    assert texts == ["One ", "two ", "three."]
-    assert parents(telemetry, "network") == ["chat scripted"] * 3
-    about = telemetry.named("chat scripted").attributes
-    assert about["gen_ai.request.stream"] is True
-    assert 0 <= about["gen_ai.response.time_to_first_chunk"] < 60
 
 
 @pytest.mark.parametrize("leave_at", ["first text", "first turn"])

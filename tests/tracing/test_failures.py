@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 import pytest
-from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import StatusCode
 from support.model_server import FaultyServer
@@ -17,12 +16,11 @@ from support.server_steps import ErrorStatus, Reply
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
 from agentkit.agent.types import Approval
-from agentkit.errors import ModelConnectionError, RunError, UsageError
+from agentkit.errors import ModelConnectionError, RunError
 from agentkit.messages import ToolCall
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
 from agentkit.testing import ScriptedModel
-from agentkit.tracing import Tracing
 
 
 @tool
@@ -91,12 +89,6 @@ def test_a_failed_call_has_kind_error_and_label(telemetry, asked, kind, error, l
     assert span.attributes["agentkit.failure.kind"] == kind
     assert span.attributes["error.type"] == error
     assert span.attributes.get("agentkit.failure.label") == label
-
-
-def test_a_failed_call_does_not_fail_the_run(telemetry) -> None:
-    """A run that answered in the end is no error."""
-    run(telemetry, call("divide", a=1, b=0))
-    assert telemetry.named("invoke_agent agent").status.status_code is StatusCode.UNSET
 
 
 def test_a_check_that_stops_a_call_has_a_span(telemetry) -> None:
@@ -213,17 +205,6 @@ def test_requests_that_are_sent_again_are_events(telemetry) -> None:
     assert span.status.status_code is StatusCode.UNSET
 
 
-async def test_streams_that_are_sent_again_are_events(telemetry) -> None:
-    """The same for an answer that is read while it is written."""
-    policy = RetryPolicy(base_seconds=0.001, jitter=0)
-    with FaultyServer([ErrorStatus(status=503), Reply(text="Hi.")]) as server:
-        model = OpenAICompatibleModel("m", base_url=server.base_url, retry=policy)
-        async for _ in Agent(model, tracing=telemetry.tracing()).stream("Hi"):
-            pass
-        await model.close()
-    assert telemetry.named("chat m").attributes["agentkit.retries"] == 1
-
-
 FULL = "disk full"
 
 
@@ -259,21 +240,6 @@ async def test_an_exporter_that_raises_breaks_no_run(telemetry, composites, wher
     logged = [record for record in caplog.records if "tracing failed (OSError)" in record.message]
     assert 1 <= len(logged) <= 1 + agent.tracing.errors.bit_length()
     assert FULL not in caplog.text
-
-
-def test_the_model_that_fails_is_not_hidden_by_a_broken_exporter(telemetry) -> None:
-    """The error of the run is the model's."""
-    telemetry.provider.add_span_processor(Bad("end"))
-    agent = Agent(ScriptedModel([ModelConnectionError("gone")]), tracing=telemetry.tracing())
-    with pytest.raises(RunError, match="gone"):
-        agent.run_sync("Go.")
-
-
-@pytest.mark.parametrize("wrong", [Tracing, trace.get_tracer("mine"), "otel"])
-def test_what_is_no_tracing_is_refused_at_once(wrong) -> None:
-    """A class, or a tracer of OpenTelemetry itself, is told apart before the first run."""
-    with pytest.raises(UsageError, match="is no Tracing"):
-        Agent(ScriptedModel([]), tracing=wrong)
 
 
 def test_tracing_without_opentelemetry_says_what_to_install() -> None:

@@ -8,7 +8,6 @@ import logging
 import pytest
 
 from agentkit import Agent, tool
-from agentkit.agent import ToolPolicy
 from agentkit.errors import ModelConnectionError, RunError
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelResponse
@@ -97,21 +96,6 @@ def test_a_failed_run_is_an_error(caplog) -> None:
     assert "secret host" not in caplog.text
 
 
-def test_children_of_composites_are_lines(caplog, composites) -> None:
-    """Those of failed composites by default, with the episode of the run."""
-    asked = ToolCall(call_id="c1", name="both", arguments={"x": 0})
-    model = ScriptedModel([[asked], "Done."])
-    agent = Agent(
-        model, library=composites, tracing=Tracing(log=LOG), tool_policy=ToolPolicy(retries=0)
-    )
-    with caplog.at_level(logging.DEBUG, logger="agentkit.trace"):
-        episode = agent.run_sync("Go.").episode
-    names = [name for _, name in ends(caplog) if name.startswith("execute_tool")]
-    assert names == [f"execute_tool {name}" for name in ("half", "double", "invert", "both")]
-    ids = {record.agentkit["agentkit.episode.id"] for record in caplog.records}
-    assert ids == {episode.episode_id}
-
-
 def test_content_is_in_the_record_when_asked_for(caplog) -> None:
     """The text of the line stays without."""
     tracer = Tracing(log=LOG, content=ContentPolicy())
@@ -120,19 +104,3 @@ def test_content_is_in_the_record_when_asked_for(caplog) -> None:
     (record,) = caplog.records
     assert "wombat" in record.agentkit["gen_ai.output.messages"]
     assert "wombat" not in record.getMessage()
-
-
-def test_names_with_spaces_and_breaks_stay_one_word(caplog) -> None:
-    """A line is one line, whatever an agent is called."""
-    with caplog.at_level(logging.INFO, logger="agentkit.trace"):
-        Agent(ScriptedModel(["Hi."]), tracing=Tracing(log=LOG), name="my\nagent").run_sync("Hi")
-    (record,) = caplog.records
-    assert record.getMessage().startswith('invoke_agent "my\\nagent" seconds=')
-
-
-def test_a_logger_of_ones_own_is_used(caplog) -> None:
-    """Two agents can write to two places."""
-    tracer = Tracing(log=logging.getLogger("my.runs"))
-    with caplog.at_level(logging.INFO, logger="my.runs"):
-        Agent(ScriptedModel(["Hi."]), tracing=tracer).run_sync("Hi")
-    assert [record.name for record in caplog.records] == ["my.runs"]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 from opentelemetry.trace import SpanKind, StatusCode
 
 from agentkit import Agent, tool
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelResponse, ModelSettings
 from agentkit.testing import ScriptedModel
-from agentkit.tracing import ContentPolicy
 
 
 @tool
@@ -169,21 +165,3 @@ def _numbered(number: int):
     work.__name__ = f"work_{number}"
     work.__doc__ = f"Shift by {number}."
     return tool(work)
-
-
-def test_a_structured_answer_is_asked_for_as_json(telemetry) -> None:
-    """Run and request say that the output has to be JSON."""
-    agent = Agent(ScriptedModel(["[1, 2]"]), output_type=list[int], tracing=telemetry.tracing())
-    assert agent.run_sync("Count.").output == [1, 2]
-    assert {span.attributes["gen_ai.output.type"] for span in telemetry.spans} == {"json"}
-
-
-def test_an_answer_that_was_cut_is_told_of_the_run_too(telemetry) -> None:
-    """The run's span and its last message say that the provider ended the answer."""
-    cut = replace(ANSWERS, finish_reason="length")
-    tracer = telemetry.tracing(content=ContentPolicy())
-    Agent(ScriptedModel([cut]), tracing=tracer).run_sync("What is 1 + 2?")
-    for span in telemetry.spans:
-        assert span.attributes["gen_ai.response.finish_reasons"] == ("length",)
-        (said,) = json.loads(span.attributes["gen_ai.output.messages"])
-        assert said["finish_reason"] == "length"

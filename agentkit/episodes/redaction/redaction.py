@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 from agentkit.episodes.diagnosis import Attribution, Diagnosis, TurnDiagnosis
 from agentkit.episodes.episode import Episode, GoalTrace, RefineTrace, RetrievalTrace, Turn
@@ -14,6 +15,7 @@ from agentkit.episodes.redaction.json_values import JsonTexts
 from agentkit.episodes.redaction.patterns import PATTERNS, Pattern, PatternName, is_payment_card
 from agentkit.episodes.redaction.secrets import SECRET_NAME
 from agentkit.episodes.verdict import Evidence, Verdict
+from agentkit.episodes.walking import changed
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 
@@ -35,7 +37,6 @@ class Redaction:
         known: Secrets to take out wherever they stand, such as keys of this process.
         key: 16 to 64 bytes. With it a placeholder is a pseudonym: the same address has the same
             one in all episodes, and only who has the key can tell which address that is.
-        keeps_tokens: Whether token ids stay, which are the texts once more.
 
     Raises:
         UsageError: There is no such pattern, or the key is too short or too long.
@@ -55,13 +56,12 @@ class Redaction:
     more: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     known: Collection[str] = field(default=(), repr=False)
     key: bytes | None = field(default=None, repr=False)
-    keeps_tokens: bool = False
     _texts: TextRedaction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._check()
         ours = [pattern for name, pattern in PATTERNS.items() if name in self.patterns]
-        own = [Pattern(name=name, spans=_Finder(look)) for name, look in self.more.items()]
+        own = [Pattern(name=name, spans=_finder(look)) for name, look in self.more.items()]
         texts = TextRedaction([*own, *ours], known=self.known, key=self.key)
         object.__setattr__(self, "_texts", texts)
 
@@ -74,7 +74,7 @@ class Redaction:
             is_secret=_is_secret if hides else _nothing,
             secret=self._secret,
         )
-        return EpisodeTexts(json=values, keeps_tokens=self.keeps_tokens).episode(episode)
+        return _with_texts(episode, values)
 
     def text(self, text: str) -> str:
         """A text alone, without what was found."""
@@ -110,14 +110,9 @@ class Redaction:
             )
 
 
-class _Finder:
+def _finder(look: re.Pattern[str]) -> Callable[[str], Iterator[tuple[int, int]]]:
     """Where a pattern of the user's matches."""
-
-    def __init__(self, look: re.Pattern[str]) -> None:
-        self.look = look
-
-    def __call__(self, text: str) -> Iterator[tuple[int, int]]:
-        return (found.span() for found in self.look.finditer(text))
+    return lambda text: (found.span() for found in look.finditer(text))
 
 
 def _is_secret(name: str) -> bool:
@@ -143,132 +138,51 @@ def change_texts(episode: Episode, change: Callable[[str], str]) -> Episode:
         >>> quiet.episode_id, quiet.request
         ('e1', '-')
     """
-    return EpisodeTexts(json=JsonTexts(text=change)).episode(episode)
+    return _with_texts(episode, JsonTexts(text=change))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EpisodeTexts:
-    """Changes the texts of each part of an episode.
+_TEXTS: Mapping[type, Sequence[str]] = {
+    Episode: ("request", "turns", "output", "error", "verdict", "diagnosis"),
+    Turn: ("message", "results", "retrieval", "searches", "refine", "correction"),
+    AssistantMessage: ("text", "tool_calls"),
+    ToolCall: ("arguments", "malformed"),
+    ToolResult: ("value", "text", "failure"),
+    ToolFailure: ("rule", "path", "schema_excerpt", "nearest"),
+    RetrievalTrace: ("query", "notes", "goals"),
+    GoalTrace: ("intent",),
+    RefineTrace: ("proposals",),
+    Verdict: ("evidence", "details"),
+    Evidence: ("message", "parameter", "expected", "actual"),
+    Diagnosis: ("turns",),
+    TurnDiagnosis: ("parameter", "evidence", "hint", "attributions"),
+    Attribution: ("parameter",),
+}
+"""Where texts stand; all other fields are ids, names and numbers, but for those below."""
 
-    Attributes:
-        json: Changes texts, alone and in JSON data.
-        keeps_tokens: Whether token ids stay.
-    """
 
-    json: JsonTexts
-    keeps_tokens: bool = False
+def _with_texts(episode: Episode, json: JsonTexts) -> Episode:
+    def also(record: Any) -> Mapping[str, Any]:
+        match record:
+            case Episode():
+                ours = {k: v for k, v in record.metadata.items() if k in _OUR_LABELS}
+                others = {k: v for k, v in record.metadata.items() if k not in _OUR_LABELS}
+                return {"metadata": {**ours, **json.object(others)}}
+            case Turn():
+                return {"tokens": None}
+            case RefineTrace():
+                return {"tokens": ()}
+            case AssistantMessage():
+                items = record.provider_items
+                return {"provider_items": tuple(o for o in items if json.value(o.data) == o.data)}
+            case RetrievalTrace():
+                query = json.text(record.query)
+                words = query.casefold()  # a word of what was taken out is no word any more
+                is_same = query == record.query
+                left = (one for one in record.unmatched if is_same or one.casefold() in words)
+                return {"unmatched": tuple(map(json.text, left))}
+        return {}
 
-    def episode(self, one: Episode) -> Episode:
-        """The whole record."""
-        return replace(
-            one,
-            request=self._text(one.request),
-            turns=tuple(map(self._turn, one.turns)),
-            output=self.json.value(one.output),
-            error=None if one.error is None else self._text(one.error),
-            verdict=None if one.verdict is None else self._verdict(one.verdict),
-            diagnosis=None if one.diagnosis is None else self._diagnosis(one.diagnosis),
-            metadata=self._labels(one.metadata),
-        )
-
-    def _text(self, text: str) -> str:
-        return self.json.text(text)
-
-    def _labels(self, labels: Mapping[str, str]) -> Mapping[str, str]:
-        ours = {name: value for name, value in labels.items() if name in _OUR_LABELS}
-        others = {name: value for name, value in labels.items() if name not in _OUR_LABELS}
-        return {**ours, **self.json.object(others)}
-
-    def _turn(self, one: Turn) -> Turn:
-        return replace(
-            one,
-            message=self._message(one.message),
-            results=tuple(map(self._result, one.results)),
-            retrieval=None if one.retrieval is None else self._trace(one.retrieval),
-            searches=tuple(map(self._trace, one.searches)),
-            refine=None if one.refine is None else self._refine(one.refine),
-            correction=self._text(one.correction),
-            tokens=one.tokens if self.keeps_tokens else None,
-        )
-
-    def _message(self, one: AssistantMessage) -> AssistantMessage:
-        items = tuple(
-            item for item in one.provider_items if self.json.value(item.data) == item.data
-        )
-        calls = tuple(map(self._call, one.tool_calls))
-        return replace(one, text=self._text(one.text), tool_calls=calls, provider_items=items)
-
-    def _call(self, one: ToolCall) -> ToolCall:
-        malformed = None if one.malformed is None else self._text(one.malformed)
-        return replace(one, arguments=self.json.object(one.arguments), malformed=malformed)
-
-    def _result(self, one: ToolResult) -> ToolResult:
-        return replace(
-            one,
-            value=self.json.value(one.value),
-            text=self._text(one.text),
-            failure=None if one.failure is None else self._failure(one.failure),
-        )
-
-    def _failure(self, one: ToolFailure) -> ToolFailure:
-        excerpt = one.schema_excerpt
-        return replace(
-            one,
-            rule=self._text(one.rule),
-            path=self._text(one.path),
-            schema_excerpt=None if excerpt is None else self.json.object(excerpt),
-            nearest=tuple(map(self._text, one.nearest)),
-        )
-
-    def _trace(self, one: RetrievalTrace) -> RetrievalTrace:
-        query = self._text(one.query)
-        words = query.casefold()  # a word of what was taken out is no word any more
-        left = (term for term in one.unmatched if query == one.query or term.casefold() in words)
-        return replace(
-            one,
-            query=query,
-            notes=tuple(map(self._text, one.notes)),
-            goals=tuple(map(self._goal, one.goals)),
-            unmatched=tuple(map(self._text, left)),
-        )
-
-    def _goal(self, one: GoalTrace) -> GoalTrace:
-        return replace(one, intent=self._text(one.intent))
-
-    def _refine(self, one: RefineTrace) -> RefineTrace:
-        return replace(
-            one,
-            proposals=tuple(tuple(map(self._call, calls)) for calls in one.proposals),
-            tokens=one.tokens if self.keeps_tokens else (),
-        )
-
-    def _verdict(self, one: Verdict) -> Verdict:
-        evidence = tuple(map(self._evidence, one.evidence))
-        return replace(one, evidence=evidence, details=self.json.object(one.details))
-
-    def _evidence(self, one: Evidence) -> Evidence:
-        return replace(
-            one,
-            message=self._text(one.message),
-            parameter=self._text(one.parameter),
-            expected=self.json.value(one.expected),
-            actual=self.json.value(one.actual),
-        )
-
-    def _diagnosis(self, one: Diagnosis) -> Diagnosis:
-        return replace(one, turns=tuple(map(self._turn_diagnosis, one.turns)))
-
-    def _turn_diagnosis(self, one: TurnDiagnosis) -> TurnDiagnosis:
-        return replace(
-            one,
-            parameter=self._text(one.parameter),
-            evidence=tuple(map(self._evidence, one.evidence)),
-            hint=self._text(one.hint),
-            attributions=tuple(map(self._attribution, one.attributions)),
-        )
-
-    def _attribution(self, one: Attribution) -> Attribution:
-        return replace(one, parameter=self._text(one.parameter))
+    return changed(episode, _TEXTS, json.value, also)
 
 
 _ROUNDS = 8

@@ -80,38 +80,14 @@ _WORD = r"([^\s\"'<>,;]{4,}(?<![.)\]}]))"
 _SIGN = re.compile(r"[\d!@#$%^&*]")
 _RANGE = re.compile(r"\d{1,3}-\d{1,3}\Z")
 _MIXED = re.compile(r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])\S{6,}\Z")
-_USUAL = frozenset(
-    {
-        *(
-            "string",
-            "str",
-            "text",
-            "value",
-            "required",
-            "optional",
-            "none",
-            "null",
-            "true",
-            "false",
-        ),
-        *("password", "secret", "token", "cookie", "hidden", "masked", "redacted"),
-        *("option", "flag", "prompt", "needs", "takes", "must", "should", "will", "is", "are"),
-        *(
-            "was",
-            "has",
-            "have",
-            "when",
-            "where",
-            "which",
-            "with",
-            "that",
-            "this",
-            "instead",
-            "from",
-        ),
-        *("and", "for", "the", "not", "before", "after", "only", "or", "to"),
-    }
-)
+_USUAL_TEXT = """
+string str text value required optional none null true false
+password secret token cookie hidden masked redacted
+option flag prompt needs takes must should will is are
+was has have when where which with that this instead from
+and for the not before after only or to
+"""
+_USUAL = frozenset(_USUAL_TEXT.split())
 """What stands behind such a word when somebody talks about it."""
 
 

@@ -5,11 +5,8 @@ from .findings import (
     KINDS as KINDS,
     Finding as Finding,
     Kind as Kind,
-    Level as Level,
-    Proposal as Proposal,
     Severity as Severity,
 )
-from .fixes import FIXES as FIXES, Fix as Fix
 from .provider_rules import (
     PROVIDER_RULES as PROVIDER_RULES,
     PROVIDERS as PROVIDERS,

@@ -14,7 +14,6 @@ from agentkit._waiting import wait_for
 from agentkit.composites.language import RESERVED
 from agentkit.evaluation.doctor.catalogue import Catalogue, given_name
 from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed, quoted
-from agentkit.evaluation.doctor.fixes import propose
 from agentkit.evaluation.doctor.provider_rules import REFUSALS, refused
 from agentkit.evaluation.doctor.schemas import Part, ghosts, is_empty_title, parts, type_names
 from agentkit.evaluation.doctor.texts import markup, repeats, sentence_key, sentences
@@ -45,10 +44,10 @@ def _types(catalogue: Catalogue) -> Iterator[Finding]:
     """Types, items, properties and references that are missing or wrong."""
     for definition in catalogue.definitions:
         every = tuple(parts(definition.signature.parameters))
-        for kind, look, fixes in _PART_SEARCHES:
+        for kind, look in _PART_SEARCHES:
             hits = [(part.path or "the arguments", text) for part in every if (text := look(part))]
             if hits:
-                yield _found(catalogue, definition, kind, hits, fixes)
+                yield _found(definition, kind, hits)
         root = definition.signature.parameters
         lost = [one for one in dict.fromkeys(references(root)) if _leads_nowhere(root, one)]
         if lost:
@@ -68,22 +67,13 @@ def _types(catalogue: Catalogue) -> Iterator[Finding]:
             )
 
 
-def _found(
-    catalogue: Catalogue,
-    definition: ToolDefinition,
-    kind: Kind,
-    hits: Sequence[tuple[str, str]],
-    fixes: Sequence[str],
-) -> Finding:
-    """A finding of places and what was found there, with a proposal where it can be fixed."""
-    proposal = propose(catalogue, definition, fixes)
+def _found(definition: ToolDefinition, kind: Kind, hits: Sequence[tuple[str, str]]) -> Finding:
+    """A finding of places and what was found there."""
     return Finding(
         kind=kind,
         tools=(definition.name,),
         what=listed([text for _, text in hits]),
         where=tuple(dict.fromkeys(place for place, _ in hits)),
-        tokens=0 if proposal is None else max(proposal.saved, 0),
-        proposal=proposal,
     )
 
 
@@ -115,12 +105,12 @@ def _generated(part: Part) -> str:
     return part.path if part.name and is_empty_title(part.schema, part.name) else ""
 
 
-_PART_SEARCHES: tuple[tuple[Kind, Callable[[Part], str], tuple[str, ...]], ...] = (
-    (KINDS["untyped_parameter"], _untyped, ()),
-    (KINDS["open_object"], _open_object, ()),
-    (KINDS["untyped_items"], _untyped_items, ()),
-    (KINDS["ghost_required"], _ghost, ("drop_ghosts",)),
-    (KINDS["generated_titles"], _generated, ("drop_titles",)),
+_PART_SEARCHES: tuple[tuple[Kind, Callable[[Part], str]], ...] = (
+    (KINDS["untyped_parameter"], _untyped),
+    (KINDS["open_object"], _open_object),
+    (KINDS["untyped_items"], _untyped_items),
+    (KINDS["ghost_required"], _ghost),
+    (KINDS["generated_titles"], _generated),
 )
 
 
@@ -235,14 +225,14 @@ def _unclean_texts(catalogue: Catalogue) -> Iterator[Finding]:
     """Invisible characters, markup, repeated sentences."""
     for definition in catalogue.definitions:
         texts = tuple(_texts(definition))
-        for kind, look, fix in _TEXT_SEARCHES:
+        for kind, look in _TEXT_SEARCHES:
             hits = [
                 (place, f"{listed(found, shown=3)} in {place}")
                 for place, text in texts
                 if (found := list(dict.fromkeys(look(text))))
             ]
             if hits:
-                yield _found(catalogue, definition, kind, hits, (fix,))
+                yield _found(definition, kind, hits)
 
 
 def _texts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
@@ -255,14 +245,10 @@ def _texts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
         yield f"parameters.{path}", text
 
 
-_TEXT_SEARCHES: tuple[tuple[Kind, Callable[[str], Iterable[str]], str], ...] = (
-    (
-        KINDS["invisible"],
-        lambda text: [f"U+{ord(one):04X}" for one in invisible(text)],
-        "drop_invisible",
-    ),
-    (KINDS["markup"], markup, "drop_markup"),
-    (KINDS["repeated_sentence"], lambda text: map(quoted, repeats(text)), "drop_repeats"),
+_TEXT_SEARCHES: tuple[tuple[Kind, Callable[[str], Iterable[str]]], ...] = (
+    (KINDS["invisible"], lambda text: [f"U+{ord(one):04X}" for one in invisible(text)]),
+    (KINDS["markup"], markup),
+    (KINDS["repeated_sentence"], lambda text: map(quoted, repeats(text))),
 )
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.checks import CHECKS
-from agentkit.evaluation.doctor.findings import KINDS, SEVERITIES, Finding, Kind, Level, Proposal
-from agentkit.evaluation.doctor.fixes import merged
+from agentkit.evaluation.doctor.findings import KINDS, SEVERITIES, Finding, Kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,10 +38,6 @@ class Checkup:
             groups.setdefault(finding.kind.code, []).append(finding)
         for found in groups.values():
             yield found[0].kind, tuple(found)
-
-    def proposals(self, level: Level) -> tuple[Proposal, ...]:
-        """One proposal a tool, with everything of that level fixed."""
-        return merged(self.catalogue, self.findings, level=level)
 
     def to_json(self, *, limit: int | None = None) -> dict[str, Any]:
         """The checkup as a JSON object, without the definitions.

@@ -1,4 +1,4 @@
-"""What the doctor reports: kinds of findings, findings, and proposals to fix them."""
+"""What the doctor reports: kinds of findings, and findings."""
 
 from __future__ import annotations
 
@@ -8,15 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from agentkit.library import LibraryChange
-from agentkit.tools.definition import ToolDefinition
-
 Severity: TypeAlias = Literal["error", "warning", "note"]
 """``error``: calls or whole requests fail. ``warning``: the model or the retriever is misled, or
 tokens are wasted. ``note``: worth knowing; often fine as it is."""
-
-Level: TypeAlias = Literal["L1", "L2"]
-"""What a fix edits: the contract (L1) or the words (L2)."""
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 """The worst first."""
@@ -54,45 +48,6 @@ KINDS: Mapping[str, Kind] = _read_kinds()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Proposal:
-    """One tool as it is and as it would be: everything that a store needs to apply it.
-
-    Attributes:
-        before: The definition that was examined.
-        after: The same tool, fixed.
-        level: ``L2`` when only words differ, ``L1`` when the contract does.
-        fixes: Names of the fixes that were made, see ``agentkit.evaluation.doctor.FIXES``.
-        reason: Why, in words, for the tool's history.
-        saved: Estimated prompt tokens saved each time the tool is offered; may be negative.
-    """
-
-    before: ToolDefinition
-    after: ToolDefinition
-    level: Level
-    fixes: tuple[str, ...]
-    reason: str
-    saved: int
-
-    def change(self, proposal_id: str, *, author: str = "") -> LibraryChange:
-        """The proposal as a step that a store can commit; pins of composites are not moved."""
-        return LibraryChange(
-            proposal_id=proposal_id, upserts=(self.after,), author=author, reason=self.reason
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The proposal as a JSON object."""
-        return {
-            "tool": self.before.name,
-            "level": self.level,
-            "fixes": list(self.fixes),
-            "reason": self.reason,
-            "saved_tokens": self.saved,
-            "before": self.before.to_json(),
-            "after": self.after.to_json(),
-        }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """One thing found in one tool, or in several together.
 
@@ -102,7 +57,6 @@ class Finding:
         what: What was found, in a sentence with the values concerned.
         where: Places in the definition: ``summary``, ``parameters.city``, ``required``.
         tokens: Prompt tokens concerned, estimated.
-        proposal: How to fix it, where that can be done without a person's judgement.
     """
 
     kind: Kind
@@ -110,7 +64,6 @@ class Finding:
     what: str
     where: tuple[str, ...] = ()
     tokens: int = 0
-    proposal: Proposal | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The finding as a JSON object; empty parts are left out."""
@@ -126,9 +79,6 @@ class Finding:
             record["where"] = list(self.where)
         if self.tokens:
             record["tokens"] = self.tokens
-        if self.proposal is not None:
-            record["fixes"] = list(self.proposal.fixes)
-            record["saved_tokens"] = self.proposal.saved
         return record
 
 

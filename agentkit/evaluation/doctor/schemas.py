@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -124,48 +124,7 @@ def ghosts(schema: JsonObject) -> tuple[str, ...]:
     return tuple(name for name in required if name not in properties)
 
 
-def without_ghosts(schema: JsonObject) -> JsonObject:
-    """The schema without required names that are no properties."""
-
-    def change(part: dict[str, Any], _name: str) -> dict[str, Any]:
-        absent = set(ghosts(part))
-        if absent:
-            part["required"] = [name for name in part["required"] if name not in absent]
-        return part
-
-    return _rebuilt(schema, "", change)
-
-
 def is_empty_title(schema: JsonObject, name: str) -> bool:
     """Whether the title of a property says no more than its name, as pydantic writes it."""
     title = schema.get("title")
     return isinstance(title, str) and set(terms(title)) <= set(terms(name))
-
-
-def without_titles(schema: JsonObject) -> JsonObject:
-    """The schema without ``$schema`` and titles that only repeat the name."""
-
-    def change(part: dict[str, Any], name: str) -> dict[str, Any]:
-        dropped = {"$schema"} | ({"title"} if name and is_empty_title(part, name) else set())
-        return {key: value for key, value in part.items() if key not in dropped}
-
-    return _rebuilt(schema, "", change)
-
-
-def _rebuilt(
-    schema: JsonObject, name: str, change: Callable[[dict[str, Any], str], dict[str, Any]]
-) -> dict[str, Any]:
-    """The schema with every part changed."""
-
-    def inside(part: Any, own_name: str = "") -> Any:
-        return _rebuilt(part, own_name, change) if isinstance(part, Mapping) else part
-
-    made = change(dict(schema), name)
-    for key, value in made.items():
-        if key in SCHEMA_MAP_KEYWORDS and isinstance(value, Mapping):
-            made[key] = {own_name: inside(part, own_name) for own_name, part in value.items()}
-        elif key in SCHEMA_LIST_KEYWORDS and isinstance(value, list):
-            made[key] = [inside(part) for part in value]
-        elif key in SCHEMA_KEYWORDS:
-            made[key] = inside(value)
-    return made

@@ -1,10 +1,9 @@
-"""Markup and repeated sentences in texts: finding them, and texts without them."""
+"""Markup and repeated sentences in texts: finding them."""
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 _LONE_TAGS = "br|hr|img|p|li|td|tr|th|dd|dt"
 _PAIRED_TAGS = (
@@ -14,7 +13,6 @@ _PAIRED_TAGS = (
 _LONE_TAG = re.compile(rf"</?(?:{_LONE_TAGS})(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _PAIRED_TAG = re.compile(rf"</?({_PAIRED_TAGS})(?:\s[^<>]*)?>", re.IGNORECASE)
 _CLOSING_TAG = re.compile(rf"</({_PAIRED_TAGS})\s*>", re.IGNORECASE)
-_BREAKING_TAG = re.compile(r"<(?:/?(?:p|div|li|tr|ul|ol|table|h[1-6])\b|br\b)", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|ndash|mdash|hellip|#\d{2,5}|#x[0-9a-f]{2,5});")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d\"'(\[<*`])|\n+")
 _FEWEST_WORDS = 4
@@ -51,39 +49,6 @@ def _closed(text: str) -> frozenset[str]:
     return frozenset(name.lower() for name in _CLOSING_TAG.findall(text))
 
 
-def without_markup(text: str) -> str:
-    """The text without its HTML: what ends a line becomes a line break, entities become text."""
-    while markup(text):  # again: an entity may have hidden a tag
-        shorter = _stripped(text)
-        if len(shorter) >= len(text):
-            return shorter
-        text = shorter
-    return text
-
-
-def _stripped(text: str) -> str:
-    closed = _closed(text)
-    bare = "".join(_outside(text, _comments(text)))
-    bare = _LONE_TAG.sub(_gap, bare)
-    bare = _PAIRED_TAG.sub(lambda tag: _gap(tag) if tag[1].lower() in closed else tag[0], bare)
-    bare = _ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\xa0", " "), bare)
-    return re.sub(r"[ \t]*\n[ \t\n]*", "\n", bare).strip()
-
-
-def _outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
-    """The pieces of a text between spans."""
-    start = 0
-    for first, end in spans:
-        yield text[start:first]
-        start = end
-    yield text[start:]
-
-
-def _gap(tag: re.Match[str]) -> str:
-    """What stands where a tag stood."""
-    return "\n" if _BREAKING_TAG.match(tag[0]) else ""
-
-
 def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text, and its lines, without blanks around them.
 
@@ -115,20 +80,3 @@ def repeats(text: str) -> tuple[str, ...]:
             found.append(sentence.strip())
         seen.add(key)
     return tuple(found)
-
-
-def without_repeats(text: str) -> str:
-    """The text with each sentence once, where it stands first."""
-    if not repeats(text):
-        return text
-    seen: set[str] = set()
-    kept: list[str] = []
-    ends = [*(match.span() for match in _SENTENCE.finditer(text)), (len(text), len(text))]
-    start = 0
-    for end, next_start in ends:
-        key = sentence_key(text[start:end])
-        if not key or key not in seen:
-            kept.append(text[start:next_start])
-        seen.add(key)
-        start = next_start
-    return "".join(kept).strip()

@@ -201,7 +201,7 @@ def section_html(section: Section) -> Markup:
 _TITLES = {
     "Accuracy": "Accuracy",
     "Labels": "What went wrong",
-    "Tools": "Worst tools and parameters",
+    "Tools": "Worst tools",
     "Run": "How it was run",
 }
 

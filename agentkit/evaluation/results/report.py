@@ -36,40 +36,6 @@ class PassAtK:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RefineSummary:
-    """What refinement did.
-
-    Attributes:
-        turns: Turns whose calls were refined.
-        iterations: Mean rounds after the direct answer.
-        converged: Share of these turns on which two consecutive answers agreed.
-        usage: What the rounds after the direct answer cost, in all.
-    """
-
-    turns: int = 0
-    iterations: float = 0.0
-    converged: float = 0.0
-    usage: Usage = field(default_factory=Usage)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TimeSummary:
-    """Where the time went, in seconds, in all.
-
-    Attributes:
-        seconds: Wall time of the runs; runs side by side count each.
-        model_seconds: The part of it spent waiting for the model.
-        tool_seconds: Time inside tools; tools side by side count each.
-        overhead_seconds: What is neither, summed over episodes; at least 0 in each.
-    """
-
-    seconds: float = 0.0
-    model_seconds: float = 0.0
-    tool_seconds: float = 0.0
-    overhead_seconds: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class GroupReport:
     """The attempts of one category, or all of them, counted.
 
@@ -86,8 +52,7 @@ class GroupReport:
         score: Mean score; an attempt's score is the mean of its verdicts' scores.
         metrics: Mean of each further metric of the verdicts, over the attempts that have it.
         usage: Tokens and cost in all.
-        refine: What refinement did.
-        time: Where the time went.
+        seconds: Wall time in all; runs side by side count each.
         turns: Turns of the model.
         turn_labels: Dominant labels of the turns.
         errors: Attempts on which the model failed; unless their verdict says otherwise they count
@@ -106,8 +71,7 @@ class GroupReport:
     score: float = 0.0
     metrics: Mapping[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
-    refine: RefineSummary = field(default_factory=RefineSummary)
-    time: TimeSummary = field(default_factory=TimeSummary)
+    seconds: float = 0.0
     turns: int = 0
     turn_labels: Mapping[FailureLabel, int] = field(default_factory=dict)
     errors: int = 0
@@ -141,25 +105,6 @@ class ToolFaults:
     def share(self) -> Interval:
         """The share of its episodes that were faulty, with Wilson's interval."""
         return wilson_interval(self.faulty, self.episodes)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ParameterFaults:
-    """What went wrong with one parameter.
-
-    Attributes:
-        tool: The tool.
-        parameter: The parameter.
-        calls: How often the tool was called.
-        faults: How often a label blames the parameter, at most once a turn and label.
-        labels: These labels.
-    """
-
-    tool: str
-    parameter: str
-    calls: int
-    faults: int
-    labels: Mapping[FailureLabel, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -274,7 +219,6 @@ class EvaluationReport:
         macro: Mean of the categories' accuracies, each of the same weight; None without attempts.
         pass_at: pass@k and pass^k; empty where every task was tried once.
         tools: Tools that a failing label blames, the worst first.
-        parameters: Parameters that one blames, the worst first.
         incidents: Errors of the model, the most frequent first, then broken references and
             verifiers.
         examples: Episodes that failed, cut to a readable size.
@@ -296,7 +240,6 @@ class EvaluationReport:
     macro: Interval | None
     pass_at: tuple[PassAtK, ...]
     tools: tuple[ToolFaults, ...]
-    parameters: tuple[ParameterFaults, ...]
     incidents: tuple[Incident, ...]
     examples: tuple[Example, ...]
     results: tuple[TaskResult, ...]

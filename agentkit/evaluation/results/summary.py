@@ -25,10 +25,7 @@ from agentkit.evaluation.results.report import (
     GroupReport,
     Incident,
     LeftOutReason,
-    ParameterFaults,
-    RefineSummary,
     TaskResult,
-    TimeSummary,
     ToolFaults,
 )
 from agentkit.evaluation.results.statistics import accuracy, macro_mean, mean, pass_table
@@ -99,7 +96,6 @@ def summarise(
         macro=macro_mean([one.accuracy for one in categories if one.accuracy is not None]),
         pass_at=pass_table([(one.attempts, one.passed) for one in results]),
         tools=_tool_faults(rows),
-        parameters=_parameter_faults(rows),
         incidents=(*_errors(rows), *_faults(attempts.faulty)),
         examples=reading.examples.chosen({row.place.episode_id for row in rows}),
         results=tuple(sorted(results, key=lambda one: (one.category, one.task))),
@@ -128,11 +124,10 @@ class Place(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """A failing label of a turn, and the tool and the parameter that it blames."""
+    """A failing label of a turn, and the tool that it blames."""
 
     label: FailureLabel
     tool: str
-    parameter: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,10 +147,7 @@ class EpisodeRow:
         called: How often each tool was called.
         turns: How many steps of the model.
         usage: Tokens and cost.
-        refinements: What refinement did, turn by turn: rounds, whether it converged, what it cost.
         seconds: Wall time.
-        model_seconds: The part of it spent waiting for the model.
-        tool_seconds: Time inside tools.
         error: Type and message of the model's error; empty without one.
         message: What was said about the fault.
     """
@@ -172,10 +164,7 @@ class EpisodeRow:
     called: Mapping[str, int]
     turns: int
     usage: Usage
-    refinements: tuple[tuple[int, bool, Usage], ...]
     seconds: float
-    model_seconds: float
-    tool_seconds: float
     error: str
     message: str
 
@@ -210,14 +199,7 @@ def row_of(episode: Episode, labels: EvaluationLabels) -> EpisodeRow:
         called=Counter(_name(call.name) for call in episode.calls),
         turns=len(episode.turns),
         usage=episode.usage,
-        refinements=tuple(
-            (max(0, trace.iterations), trace.converged, trace.usage)
-            for trace in (turn.refine for turn in episode.turns)
-            if trace is not None and trace.mode != "none"
-        ),
         seconds=_number(episode.seconds),
-        model_seconds=math.fsum(_number(turn.model_seconds) for turn in episode.turns),
-        tool_seconds=math.fsum(_number(result.seconds) for result in episode.results),
         error=shown(episode.error or episode.stop_reason) if failed else "",
         message=shown("; ".join(one.message for one in evidence[:3])) if fault else "",
     )
@@ -250,8 +232,8 @@ def _excluded(episode: Episode) -> Fault | None:
 
 def _blames(turn: TurnDiagnosis) -> tuple[Blame, ...]:
     """The failing labels of a turn and whom they blame, each once, the dominant one first."""
-    first = Blame(turn.label, _name(turn.tool), _name(turn.parameter))
-    others = (Blame(one.label, _name(one.tool), _name(one.parameter)) for one in turn.attributions)
+    first = Blame(turn.label, _name(turn.tool))
+    others = (Blame(one.label, _name(one.tool)) for one in turn.attributions)
     found = [first, *others]
     return tuple(dict.fromkeys(one for one in found if one.label not in NOT_FAILURES))
 
@@ -512,7 +494,6 @@ def _group(name: str, attempts: Attempts, planned: int | None) -> GroupReport:
     counted = attempts.counted
     rows = [row for attempt in counted for row in attempt.rows]
     tasks = [_task_result(own) for own in _by_task(counted).values()]
-    refined = [one for row in rows for one in row.refinements]
     return GroupReport(
         name=name,
         planned=planned,
@@ -523,20 +504,7 @@ def _group(name: str, attempts: Attempts, planned: int | None) -> GroupReport:
         score=mean([attempt.score for attempt in counted]),
         metrics=_means(attempt.metrics for attempt in counted),
         usage=total_usage(row.usage for row in rows),
-        refine=RefineSummary(
-            turns=len(refined),
-            iterations=mean([rounds for rounds, _, _ in refined]),
-            converged=mean([converged for _, converged, _ in refined]),
-            usage=total_usage(usage for _, _, usage in refined),
-        ),
-        time=TimeSummary(
-            seconds=math.fsum(row.seconds for row in rows),
-            model_seconds=math.fsum(row.model_seconds for row in rows),
-            tool_seconds=math.fsum(row.tool_seconds for row in rows),
-            overhead_seconds=math.fsum(
-                max(0.0, row.seconds - row.model_seconds - row.tool_seconds) for row in rows
-            ),
-        ),
+        seconds=math.fsum(row.seconds for row in rows),
         turns=sum(row.turns for row in rows),
         turn_labels=_counts(label for row in rows for label in row.turn_labels),
         errors=sum(any(row.error for row in attempt.rows) for attempt in counted),
@@ -607,28 +575,6 @@ def _tool_faults(rows: Iterable[EpisodeRow]) -> tuple[ToolFaults, ...]:
         for tool, spoilt in faulty.items()
     )
     return tuple(sorted(found, key=lambda one: (-one.faulty, -one.share.low, one.tool)))
-
-
-def _parameter_faults(rows: Iterable[EpisodeRow]) -> tuple[ParameterFaults, ...]:
-    """The blamed parameters, those blamed most often first."""
-    calls: Counter[str] = Counter()
-    labels: dict[tuple[str, str], list[FailureLabel]] = {}
-    for row in rows:
-        calls.update(row.called)
-        for blame in row.blames:
-            if blame.parameter:
-                labels.setdefault((blame.tool, blame.parameter), []).append(blame.label)
-    found = (
-        ParameterFaults(
-            tool=tool,
-            parameter=parameter,
-            calls=calls[tool],
-            faults=len(own),
-            labels=_counts(own),
-        )
-        for (tool, parameter), own in labels.items()
-    )
-    return tuple(sorted(found, key=lambda one: (-one.faults, one.calls, one.tool, one.parameter)))
 
 
 def _errors(rows: Iterable[EpisodeRow]) -> Iterator[Incident]:

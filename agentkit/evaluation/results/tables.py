@@ -26,7 +26,7 @@ from agentkit.evaluation.results.texts import (
 )
 
 WORST = 25
-"""Rows of the tables of tools and parameters."""
+"""Rows of the table of tools."""
 
 MOST_TASKS = 20
 _LONGEST = 80
@@ -100,13 +100,12 @@ def headline(report: EvaluationReport) -> tuple[tuple[str, str, str], ...]:
 
 
 def _costs(report: EvaluationReport) -> Iterator[tuple[str, str, str]]:
-    usage, time, n = report.total.usage, report.total.time, report.total.attempts
+    usage, n = report.total.usage, report.total.attempts
     cached = share(usage.cached_tokens, usage.prompt_tokens)
     read = f"{usage.prompt_tokens / n:,.0f} read" + (f" ({cached} cached)" if cached != "-" else "")
     written = f"{usage.completion_tokens / n:,.0f} written"
     yield "tokens an attempt", whole(usage.total_tokens / n), f"{read}, {written}"
-    overhead = f"{seconds(time.overhead_seconds / n)} of it agentkit overhead"
-    yield "time an attempt", seconds(time.seconds / n), overhead
+    yield "time an attempt", seconds(report.total.seconds / n), "with all waiting"
     if report.spent.cost_usd is not None:
         yield "cost of the run", dollars(report.spent.cost_usd), "unfinished attempts included"
 
@@ -119,9 +118,8 @@ def report_tables(report: EvaluationReport) -> Mapping[str, tuple[Table, ...]]:
     parts = {
         "Accuracy": (category_table(report), _pass_table(report), _metric_table(report)),
         "Labels": (_label_table(report),),
-        "Tools": (tool_table(report), _parameter_table(report)),
+        "Tools": (tool_table(report),),
         "Run": (
-            _refine_table(report),
             _incident_table(report),
             _settings_table(report),
             _left_out_table(report),
@@ -163,7 +161,7 @@ def _category_row(name: str, group: GroupReport) -> tuple[str, ...]:
         attempts,
         f"{group.score:.3f}",
         whole(group.usage.total_tokens / n),
-        seconds(group.time.seconds / n),
+        seconds(group.seconds / n),
     )
 
 
@@ -224,35 +222,6 @@ def tool_table(report: EvaluationReport) -> Table:
         f"least: the lower end of the share's 95% interval. {said}".rstrip()
         + _rest(len(report.tools), "tools"),
     )
-
-
-def _parameter_table(report: EvaluationReport) -> Table:
-    rows = (
-        (
-            shown(one.tool, _LONGEST),
-            shown(one.parameter, _LONGEST),
-            whole(one.faults),
-            whole(one.calls),
-            _labels_text(one.labels),
-        )
-        for one in report.parameters[:WORST]
-    )
-    headings = ("tool", "parameter", "faults>", "calls of the tool>", "labels")
-    note = _rest(len(report.parameters), "parameters").strip()
-    return _table("Worst parameters", headings, rows, note)
-
-
-def _refine_table(report: EvaluationReport) -> Table:
-    refine, total = report.total.refine, report.total
-    tokens, n = refine.usage.total_tokens, max(1, total.attempts)
-    rows = (
-        ("turns refined", f"{refine.turns:,} of {total.turns:,}"),
-        ("mean rounds after the direct answer", f"{refine.iterations:.2f}"),
-        ("two answers in a row agreed", percent(refine.converged)),
-        ("extra tokens an attempt", whole(tokens / n)),
-        ("share of all tokens", share(tokens, total.usage.total_tokens)),
-    )
-    return _table("Refinement", ("what", "value>"), rows if refine.turns else ())
 
 
 def _incident_table(report: EvaluationReport) -> Table:

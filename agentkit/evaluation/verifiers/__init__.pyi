@@ -1,6 +1,5 @@
 from .answers import (
     AllOf as AllOf,
-    FunctionVerifier as FunctionVerifier,
     TextAnswerVerifier as TextAnswerVerifier,
 )
 from .calls import (

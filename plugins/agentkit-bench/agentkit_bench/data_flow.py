@@ -34,7 +34,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject
-from agentkit.metrics.comparable import (
+from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.comparable import (
     CallLike,
     ComparableCall,
     Definitions,
@@ -43,7 +44,6 @@ from agentkit.metrics.comparable import (
     is_readable,
     mark_of,
 )
-from agentkit.tools.definition import ToolDefinition
 
 # --- references -----------------------------------------------------------------------------------
 

@@ -58,11 +58,6 @@ def test_questions_point_at_the_exact_definition(sample):
     assert dim.gold[0].allowed == {"room": ["hall"], "brightness": [30]}
 
 
-def test_parallel_gold_calls_keep_their_number(sample):
-    """Two gold calls to one tool stay two."""
-    assert [call.name for call in task(sample, "parallel_0").gold] == ["set_lamp", "set_lamp"]
-
-
 def test_earlier_messages_become_history(sample):
     """All but the last message are history; the last one is the request."""
     live = task(sample, "live_simple_0-0-0")
@@ -80,20 +75,6 @@ def test_dialects_are_normalised_and_the_original_is_kept(sample):
     assert kettle.signature.parameters["type"] == "object"
     assert kettle.signature.properties["litres"]["type"] == "number"
     assert kettle.origin.original["properties"]["litres"]["type"] == "float"
-
-
-def test_tools_of_multi_turn_categories_join_the_catalogue(sample):
-    """Tools that no question offers are in the catalogue, with their result."""
-    drill = next(d for d in sample.definitions if d.name == "drill.start")
-    assert drill.signature.result["properties"]["started"]["type"] == "boolean"
-    assert not any("drill.start" in t.offered for t in sample.tasks)
-
-
-def test_loading_is_deterministic(sample, sample_folder):
-    """Two loads give the same names and digests in the same order."""
-    again = load_bfcl(sample_folder)
-    assert [d.digest for d in again.definitions] == [d.digest for d in sample.definitions]
-    assert again.tasks == sample.tasks
 
 
 def test_an_empty_folder_is_named(tmp_path):
@@ -123,20 +104,4 @@ def test_a_broken_question_is_named(sample_folder, tmp_path, line, complaint):
     with (folder / "BFCL_v4_simple_python.json").open("a") as stream:
         stream.write(line)
     with pytest.raises(DatasetError, match=complaint):
-        load_bfcl(folder)
-
-
-def test_a_broken_further_tool_is_named(sample_folder, tmp_path):
-    """A line of the further tools that is not JSON is named with its file."""
-    folder = shutil.copytree(sample_folder, tmp_path / "copy")
-    (folder / "multi_turn_func_doc" / "math_api.json").write_text("{half")
-    with pytest.raises(DatasetError, match=r"math_api\.json, line 1: not JSON"):
-        load_bfcl(folder)
-
-
-def test_a_file_that_is_no_text_is_named(sample_folder, tmp_path):
-    """A file in another encoding is an error with its name, not one of the decoder."""
-    folder = shutil.copytree(sample_folder, tmp_path / "copy")
-    (folder / "BFCL_v4_simple_python.json").write_bytes('{"id": "é"}'.encode("latin-1"))
-    with pytest.raises(DatasetError, match=r"BFCL_v4_simple_python\.json can not be read"):
         load_bfcl(folder)

@@ -14,7 +14,6 @@ from agentkit_bench.data_flow import (
     FlowCall,
     compare_data_flow,
     compare_executed_flow,
-    label_f1,
 )
 
 FIND = ToolDefinition.from_schema(
@@ -129,16 +128,6 @@ def test_references_that_lead_nowhere_are_told(made, says):
     assert compare_data_flow(GOLD, made, TOOLS).gold_problems == found.problems
 
 
-@pytest.mark.parametrize(
-    "text", ["$20 - US$30", "costs $US.5 or $5", "a $b$ c", "$$", "$", "$1$", "${var}$"]
-)
-def test_dollar_signs_that_are_no_reference_are_text(text):
-    """Only a label of the answer, or ``var`` with a number, makes a reference."""
-    found = compare_data_flow([find(text)], [find(text)], TOOLS)
-    assert found.is_full
-    assert not found.problems
-
-
 def test_references_stand_in_texts_lists_and_objects():
     """A reference among words, in a list or in an object is one too, however it is named."""
 
@@ -160,16 +149,6 @@ def test_references_stand_in_texts_lists_and_objects():
     other = answer("var1", "")
     other[1].arguments["at"].reverse()
     assert not compare_data_flow(other, answer("var1", ""), TOOLS).is_full
-
-
-def test_the_first_item_may_be_left_out_before_a_name():
-    """``rows.id`` is ``rows[0].id``, as in NESTFUL, and ``rows[1].id`` is not."""
-
-    def boat(path):
-        return [find("Aker"), boats(f"$var1.{path}$", 1)]
-
-    assert compare_data_flow(boat("rows.id"), boat("rows[0].id"), TOOLS).is_full
-    assert not compare_data_flow(boat("rows[1].id"), boat("rows[0].id"), TOOLS).is_full
 
 
 def executed(name, result=None, **arguments):
@@ -243,18 +222,6 @@ def nested(depth):
     return value
 
 
-def test_results_of_any_shape_can_be_followed():
-    """Results nested beyond reason, or without the place, match nothing and raise nothing."""
-    gold = [find("Aker"), boats("$var1.id$", 1)]
-    for result in (nested(5_000), {"id": nested(5_000)}, None, [], "text", {"id": {1: 2}}):
-        made = [executed("find", result, place="Aker"), executed("boats", a=7, b=1)]
-        found = compare_executed_flow(made, gold, TOOLS)
-        assert (found.is_full, found.partial) == (False, 0.5)
-        chosen = [find("Aker"), FlowCall(name="choose", arguments={"class": "$var1.id$"})]
-        made[1] = ExecutedCall(name="choose", arguments={"class": "deck"})
-        assert compare_executed_flow(made, chosen, TOOLS).partial == 0.5
-
-
 @st.composite
 def answers(draw):
     """Answers of up to six calls with references to earlier ones."""
@@ -312,18 +279,6 @@ def test_every_renaming_is_recognised(calls, seed):
     assert (found.partial, found.function_f1, found.parameter_f1) == (1, 1, 1)
 
 
-@given(one=answers(), other=answers())
-@settings(max_examples=80, deadline=None)
-def test_measures_are_symmetric_and_ordered(one, other):
-    """Swapping the answers changes no measure; all lie in [0, 1]; full means partial is 1."""
-    there, back = compare_data_flow(one, other, TOOLS), compare_data_flow(other, one, TOOLS)
-    assert there.is_full == back.is_full
-    assert there.partial == back.partial
-    assert there.parameter_f1 == pytest.approx(back.parameter_f1)
-    assert 0 <= there.partial <= there.function_f1 <= 1
-    assert not there.is_full or there.partial == 1
-
-
 @given(calls=answers())
 @settings(max_examples=50, deadline=None)
 def test_running_an_answer_gives_one_that_matches_it(calls):
@@ -354,10 +309,3 @@ def test_running_an_answer_gives_one_that_matches_it(calls):
         for at, call in enumerate(calls)
     ]
     assert compare_executed_flow(made, calls, TOOLS).is_full
-
-
-def test_labels_are_counted_as_often_as_they_occur():
-    """A call made twice where one is expected is half superfluous; nothing against nothing is 1."""
-    assert label_f1(["a", "a"], ["a"]) == pytest.approx(2 / 3)
-    assert label_f1([], []) == 1
-    assert label_f1(["a"], []) == 0

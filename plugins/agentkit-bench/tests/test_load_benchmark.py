@@ -80,11 +80,6 @@ def test_humaneval_is_fetched_once(tmp_path, monkeypatch):
     assert [task.task_id for task in load_benchmark("humaneval").tasks] == ["HumanEval/0"]
 
 
-HISTORY = [{"role": "tool", "call_id": "x", "text": "4"}]
-ADD = {"name": "add", "arguments": {"a": 1}}
-CYRILLIC = "\u0430dd"
-
-
 EACH = 10
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.errors import DatasetError, FetchError
+from agentkit.errors import DatasetError
 from agentkit.evolution.mining import mine
 from agentkit.evolution.trajectories import Flow, Given
-from agentkit_bench.nestful import WHEEL_SHA256, fetch_nestful, load_nestful
+from agentkit_bench.nestful import load_nestful
 
 SAMPLE = Path(__file__).parent / "sample_nestful"
 
@@ -72,14 +72,6 @@ def test_the_answer_tells_which_results_it_needs(sample):
     assert question.trajectory.answered == {0, 1}
 
 
-def test_texts_made_of_results_stay_texts(sample):
-    """A reference inside a longer text, or inside a list, orders the calls and is no flow."""
-    steps = by_id(sample, "nestful:glaive:1").trajectory.steps
-    assert steps[1].sources["text"] == Given(value="after $var1.note_ids[1].id$: milk", uses=(0,))
-    assert steps[2].sources["to"] == Given(value=["$var2.note_id$", "$var9.x$"], uses=(1,))
-    assert steps[2].sources["note_id"] == Flow(step=0, path=("note_ids", 0))
-
-
 def test_composites_are_mined_from_the_gold_calls(sample):
     """Three calls that recur in the questions become one."""
     tools = {definition.name: definition for definition in sample.definitions}
@@ -119,13 +111,6 @@ def packed(folder, target, *, clipped=False):
             lines.write(json.dumps(record) + "\n")
 
 
-def test_the_packed_form_is_the_same(sample, tmp_path):
-    """The records one a line give the same trajectories."""
-    packed(SAMPLE, tmp_path)
-    again = load_nestful(tmp_path).questions
-    assert again == tuple(q for q in sample.questions if q.category == "complexfuncbench")
-
-
 def test_clipped_responses_are_not_guessed(tmp_path):
     """What was cut off can not be read: the reference stays text, and the call is not whole."""
     packed(SAMPLE, tmp_path, clipped=True)
@@ -154,15 +139,6 @@ def test_broken_files_are_refused(tmp_path, file, text, told):
         load_nestful(tmp_path / "data")
 
 
-def test_a_cut_archive_is_refused(tmp_path):
-    """A packed file that ends early is no benchmark."""
-    packed(SAMPLE, tmp_path)
-    whole = (tmp_path / "queries.jsonl.gz").read_bytes()
-    (tmp_path / "queries.jsonl.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DatasetError, match=r"queries\.jsonl\.gz"):
-        load_nestful(tmp_path)
-
-
 def test_a_broken_line_is_named(tmp_path):
     """A line of the packed form that is no JSON is named by file and number."""
     for name, text in (("tools.jsonl.gz", "\n"), ("queries.jsonl.gz", "\n{broken\n")):
@@ -175,23 +151,6 @@ def test_an_empty_folder_is_told(tmp_path):
     """Without any questions the message says what to give."""
     with pytest.raises(DatasetError, match="fetch_nestful"):
         load_nestful(tmp_path)
-
-
-def test_files_that_are_there_are_not_fetched_again(tmp_path, monkeypatch):
-    """With the files in the cache no download is tried; a digest pins the release."""
-    folder = tmp_path / "nestful-0.1.7"
-    shutil.copytree(SAMPLE, folder)
-    for stem in ("executable/executable", "non-executable/non-executable-sgd"):
-        for part in ("data", "spec"):
-            path = folder / f"{stem}-{part}.json"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("[]")
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    assert fetch_nestful(tmp_path) == folder
-    assert len(WHEEL_SHA256) == 64
-    monkeypatch.setenv("PIP_RETRIES", "0")
-    with pytest.raises(FetchError):
-        fetch_nestful(tmp_path / "elsewhere")
 
 
 @pytest.mark.corpora

@@ -9,22 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
-from agentkit import Library, ModelRetry, ToolDefinition, open_store
+from agentkit import Library, ToolDefinition, open_store
 from agentkit.composites import RuleChecker
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
-from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import Specification
 from agentkit.tools.rules import Between, CallBefore, Form, OneOf
 from agentkit.tools.validation import validate_arguments
 from agentkit_bench import DataFlow, RecordedWorld, nestful_benchmark
 from agentkit_bench.nestful import load_nestful
-from agentkit_bench.nestful_benchmark import MOST_FIELDS, plannable
+from agentkit_bench.nestful_benchmark import plannable
 
 SAMPLE = Path(__file__).parent / "sample_nestful"
 
@@ -275,34 +273,6 @@ def test_all_else_is_as_strict_as_before(arguments):
     assert validate_arguments(TRIP, arguments)
 
 
-def test_plain_values_are_still_coerced():
-    """A number as text becomes the number, a reference stays as it is."""
-    parameters = TRIP.signature.parameters
-    given = {"to": "Aker", "days": "3", "class": " Deck"}
-    assert coerce(given, parameters) == {"to": "Aker", "days": 3, "class": "deck"}
-    assert coerce({"to": "A", "days": "$var1.n$"}, parameters)["days"] == "$var1.n$"
-    assert coerce({"to": "Aker"}, parameters, fill="all").get("days") is None
-
-
-def test_texts_and_defaults_stay_where_a_model_reads_them():
-    """Descriptions of parameters are kept; the summary is followed by what the tool returns."""
-    days = TRIP.parameters_schema["properties"]["days"]
-    assert (days["description"], days["default"]) == ("How many.", 2)
-    assert TRIP.parameters_schema["properties"]["to"] == {
-        "type": "string",
-        "description": "The town.",
-    }
-    assert TRIP.text == "Book a trip.\nReturns: booking.id, price."
-
-
-def test_long_results_are_cut():
-    """Only the first fields are told, and that there are more."""
-    bare = ToolDefinition.from_schema("look", "Look.", {"type": "object", "properties": {}})
-    text = plannable(bare, [f"f{number}" for number in range(MOST_FIELDS + 1)]).text
-    assert text.endswith(f"f{MOST_FIELDS - 1} and more.")
-    assert plannable(bare, []).text.endswith("Returns: a value.")
-
-
 RULES = (
     OneOf(parameter="periods", values=(36, 48)),
     Form(parameter="start", format="date"),
@@ -362,23 +332,6 @@ def test_learned_rules_hold_plain_values_in_a_plan(loan, arguments):
     assert refused(plannable(loan, []), arguments)
 
 
-def test_a_model_still_reads_learned_rules_in_a_plan(loan):
-    """Each sentence of a rule is told once, before what the tool returns."""
-    planned = plannable(loan, ["id"])
-    assert planned.specification.rules == ()
-    assert planned.text.splitlines() == [*loan.text.splitlines(), "Returns: id."]
-    assert plannable(planned, ["id"]) == planned
-
-
-def test_a_planned_tool_that_learned_rules_is_plannable_again(loan):
-    """Rules learned for the planned form, whose parameters take references, leave these open."""
-    planned = plannable(replace(loan, specification=Specification()), ["id"])
-    learned = replace(planned, specification=Specification(rules=RULES))
-    again = plannable(learned, ["id"])
-    assert refused(again, REFERRED) == []
-    assert refused(again, {"periods": 40})
-
-
 LOOK = ToolDefinition.from_schema(
     "look",
     "Look something up.",
@@ -421,15 +374,6 @@ def test_a_call_that_was_recorded_twice_is_answered_in_order(world, look):
     """The first record, then the second, which stays the answer."""
     assert [look(at=2) for _ in range(3)] == ["first", "second", "second"]
     assert world.state() == {"made": {"2 look": True, "3 look": True}}
-
-
-def test_another_call_may_be_tried_again(world, look):
-    """What was not recorded is told so without a hint at what was."""
-    idle = next(tool for tool in world.tools() if tool.name == "idle")
-    for call in (lambda: look(at=3), look, idle):
-        with pytest.raises(ModelRetry, match="no answer to these arguments"):
-            call()
-    assert world.state() == {"made": {}}
 
 
 SAMPLE = Path(__file__).parent / "sample_nestful"
@@ -480,16 +424,6 @@ async def test_plans_take_references_with_a_library_too(evolved, tools):
     assert {episode.library_version for episode in store.select()} == {3}
 
 
-async def test_a_library_made_from_the_catalogue_is_not_adapted_twice(evolved):
-    """Tools that come from the benchmark are offered as they came."""
-    benchmark = nestful_benchmark(SAMPLE)
-    model = gold_model(benchmark)
-    library = Library(benchmark.definitions)
-    await evaluate(benchmark, model=model, store=open_store("memory:"), run="r", library=library)
-    own = {one.name: one for one in benchmark.definitions}
-    assert all(tool == own[tool.name] for request in model.requests for tool in request.tools)
-
-
 async def test_executed_questions_take_the_library_as_it_is(evolved):
     """Where calls run, a reference is no value, and schemas stay strict."""
     benchmark = nestful_benchmark(SAMPLE, asking="executed")
@@ -499,32 +433,3 @@ async def test_executed_questions_take_the_library_as_it_is(evolved):
     offered = [tool for request in model.requests for tool in request.tools]
     assert offered
     assert all(tool == evolved[tool.name].definition for tool in offered)
-
-
-_PARTS = st.recursive(
-    st.sampled_from(
-        [
-            *({"type": kind} for kind in ("string", "integer", "boolean", "null")),
-            {"enum": ["a", 1], "description": "One of two."},
-            {"type": ["number", "null"], "default": 1},
-            {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]},
-            {"type": "string", "format": "date"},
-            {},
-        ]
-    ),
-    lambda inner: st.one_of(
-        inner.map(lambda items: {"type": "array", "items": items}),
-        st.dictionaries(st.sampled_from("ab"), inner, max_size=2).map(
-            lambda parts: {"type": "object", "properties": parts}
-        ),
-    ),
-    max_leaves=5,
-)
-
-
-@given(st.dictionaries(st.sampled_from("xyz"), _PARTS, max_size=3), st.lists(st.text(max_size=5)))
-def test_a_definition_for_plans_stays_as_it_is(properties, fields):
-    """Making it fit for plans a second time changes nothing."""
-    plain = ToolDefinition.from_schema("t", "T.", {"type": "object", "properties": properties})
-    once = plannable(plain, fields)
-    assert plannable(once, ["other"]) == once

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.errors import DatasetError, UsageError
+from agentkit.errors import DatasetError
 from agentkit.evaluation import NumberAnswer, PythonTests, with_tools
 from agentkit_bench import gsm8k_benchmark, humaneval_benchmark
 
@@ -36,12 +36,6 @@ def test_word_problems_with_tools(tools):
     assert all("with the tools" in task.instructions for task in benchmark.tasks)
     assert benchmark.environment is not None
     assert benchmark.name != gsm8k_benchmark(SAMPLE).name
-
-
-def test_an_environment_that_takes_no_problem_is_refused():
-    """A world that expects a start of its own says so before anything is asked."""
-    with pytest.raises(UsageError, match=r"does not take the task 'gsm8k:sample:1' \(KeyError"):
-        gsm8k_benchmark(SAMPLE, environment=lambda task: task.start["orders"])
 
 
 def test_reshaped_problems_keep_their_ids(tmp_path):

@@ -61,17 +61,6 @@ def test_the_table_has_a_row_a_method(bench):
     assert "3 tools, 2 questions (test)" in result.stderr
 
 
-@pytest.mark.parametrize(("width", "lines"), [("80", 3), ("60", 6)])
-def test_the_table_fits_a_narrow_terminal(bench, monkeypatch, width, lines):
-    """No row is broken; where the line is too short, cost stands below quality."""
-    monkeypatch.setenv("COLUMNS", width)
-    result = bench("--methods", "lexical", "--max-queries", "1")
-    rows = [line for line in result.stdout.splitlines() if line]
-    assert len(rows) == lines
-    assert max(map(len, rows)) <= int(width)
-    assert rows[-1].startswith("lexical ")
-
-
 def test_a_method_that_lacks_a_model_is_left_out_or_refused(bench):
     """By default what can not run is named; asked for by name it is an error."""
     refused = bench("--methods", "paper")
@@ -98,15 +87,6 @@ def test_misuse_is_explained(bench, options, words):
     result = bench(*options)
     assert result.exit_code == 2
     assert words in result.stderr
-
-
-def test_a_bad_line_is_named(bench, tmp_path):
-    """A file that holds something else is misuse, told with its place."""
-    with (tmp_path / "queries.jsonl").open("a") as lines:
-        lines.write("{\n")
-    result = bench("--methods", "lexical")
-    assert result.exit_code == 2
-    assert "queries.jsonl:4" in result.stderr
 
 
 OWN = """
@@ -149,11 +129,3 @@ def test_what_is_no_retriever_is_refused(bench, tmp_path, name, words):
     result = bench("--methods", name)
     assert result.exit_code == 2
     assert words in result.stderr
-
-
-def test_gold_that_the_catalogue_lacks_is_told(bench, tmp_path):
-    """Questions whose gold tool is in no file can only fail, so how many there are is said."""
-    with (tmp_path / "queries.jsonl").open("a") as lines:
-        lines.write(json.dumps({"query": "a taxi", "gold": ["9", "1"]}) + "\n")
-    result = bench("--methods", "lexical")
-    assert "1 gold tool that --catalogue does not hold" in result.stderr

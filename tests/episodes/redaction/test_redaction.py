@@ -174,7 +174,6 @@ def test_parts_of_a_provider_stay_whole_or_go():
 def test_token_ids_go_unless_asked_for():
     """Token ids are the texts once more."""
     assert Redaction()(everywhere()).turns[0].tokens is None
-    assert Redaction(keeps_tokens=True)(everywhere()).turns[0].tokens is not None
 
 
 def test_pseudonyms_tell_the_same_from_another():

@@ -168,9 +168,3 @@ def test_an_id_is_taken_once(write, row):
     benchmark = load_tasks(write(row(expects={}), row(), row()))
     assert len(benchmark.tasks) == 1
     assert str(benchmark.left_out[1]) == "tasks.jsonl, line 3: the id 't' is that of line 2 already"
-
-
-def test_tools_without_any_are_explained(write, row):
-    """Where no tools were given at all, the reason says where they come from."""
-    (left,) = load_tasks(write(row(tools=["add"]))).left_out
-    assert "no tools were given, see `tools` and `environment`" in left.reason

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.evaluation import Task, ToolsEnvironment, environment_from, load_tasks, with_tools
+from agentkit.evaluation import Task, ToolsEnvironment, environment_from, load_tasks
 
 WORLD = """
     from agentkit import tool
@@ -53,30 +53,12 @@ def test_the_only_class_of_a_file_is_taken(python_file):
         assert [one.name for one in world.tools()] == ["switch"]
 
 
-def test_a_class_goes_before_tools_beside_it(python_file):
-    """A file may hold tools that its world binds or not; the world is what is asked for."""
-    beside = """
-    @tool
-    def shout(text: str) -> str:
-        '''In capitals.'''
-        return text.upper()
-"""
-    world = environment_from(python_file(WORLD + beside))(TASK)
-    assert [one.name for one in world.tools()] == ["switch"]
-
-
 def test_every_attempt_has_its_own_world(python_file):
     """What is done in one world is not seen in another."""
     make = environment_from(python_file(WORLD))
     first, second = make(TASK), make(TASK)
     first.tools()[0](on=False)
     assert (first.state(), second.state()) == ({"on": False}, {"on": True})
-
-
-def test_a_function_may_make_worlds(python_file):
-    """Any callable that takes the task will do."""
-    text = WORLD + "\n    def broken_lamp(task):\n        return Lamp(task)\n"
-    assert environment_from(f"{python_file(text)}:broken_lamp")(TASK).state() == {"on": True}
 
 
 def test_a_file_of_tools_is_a_world_without_state(python_file):
@@ -107,12 +89,6 @@ def test_what_makes_no_world_is_refused(python_file, text, name, reason):
     """The message says what was found and what to write."""
     with pytest.raises(UsageError, match=reason):
         environment_from(python_file(text) + name)
-
-
-def test_an_absent_file_is_refused():
-    """A path without a file says so."""
-    with pytest.raises(UsageError, match="there is no such file"):
-        environment_from("nowhere.py:Lamp")
 
 
 def test_tasks_offer_the_tools_of_their_world(python_file, write, row):
@@ -157,9 +133,3 @@ def test_two_different_tools_of_one_name_are_refused(write, row, tools):
     other = tools[1].with_definition(tools[1].definition.from_schema("add", "Other.", {}))
     with pytest.raises(UsageError, match="two different tools are named 'add'"):
         load_tasks(write(row()), tools=[tools[0], other])
-
-
-def test_with_tools_gives_every_task_the_same(tools):
-    """A calculator needs no world of its own."""
-    world = with_tools(tools)(TASK)
-    assert (list(world.tools()), world.state()) == (tools, {})

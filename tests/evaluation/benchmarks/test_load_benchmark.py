@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
@@ -43,12 +41,6 @@ def test_an_absent_file_raises():
     """A path without a file says what is expected there."""
     with pytest.raises(DatasetError, match="does not exist"):
         load_benchmark("absent.jsonl")
-
-
-def test_a_file_takes_no_other_data():
-    """The message says what to leave out."""
-    with pytest.raises(UsageError, match="is a file of tasks, so there is no other data"):
-        load_benchmark("x.jsonl", data=Path())
 
 
 @pytest.mark.parametrize("name", PUBLIC)

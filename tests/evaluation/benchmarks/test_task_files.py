@@ -6,7 +6,6 @@ import gzip
 import json
 import string
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,6 @@ from agentkit.evaluation import (
     dump_tasks,
     load_benchmark,
     load_tasks,
-    with_tools,
 )
 from agentkit.evaluation.runner import evaluate
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
@@ -204,23 +202,6 @@ def test_an_empty_file_says_what_to_write(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(DatasetError, match=r'is empty; write one task a line, such as \{"id"'):
         load_tasks(path)
-
-
-def test_an_absent_file_a_folder_and_a_broken_archive_raise(tmp_path):
-    """The message says what is wrong with the path."""
-    with pytest.raises(DatasetError, match="does not exist; give a file"):
-        load_tasks(tmp_path / "none.jsonl")
-    with pytest.raises(DatasetError, match="is a folder"):
-        load_tasks(tmp_path)
-    (tmp_path / "x.jsonl.gz").write_bytes(b"no archive")
-    with pytest.raises(DatasetError, match="can not be unpacked"):
-        load_tasks(tmp_path / "x.jsonl.gz")
-
-
-def test_tools_and_environment_exclude_each_other(write, row, tools):
-    """An environment brings its own tools."""
-    with pytest.raises(UsageError, match="either tools or an environment"):
-        load_tasks(write(row()), tools=tools, environment=with_tools(tools))
 
 
 def test_what_is_no_json_is_not_written(tmp_path):
@@ -438,14 +419,3 @@ async def test_each_mistake_is_found(answered, task):
     found = await answered({**RIGHT, task: WRONG[task]})
     failed = {task for task, verdicts in found.items() if not all(v.passed for v in verdicts)}
     assert failed == {task}
-
-
-async def test_worlds_do_not_mix(shop):
-    """What one attempt changes, the next attempt at the same task does not see."""
-    path = str(shop / "shop_tasks.jsonl")
-    benchmark = load_benchmark(path, environment=str(shop / "shop.py"))
-    task = next(task for task in benchmark.tasks if task.task_id == "cancel")
-    first, second = (benchmark.environment(replace(task, task_id=name)) for name in "ab")
-    cancel = {tool.name: tool for tool in first.tools()}["cancel_order"]
-    cancel(order_id="A-102", reason="changed_mind")
-    assert first.state() != second.state()

@@ -165,17 +165,6 @@ def test_tools_with_words_of_their_own_are_not_confused(look):
     assert look(*tools, codes=["confused", "not_found"]) == []
 
 
-def test_requests_of_worked_calls_are_tried(look):
-    """What a person asked counts as the tool's own words."""
-    mail = spoken("send_mail", "", examples=["write to my landlord please"])
-    rival = spoken("landlord_letters", "")
-    retriever = _Fixed("landlord_letters", "send_mail")
-    (found,) = look(mail, rival, codes=["confused", "not_found"], retriever=retriever)
-    assert found.tools == ("send_mail", "landlord_letters")
-    assert "for 'write to my landlord please' send_mail stands at 2" in found.what
-    assert "because of landlord;" in found.what
-
-
 def test_words_are_told_as_they_are_written(look):
     """Words that the index cuts are shown as the request has them, so that they can be searched."""
     mail = spoken("send_mail", "", examples=["which cities get my letters"])

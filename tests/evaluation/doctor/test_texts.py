@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from agentkit.evaluation.doctor.texts import (
-    markup,
-    repeats,
-    without_markup,
-    without_repeats,
-)
-from agentkit.tools.invisible import invisible, without_invisible
+from agentkit.evaluation.doctor.texts import markup, repeats
+from agentkit.tools.invisible import invisible
 
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}
 
@@ -124,41 +118,6 @@ def test_a_sentence_that_opens_several_descriptions_is_told_once(a_tool, look):
     assert not look(*tools[:2], codes=["shared_opening"])
 
 
-FIXES = [without_invisible, without_markup, without_repeats]
-PIECES = st.sampled_from(
-    [
-        *("<p>", "</p>", "<b>", "&amp;", "&", "lt;", "<!--", "-->", "<", ">", "br", "/", " ", "\n"),
-        *("Get the weather of a city now. ", "Give a city. ", "```", "|", "\u200b", "\u200d", "é"),
-    ]
-)
-TEXTS = st.lists(PIECES, max_size=12).map("".join)
-
-
-@pytest.mark.parametrize("fix", FIXES)
-@settings(deadline=None)
-@given(text=TEXTS)
-def test_fixing_twice_is_fixing_once(fix, text):
-    """Each mend leaves nothing for itself to do."""
-    once = fix(text)
-    assert fix(once) == once
-
-
-@settings(deadline=None)
-@given(TEXTS)
-def test_fixing_leaves_nothing_to_find(text):
-    """After a mend its own search finds nothing."""
-    assert invisible(without_invisible(text)) == ()
-    assert markup(without_markup(text)) == ()
-    assert repeats(without_repeats(text)) == ()
-
-
-@settings(deadline=None)
-@given(st.text(alphabet=st.characters(categories=["L", "Nd", "Po", "Zs"]), max_size=60))
-def test_plain_texts_keep_their_words(text):
-    """What has no markup and nothing invisible keeps every character."""
-    assert without_invisible(text) == text
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -177,53 +136,45 @@ def test_invisible_characters(text, found):
 
 
 @pytest.mark.parametrize(
-    ("text", "fixed"),
+    ("text", "found"),
     [
-        ("<p>Find a <b>city</b>.</p>", "Find a city."),
-        ("Fish &amp; chips<br/>to go", "Fish & chips\nto go"),
-        ("a < b and c > d", "a < b and c > d"),
-        ("Path /users/<user_id>/posts", "Path /users/<user_id>/posts"),
-        ("List<String> of names", "List<String> of names"),
-        ("R&D budget", "R&D budget"),
-        ("Give {system}|<code>, as <a>", "Give {system}|<code>, as <a>"),
-        ("One<p>Two", "One\nTwo"),
+        ("<p>Find a <b>city</b>.</p>", {"<p>", "</p>", "<b>", "</b>"}),
+        ("Fish &amp; chips<br/>to go<!-- or not -->", {"&amp;", "<br/>", "<!-- or not -->"}),
+        ("a < b and c > d, R&D budget", set()),
+        ("Path /users/<user_id>/posts", set()),
+        ("Give {system}|<code>, as <a>", set()),
     ],
 )
-def test_html_goes_and_placeholders_stay(text, fixed):
-    """Tags of HTML are dropped, other words in angle brackets are the author's."""
-    assert without_markup(text) == fixed
+def test_html_is_found_and_placeholders_are_not(text, found):
+    """Tags of HTML are told, other words in angle brackets are the author's."""
+    assert set(markup(text)) == found
 
 
-def test_repeated_sentences_go_once():
-    """The first stays where it is, short phrases may repeat."""
-    text = "Get the weather of a city. Give a city. Get the weather of a city."
-    assert without_repeats(text) == "Get the weather of a city. Give a city."
-    assert without_repeats("Yes. No. Yes. No.") == "Yes. No. Yes. No."
+def test_repeated_sentences_are_found():
+    """Word for word, from four words on."""
+    assert repeats("Get the weather of a city. Give it. Get the weather of a city.") == (
+        "Get the weather of a city.",
+    )
+    assert repeats("Yes. No. Yes. No.") == ()
 
 
-def test_findings_say_where_and_offer_a_mend(a_tool, look):
-    """Each of the findings names the place, and its proposal takes it out."""
+def test_findings_say_where(a_tool, look):
+    """Each of the findings names the place."""
     definition = a_tool(
         text="Find a\u200b city.\n        Give its name here. Give its name here.",
         properties={"name": {"type": "string", "description": "<p>The &quot;name&quot;</p>"}},
     )
-    found = {one.kind.code: one for one in look(definition)}
-    assert found["invisible"].where == found["repeated_sentence"].where == ("summary",)
-    assert found["markup"].where == ("parameters.name",)
-    for code in ("invisible", "markup", "repeated_sentence"):
-        after = found[code].proposal.after
-        assert code not in {one.kind.code for one in look(after)}
+    found = {one.kind.code: one.where for one in look(definition)}
+    assert found["invisible"] == found["repeated_sentence"] == ("summary",)
+    assert found["markup"] == ("parameters.name",)
 
 
-@pytest.mark.parametrize("fix", FIXES)
-@pytest.mark.parametrize(
-    "piece", ["<b>", "<!--", "<p>", "&amp;", "&", "amp;", "\u200d", "<a ", "\n", "a. B ", "| "]
-)
-def test_hostile_texts_are_mended_in_time(fix, piece):
+@pytest.mark.parametrize("piece", ["<b>", "<!--", "&amp;", "<a ", "\n", "a. B "])
+def test_hostile_texts_are_read_in_time(piece):
     """A hundred thousand characters of one piece do no harm, opened and never closed."""
-    for text in (piece * (100_000 // len(piece)), "&amp;" + piece * 2_000):
-        once = fix(text)
-        assert fix(once) == once
+    text = piece * (100_000 // len(piece))
+    markup(text)
+    repeats(text)
 
 
 NAMES = ["same_name", "alike_names", "reserved_name"]

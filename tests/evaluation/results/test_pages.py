@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit.evaluation.results import report_html, report_markdown, summarise
-from agentkit.evaluation.results.page import STYLE, Markup, element
+from agentkit.evaluation.results.page import STYLE
 from agentkit.evaluation.results.texts import LABELS
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import AssistantMessage, ToolCall
@@ -161,24 +161,6 @@ def test_pages_of_nothing_are_short_and_whole():
     assert "no attempt counts" in report_markdown(report)
 
 
-def test_pages_of_faults_alone_say_so(maker):
-    """Where every reference is broken there is no accuracy, and each fault is listed."""
-    report = summarise(
-        maker.episode(f"t-{at}", passed=False, fault="gold_error") for at in range(3)
-    )
-    text = report_markdown(report)
-    assert "broken: 3 gold errors" in text
-    assert "gold error | 1 | t-0" in text
-    Page(report_html(report))
-
-
-def test_one_category_is_one_row(maker):
-    """With one category there is no second row that says the same."""
-    text = report_markdown(summarise([maker.episode("t", "only")]))
-    assert "| only |" in text
-    assert "| all |" not in text
-
-
 def test_a_report_is_json(report, hostile):
     """The record for machines can be written, and holds what the tables show."""
     for one in (report, hostile, summarise([])):
@@ -203,14 +185,6 @@ def test_any_text_makes_a_page(make_once, request, tool, task, category):
     Page(text)
     assert text.encode("utf-8").decode("utf-8") == text
     assert report_markdown(report).encode("utf-8")
-
-
-def test_only_markup_is_left_as_it_is():
-    """Text in an element is escaped; an element in an element is not escaped again."""
-    inner = element("b", "<&>")
-    assert inner == "<b>&lt;&amp;&gt;</b>"
-    assert element("p", inner, title='"') == f'<p title="&quot;">{inner}</p>'
-    assert element("p", str.__str__(inner), Markup("")).startswith("<p>&lt;b&gt;")
 
 
 SIGHT = {

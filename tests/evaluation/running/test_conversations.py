@@ -47,14 +47,6 @@ async def test_the_conversation_is_carried_on(house, store):
     assert said == ["Lamp in the hall.", "And the fan."]
 
 
-async def test_tools_join_when_the_task_says_so(house, store):
-    """The fan is offered from the second user turn on."""
-    model = FunctionModel(diligent)
-    await evaluate(house, model=model, store=store, run="r")
-    names = [[tool.name for tool in request.tools] for request in model.requests]
-    assert names == [["set_lamp"]] * 2 + [["set_lamp", "set_fan"]] * 2
-
-
 async def test_a_wrong_state_fails(house, store):
     """A model that does nothing leaves the wrong state, and the attempt fails."""
     await evaluate(house, model=FunctionModel(lambda _: "Fine."), store=store, run="r")
@@ -62,21 +54,6 @@ async def test_a_wrong_state_fails(house, store):
     assert len(episodes) == 2
     assert not any(e.verdict.passed for e in episodes)
     assert not is_passed(episodes[::-1])
-
-
-async def test_an_endless_turn_ends_the_attempt(house, store):
-    """A turn that never answers stops at the step limit; the rest is not asked, and it fails."""
-    model = FunctionModel(
-        lambda request: [replace(switch("set_lamp"), call_id=str(len(request.messages)))]
-    )
-    settings = EvaluationSettings(max_steps=3)
-    outcome = await evaluate(house, model=model, store=store, run="r", settings=settings)
-    (episode,) = store.select()
-    assert outcome.finished == 1
-    assert episode.stop_reason == "step_limit"
-    assert episode.metadata["ends"] == "true"
-    assert episode.verdict.passed
-    assert not is_passed([episode])
 
 
 async def test_attempts_do_not_share_a_world(house, store):

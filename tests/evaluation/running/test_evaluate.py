@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
-from agentkit import Library, Tool, ToolDefinition, open_store
+from agentkit import Library, Tool, ToolDefinition
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
-from agentkit.evaluation import AllowedCalls, Benchmark, NoCall, Rubric, Task, UserTurn
+from agentkit.evaluation import AllowedCalls, Benchmark, Rubric, Task, UserTurn
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.messages import ToolCall, UserMessage
@@ -89,19 +89,6 @@ async def test_tools_go_by_the_names_of_the_benchmark(lamps, store):
     assert episode.verdict.passed
 
 
-async def test_tools_of_one_upstream_name_keep_those_of_the_catalogue(lamps, store):
-    """Two tools that the benchmark calls alike can not both be offered by that name."""
-    lamp = lamps.definitions[0]
-    origin = replace(lamp.origin, original_name="lamp.set")
-    both = tuple(replace(lamp, name=name, origin=origin) for name in ("lamp.set", "lamp.set__2"))
-    task = replace(lamps.tasks[0], offered=("lamp.set", "lamp.set__2"), expects=(NoCall(),))
-    model = FunctionModel(lambda request: ", ".join(tool.name for tool in request.tools))
-    benchmark = Benchmark(name="b", tasks=(task,), definitions=both)
-    await evaluate(benchmark, model=model, store=store, run="r")
-    (episode,) = store.select()
-    assert episode.output == "lamp.set, lamp.set__2"
-
-
 async def test_tools_can_be_retrieved(lamps, good, store):
     """With retrieved tools the whole library is searched, and the trace is in the episode."""
     await evaluate(
@@ -147,32 +134,6 @@ async def test_attempts_repeat_with_their_own_seed(lamps, store):
     assert sorted(e.metadata["attempt"] for e in store.select()) == ["0", "1", "2"]
     assert len(set(seeds)) == 3
     assert all(0 <= one < 2**31 for one in seeds)
-
-
-async def test_equal_questions_of_two_tasks_do_not_share_seeds(lamps):
-    """A task's seeds are its own, and the same ones whichever tasks are asked beside it."""
-
-    async def seeds_of(*tasks):
-        seeds = []
-
-        def answer(request):
-            seeds.append(request.settings.seed)
-            return "no"
-
-        await evaluate(
-            replace(lamps, tasks=tasks),
-            model=FunctionModel(answer),
-            store=open_store("memory:"),
-            run="r",
-            settings=EvaluationSettings(attempts=2, settings=ModelSettings(seed=10)),
-        )
-        return seeds
-
-    task = lamps.tasks[0]
-    twin = replace(task, task_id="twin")
-    both = await seeds_of(task, twin)
-    assert len(set(both)) == 4
-    assert sorted(both) == sorted(await seeds_of(twin) + await seeds_of(task))
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -258,12 +219,6 @@ async def test_a_broken_world_is_a_fault(house, good, store, at):
     (episode,) = store.select()
     assert episode.verdict.fault == "gold_error"
     assert "RuntimeError: the cellar is under water" in episode.error
-
-
-async def test_no_task_is_refused(lamps, good, store):
-    """An empty benchmark is a mistake and says so."""
-    with pytest.raises(UsageError, match="no tasks"):
-        await evaluate(replace(lamps, tasks=()), model=good, store=store, run="r")
 
 
 async def test_a_spent_time_budget_leaves_attempts_for_another_start(lamps, good, store):

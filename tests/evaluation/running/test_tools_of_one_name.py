@@ -124,14 +124,6 @@ async def test_a_refusal_teaches_the_tool_that_refused():
     )
 
 
-async def test_episodes_without_the_record_teach_as_before():
-    """What was kept before there was a record counts for the tool of the name that was called."""
-    episodes = await episodes_of(*tasks("offer__2", 4))
-    old = tuple(replace(one, library_names={}) for one in episodes)
-    seen = Observations(library=Library([CARS, SHOES]), episodes=old)
-    assert {one.tool_name for one in await EvidenceProposer().propose(seen)} == {"offer"}
-
-
 async def test_a_round_mends_namesakes_each_by_itself():
     """Two tools of one name learn their own sizes, and are promoted on their own questions."""
     kinds = ("offer", "offer__2")
@@ -149,23 +141,6 @@ async def test_a_round_mends_namesakes_each_by_itself():
     learned = {one.name: one.specification.rules for one in manager.library.definitions}
     assert learned == {
         name: (OneOf(parameter="size", values=values),) for name, values in ALLOWED.items()
-    }
-
-
-async def test_the_candidate_is_laid_over_the_right_namesake():
-    """Held-out questions about cars are asked with a changed car, those about shoes as before."""
-    held_out = HeldOut(
-        benchmark=shop(*tasks("offer", 2), *tasks("offer__2", 2)),
-        model=reader(),
-        store=open_store("memory:"),
-    )
-    rule = OneOf(parameter="size", values=ALLOWED["offer__2"])
-    mended = replace(SHOES, specification=Specification(rules=(rule,)))
-    control, candidate = Library([CARS, SHOES]), Library([CARS, mended])
-    pairs = await held_out("offer__2", control, candidate)
-    assert {pair.task: pair.candidate - pair.control for pair in pairs} == {
-        "offer__2-0": 1.0,
-        "offer__2-1": 1.0,
     }
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from agentkit.evaluation import PythonTests
-from agentkit.evaluation.verifiers import Scene, verifier_for
 from agentkit.evaluation.verifiers.python_tests import (
     CodeLimits,
     PythonTestsVerifier,
@@ -241,17 +240,6 @@ async def test_broken_tests_are_a_gold_error(judge, expected):
     """Tests that are no tests say nothing about the code, whatever the code does."""
     for answer in ("    return 2 * x", "    raise SystemExit(0)"):
         assert (await judge(answer, expected)).fault == "gold_error"
-
-
-async def test_no_answer_is_missing(judge):
-    """Without an answer nothing is run."""
-    assert (await judge(None)).evidence[0].kind == "missing_answer"
-
-
-async def test_the_making_knows_python_tests(episode):
-    """The verifier for ``PythonTests`` is made like any other."""
-    verdict = await verifier_for(DOUBLE, Scene()).verify(episode(answer="    return 2 * x"))
-    assert (verdict.passed, verdict.verifier) == (True, "python_tests")
 
 
 def test_readings_come_behind_the_prompt():

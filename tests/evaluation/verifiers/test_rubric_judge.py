@@ -176,16 +176,3 @@ async def test_without_a_judge_nothing_is_judged(episode):
     assert (
         await verifier_for(RUBRIC, Scene()).verify(episode(answer="72"))
     ).fault == "checker_error"
-
-
-async def test_without_an_answer_the_judge_is_not_asked(episode):
-    """There is nothing to show, so nothing is spent."""
-    judge = ScriptedModel([])
-    verdict = await RubricVerifier(RUBRIC, judge).verify(episode(answer=None))
-    assert verdict.evidence[0].kind == "missing_answer"
-
-
-async def test_a_rubric_without_criteria_is_a_gold_error(episode):
-    """Nothing is expected, so nothing can be judged."""
-    verifier = RubricVerifier(Rubric(criteria={}), ScriptedModel([]))
-    assert (await verifier.verify(episode(answer="72"))).fault == "gold_error"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
 from agentkit.evaluation import Benchmark
 from agentkit.evaluation.task_files import task_to_json
 from agentkit.interop.export import read_artifact, write_artifact
-from agentkit.messages import JsonObject, JsonValue
+from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
 from agentkit_training.coevolution.records import CoevolutionStep, Memory
 from agentkit_training.coevolution.source import Coevolution
-from agentkit_training.engines.base import Engine, Share, SharedState, StepReport
+from agentkit_training.engines.base import Engine, Share, Source, StepReport
 from agentkit_training.errors import CheckpointError
 from agentkit_training.files import Difference, differing, new_folder, room_beside
 from agentkit_training.policy.policy import Policy
@@ -30,59 +30,15 @@ from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.samples import Rollout
 
 
-def described(part: object) -> JsonValue:
+def described(part: object) -> str:
     """A part of a run, so that two that behave otherwise are told apart, and equal ones are not.
 
     A function is its qualified name: what it closes over is seen by nobody, so that a reward with
-    settings is better a dataclass. Of a dataclass all fields count that its ``repr`` shows, without
-    what it has learned (``state()``), which is a checkpoint's business.
-
-    Args:
-        part: A function, a dataclass, or plain data; None for none.
-
-    Returns:
-        Plain data that is equal after it went through JSON.
-
-    Example:
-        >>> from agentkit_training.weighting import FixedWeighting
-        >>> sorted(described(FixedWeighting(utilities={}, clip=(0.5, 2.0))).items())
-        [('clip', [0.5, 2.0]), ('kind', 'agentkit_training.weighting.weighting.FixedWeighting'), \
-('utilities', {})]
+    settings is better a dataclass, whose fields count as far as its ``repr`` shows them.
     """
-    found: JsonValue
-    match part:
-        case None:
-            found = ""
-        case str() | int() | float():
-            found = part
-        case Mapping():
-            found = {str(name): described(one) for name, one in part.items()}
-        case set() | frozenset():
-            found = sorted((described(one) for one in part), key=str)
-        case list() | tuple():
-            found = [described(one) for one in part]
-        case partial():
-            given = {"given": described(part.args)} if part.args else {}
-            found = {"kind": described(part.func), **given, **_all(part.keywords)}
-        case _ if is_dataclass(part) and not isinstance(part, type):
-            found = {"kind": _name(type(part)), **_all(_shown(part))}
-        case _:
-            found = _name(part if hasattr(part, "__qualname__") else type(part))
-    return found
-
-
-def _all(parts: Mapping[str, object]) -> dict[str, JsonValue]:
-    return {name: described(one) for name, one in parts.items()}
-
-
-def _shown(part: Any) -> dict[str, object]:
-    learned = set(part.state()) if hasattr(part, "state") else set()
-    shown = (one.name for one in fields(part) if one.repr and one.name not in learned)
-    return {name: getattr(part, name) for name in shown}
-
-
-def _name(kind: Any) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+    if hasattr(part, "__qualname__"):
+        return f"{part.__module__}.{part.__qualname__}"
+    return repr(part) if is_dataclass(part) else type(part).__qualname__
 
 
 _MAY_DIFFER = frozenset({"steps", "epochs"})
@@ -218,7 +174,7 @@ def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
         artifact = read_artifact(folder / LIBRARY)
         memory = Memory.from_json(state["memory"])
         records = [CoevolutionStep.from_json(one) for one in state["records"]]
-    except (OSError, ArtifactError, StoreError, EpisodeFormatError, KeyError, TypeError) as error:
+    except (OSError, ArtifactError, StoreError, EpisodeFormatError, KeyError, ValueError) as error:
         raise _unreadable(folder, error) from error
     source.keeper.restore(artifact)
     restore_weights(policy, folder)
@@ -270,10 +226,6 @@ class Checkpointed:
         """Those of the source."""
         return self.source.rollouts(step, share)
 
-    def resampled(self, step: int, share: Share, again: int) -> Sequence[Rollout]:
-        """Those of the source."""
-        return self.source.resampled(step, share, again)
-
     def finished(self, report: StepReport) -> None:
         """Tell the source, then write a checkpoint when one is due.
 
@@ -285,8 +237,6 @@ class Checkpointed:
         if done % self.every and done != self.source.steps:
             return
         if self.source.ranks.rank:
-            if isinstance(self.engine, SharedState):
-                self.engine.give_state()
             return
         folder = self.folder / f"step-{done:06}"
         save_checkpoint(folder, policy=self.policy, source=self.source, engine=self.engine)
@@ -314,3 +264,98 @@ def _unreadable(folder: Path, error: Exception) -> CheckpointError:
         f"{folder} is no checkpoint that can be read ({type(error).__name__}: {error}); take an "
         "earlier one, or begin anew"
     )
+
+
+def coevolve(
+    policy: Policy,
+    source: Coevolution,
+    engine: Engine,
+    *,
+    folder: Path | None = None,
+    every: int = 1,
+    keep: int = 2,
+) -> Coevolution:
+    """Train a policy while its library learns (CoCoDA's stage 3; ToolDNA, Algorithm 1).
+
+    Where ``folder`` holds checkpoints the run goes on from the newest one. What was under way when
+    a run ended is done again: at most the steps since that checkpoint.
+
+    Args:
+        policy: What learns.
+        source: The library, and what is tried.
+        engine: How the policy learns.
+        folder: Where checkpoints go; None writes none.
+        every: After how many steps one is written.
+        keep: How many are kept.
+
+    Returns:
+        The source, with records and library.
+
+    Raises:
+        CheckpointError: The checkpoint there belongs to another run, or one can not be written.
+        DivergedError: The loss is not a number; the last checkpoint is from before.
+    """
+    if folder is None:
+        engine.train(policy, source, steps=source.steps)
+        return source
+    newest = newest_checkpoint(folder)
+    name = source.ranks.broadcast(None if newest is None else newest.name)  # one for all processes
+    if name is not None:
+        load_checkpoint(folder / name, policy=policy, source=source, engine=engine)
+    kept = Checkpointed(
+        source=source, policy=policy, engine=engine, folder=folder, every=every, keep=keep
+    )
+    engine.train(policy, kept, steps=source.steps)
+    return source
+
+
+_FROZEN = "frozen.json"
+
+
+@dataclass(kw_only=True)
+class FrozenEngine:
+    """An ``Engine`` that makes rollouts and leaves the weights as they are.
+
+    Attributes:
+        share: Which part of a step's tasks this process takes.
+    """
+
+    share: Share = field(default_factory=Share)
+    _step: int = field(init=False, default=0)
+
+    def train(self, policy: Policy, source: Source, *, steps: int) -> None:
+        """Ask for the rollouts of each step, and tell that nothing was learned from them."""
+        while self._step < steps:
+            started = time.perf_counter()
+            rollouts = source.rollouts(self._step, self.share)
+            report = StepReport(
+                step=self._step,
+                loss=0.0,
+                gradient_norm=0.0,
+                learning_rate=0.0,
+                rows=sum(len(one.sequences) for one in rollouts),
+                read_rows=0,
+                read_tokens=0,
+                loss_tokens=0,
+                rollout_seconds=time.perf_counter() - started,
+                update_seconds=0.0,
+            )
+            self._step += 1
+            source.finished(report)
+
+    def save(self, folder: Path) -> None:
+        """Write the number of steps into ``folder``."""
+        (folder / _FROZEN).write_text(json.dumps({"step": self._step}), encoding="utf-8")
+
+    def restore(self, folder: Path) -> None:
+        """Go on from what ``save`` wrote.
+
+        Raises:
+            CheckpointError: It can not be read.
+        """
+        try:
+            self._step = int(json.loads((folder / _FROZEN).read_text(encoding="utf-8"))["step"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"{folder} holds no state of the frozen engine: {error}"
+            ) from error

@@ -58,7 +58,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
-from agentkit.metrics.comparable import (
+from agentkit.metrics.remembering import remembered
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.schema import resolve_local
+from agentkit.tools.schema_validator import fits
+from agentkit_bench.comparable import (
     CallLike,
     ComparableCall,
     Definitions,
@@ -66,10 +70,6 @@ from agentkit.metrics.comparable import (
     comparable_calls,
     mark_of,
 )
-from agentkit.metrics.remembering import remembered
-from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.schema import resolve_local
-from agentkit.tools.schema_validator import fits
 from agentkit_training.rewards.fields import FieldKind, field_kind, texts_agree
 from agentkit_training.toolace.assignment import optimal_assignment
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from agentkit.errors import UsageError
-from agentkit.metrics.comparable import (
+from agentkit_bench.comparable import (
     CallLike,
     ComparableCall,
     Definitions,

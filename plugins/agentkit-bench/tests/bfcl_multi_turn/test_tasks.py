@@ -10,15 +10,12 @@ import sys
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.errors import DatasetError, FetchError, MissingExtraError
+from agentkit.errors import DatasetError, MissingExtraError
 from agentkit.evaluation import AnyCall, FinalState, GoldCall
 from agentkit.tools import ToolDefinition
 from agentkit_bench.bfcl_multi_turn import (
     ADDED_FUNCTIONS_REQUEST,
-    SIMULATORS,
     UnreadableGoldError,
-    fetch_bfcl_multi_turn,
-    find_files,
     load_bfcl_multi_turn,
     parse_gold,
 )
@@ -49,11 +46,6 @@ def test_each_category_becomes_tasks(sample):
     assert sample.left_out == ()
 
 
-def test_the_name_claims_no_release_that_it_is_not(sample):
-    """Numbers on other questions or simulators are not taken for those of the release."""
-    assert sample.name == "BFCL v4 multi-turn (not 2026.3.23)"
-
-
 def test_user_turns_expect_what_the_gold_calls_do(task_of):
     """A turn with gold calls expects their state and results, and a call at all."""
     first, second, third = task_of("multi_turn_base_0").turns
@@ -81,17 +73,6 @@ def test_missing_functions_are_offered_later(task_of):
     assert "shred" not in first.offers
     assert first.expects == ()
     assert (second.offers, second.request) == (("shred",), ADDED_FUNCTIONS_REQUEST)
-
-
-def test_only_one_category_has_a_long_context(sample):
-    """The start says whether the simulators begin with more than the question needs."""
-    long = {task.category for task in sample.tasks if task.start["long_context"]}
-    assert long == {"multi_turn_long_context"}
-
-
-def test_tools_keep_the_order_of_calls(sample):
-    """Each definition says that it writes, so the calls of one step run one after the other."""
-    assert all(one.signature.effects.writes for one in sample.definitions)
 
 
 def test_a_broken_row_is_left_out_by_its_line(sample_folder, simulators):
@@ -145,24 +126,11 @@ def test_gold_that_comes_too_early_is_left_out(sample_folder, simulators):
     assert reason == "its gold answer calls ['shred'] where that is not offered"
 
 
-def test_a_question_without_an_answer_is_left_out(sample_folder, simulators):
-    """Without gold there is nothing to judge by."""
-    (sample_folder / "possible_answer" / "BFCL_v4_multi_turn_base.json").unlink()
-    assert "gold answer is missing" in reasons(sample_folder, simulators)["multi_turn_base_0"]
-
-
 def test_a_folder_without_questions_is_an_error(sample_folder, simulators):
     """The message says how many rows were left out, and why the first was."""
     for path in sample_folder.glob("BFCL_v4_*.json"):
         path.write_text("{}\n")
     with pytest.raises(DatasetError, match=r"4 were left out; the first of them: BFCL_v4"):
-        load_bfcl_multi_turn(sample_folder, simulators=simulators)
-
-
-def test_definitions_that_are_not_json_are_an_error(sample_folder, simulators):
-    """Without its tools no question makes sense, so this is no matter of one row."""
-    (sample_folder / "multi_turn_func_doc" / "counter.json").write_text("{\n")
-    with pytest.raises(DatasetError, match=r"counter.json, line 1: not JSON"):
         load_bfcl_multi_turn(sample_folder, simulators=simulators)
 
 
@@ -193,31 +161,6 @@ def test_the_package_is_read_as_it_lies(sample_folder, simulators, tmp_path):
         assert len(load_bfcl_multi_turn(folder, simulators=simulators).tasks) == 6
 
 
-def test_another_folder_is_refused_with_advice(tmp_path):
-    """The message says what was expected, and which functions give it."""
-    with pytest.raises(DatasetError, match=r"give the folder that fetch_bfcl_multi_turn\(\)"):
-        load_bfcl_multi_turn(tmp_path)
-
-
-def test_what_is_there_is_not_fetched_again(tmp_path, monkeypatch):
-    """With all files in place nothing is downloaded; without them the index is asked."""
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setenv("PIP_RETRIES", "0")
-    with pytest.raises(FetchError):
-        fetch_bfcl_multi_turn(tmp_path)
-    (folder,) = tmp_path.iterdir()
-    names = [f"func_source_code/{name}.py" for name in (*SIMULATORS.values(), "long_context")]
-    names += [f"multi_turn_func_doc/{name}.json" for name in SIMULATORS.values()]
-    for category in ("base", "miss_func", "miss_param", "long_context"):
-        name = f"BFCL_v4_multi_turn_{category}.json"
-        names += [name, f"possible_answer/{name}"]
-    for name in names:
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text("")
-    assert fetch_bfcl_multi_turn(tmp_path) == folder
-    assert find_files(folder).data == folder
-
-
 NAMES = ("first", "second", "third")
 TOOL = ToolDefinition.from_schema(
     "act", "", {"type": "object", "properties": {name: {} for name in NAMES}}
@@ -246,15 +189,6 @@ def test_any_text_is_a_call_or_refused(text):
     """Whatever a gold text is, reading it gives a call of the tool or the one error."""
     with contextlib.suppress(UnreadableGoldError):
         assert parse_gold(text, TOOLS).name == "act"
-
-
-def test_arguments_without_names_go_by_position():
-    """They take the names of the parameters in order."""
-    assert parse_gold("act(1, (2, 3), third=None)", TOOLS).arguments == {
-        "first": 1,
-        "second": [2, 3],
-        "third": None,
-    }
 
 
 @pytest.mark.parametrize(

@@ -92,29 +92,12 @@ async def test_results_of_earlier_turns_count(play, task_of, calls):
     assert [finding.kind for finding in silent.verdicts[1].evidence] == ["missing_call"]
 
 
-async def test_a_result_answers_for_one_gold_result(play, task_of, calls):
-    """Two gold calls that return the same need two results."""
-    task = task_of("multi_turn_base_0")
-    gold = calls(("file_paper", {"title": "Plan"}), ("list_papers", {}))
-    moved = calls(("open_drawer", {"drawer": "desk"}), ("list_papers", {}))
-    played = await play(task, [gold], [moved], [])
-    assert not played.verdicts[1].passed
-
-
 async def test_a_turn_without_gold_changes_the_world(play, task_of, calls):
     """It is not judged itself, but the next one sees what it did."""
     task = task_of("multi_turn_miss_param_0")
     read = calls(("read_paper", {"title": "Lease"}))
     played = await play(task, [calls(("file_paper", {"title": "Plan"}))], [read])
     assert [verdict and verdict.passed for verdict in played.verdicts] == [None, False]
-
-
-async def test_a_held_out_tool_can_not_be_called_early(play, task_of, calls):
-    """Before it is offered the call fails and changes nothing; afterwards it runs."""
-    shred = calls(("shred", {"title": "Note"}))
-    played = await play(task_of("multi_turn_miss_func_0"), [shred], [shred])
-    assert played.episodes[0].results[0].failure.kind == "unknown_tool"
-    assert played.verdicts[1].passed
 
 
 async def test_a_tool_that_raises_is_a_failed_call(play, task_of, calls):
@@ -134,16 +117,6 @@ async def test_the_last_turn_is_judged_at_the_step_limit(play, task_of, calls):
     played = await play(task_of("multi_turn_base_1"), [gold, gold], max_steps=1)
     assert played.episodes[0].stop_reason == "step_limit"
     assert played.verdicts[0].passed
-
-
-async def test_results_are_compared_as_written(play, task_of, calls):
-    """A number with a fraction is another text than one without, as upstream has it."""
-    gold = calls(("divide", {"a": 7.0, "b": 2.0}), ("stamp", {"number": 3}))
-    assert (await play(task_of("multi_turn_base_1"), [gold])).verdicts[0].passed
-    task = task_of("multi_turn_base_2")
-    assert (await play(task, [calls(("power", {"base": 2, "exponent": 3}))])).verdicts[0].passed
-    fraction = calls(("power", {"base": 2.0, "exponent": 3}))
-    assert not (await play(task, [fraction])).verdicts[0].passed
 
 
 def gold_model(benchmark):

@@ -6,7 +6,6 @@ import importlib
 import json
 import sys
 import threading
-from decimal import getcontext
 from functools import partial
 from types import SimpleNamespace
 
@@ -14,15 +13,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.errors import DatasetError, MissingExtraError, ToolFailed
-from agentkit_bench.bfcl_multi_turn import load_bfcl_multi_turn
 from agentkit_bench.bfcl_simulators import (
-    MAX_DEPTH,
-    MAX_SIZE,
-    MAX_VALUES,
     SimulatorModules,
     observed,
     refusal,
-    size_of,
 )
 
 
@@ -86,12 +80,6 @@ def test_state_is_public_attributes_by_class(world):
     }
 
 
-def test_a_stateless_class_has_no_state(world):
-    """It needs no start and stands in the state without attributes."""
-    environment, _ = world("multi_turn_base_1")
-    assert environment.state()["Counter"] == {}
-
-
 @pytest.mark.parametrize(
     ("tool", "arguments", "result"),
     [
@@ -110,14 +98,6 @@ def test_results_are_data_or_upstream_text(world, tool, arguments, result):
     assert tools[tool](**arguments) == result
 
 
-def test_a_result_does_not_change_later(world):
-    """A simulator may return its own tables; what the call gave is what they were then."""
-    _, tools = world("multi_turn_long_context_0")
-    before = tools["count_spares"]()
-    tools["take_spare"](count=1)
-    assert before == {"sheets": 500}
-
-
 def test_what_a_tool_raises_is_passed_on(world):
     """The executor turns it into a failed result."""
     _, tools = world("multi_turn_base_1")
@@ -134,15 +114,6 @@ def test_a_long_context_starts_with_more(world):
     assert papers["spares"] == {"sheets": 500}
 
 
-def test_tables_of_a_module_are_not_shared(world):
-    """Upstream's simulators put tables of their modules into their state; ours are copies."""
-    _, tools = world("multi_turn_long_context_0")
-    assert tools["take_spare"](count=20) == {"left": 480}
-    second, _ = world("multi_turn_long_context_0")
-    left = second.state()["FilingCabinet"]["drawers"]["desk"]["papers"]["spares"]["sheets"]
-    assert left == 500
-
-
 def test_arguments_do_not_become_part_of_the_world(world):
     """A list that a call carries is copied, so the record of the call stays as it was made."""
     environment, tools = world("multi_turn_base_0")
@@ -150,19 +121,6 @@ def test_arguments_do_not_become_part_of_the_world(world):
     tools["file_paper"](title="Plan", text=text)
     text.append("b")
     assert environment.state()["FilingCabinet"]["drawers"]["desk"]["papers"]["Plan"] == ["a"]
-
-
-def test_the_decimal_precision_of_the_program_stays(sample_folder, simulators):
-    """Some tools set it; it is back when the call ends."""
-    path = sample_folder / "func_source_code" / "counter.py"
-    text = path.read_text().replace("import Decimal", "import Decimal, getcontext")
-    set_precision = 'getcontext().prec = 2\n        return {"result": +Decimal'
-    path.write_text(text.replace('return {"result": Decimal', set_precision))
-    benchmark = load_bfcl_multi_turn(sample_folder, simulators=simulators)
-    tools = functions(benchmark.environment(benchmark.tasks[1]))
-    before = getcontext().prec
-    assert tools["exact"](number="1.234") == "{'result': Decimal('1.2')}"
-    assert getcontext().prec == before
 
 
 def test_arithmetic_that_would_never_end_is_refused(world):
@@ -242,18 +200,6 @@ def test_everything_else_is_left_to_the_tool(tool, arguments):
     assert refusal(tool, arguments, SimpleNamespace()) is None
 
 
-def test_a_full_file_system_takes_no_copies():
-    """Copies of copies would make billions of files out of a few."""
-    files = {}
-    for _ in range(MAX_SIZE):
-        files = {"one": files, "other": files}
-        if refusal("cp", {}, SimpleNamespace(root=files)) is not None:
-            break
-    assert "full" in refusal("cp", {}, SimpleNamespace(root=files))
-    assert refusal("find", {}, SimpleNamespace(root=files)) is None
-    assert size_of(SimpleNamespace(root=files)) < 3 * MAX_SIZE
-
-
 SCALARS = (
     st.none()
     | st.booleans()
@@ -291,55 +237,11 @@ def without_sets(value):
     return [without_sets(item) for item in value] if isinstance(value, list) else value
 
 
-@given(ATTRIBUTES, ATTRIBUTES)
-def test_equal_data_means_equal_attributes(one, other):
-    """Two simulators give equal data exactly when their public attributes are equal."""
-    ours = observed(SimpleNamespace(**one)) == observed(SimpleNamespace(**other))
-    assert ours == (without_sets(public(one)) == without_sets(public(other)))
-
-
 @given(ATTRIBUTES)
 def test_the_data_is_json(attributes):
     """Whatever the attributes are, they can be written as JSON and read back."""
     state = observed(SimpleNamespace(**attributes))
     assert json.loads(json.dumps(state, allow_nan=False)) == state
-
-
-def test_numbers_that_json_lacks_are_text():
-    """NaN and infinity have a form, so that a state can always be kept."""
-    state = observed(SimpleNamespace(a=float("nan"), b=float("-inf"), c={float("inf"): 1}))
-    assert state == {"a": "nan", "b": "-inf", "c": {"[inf]": 1}}
-
-
-def test_a_circle_ends():
-    """An object inside itself is said to be so."""
-    box = SimpleNamespace(name="box", content=[])
-    box.content.append(box)
-    state = observed(SimpleNamespace(box=box))
-    assert state["box"]["content"] == ["(a directory that holds this)"]
-
-
-def test_a_tree_without_end_is_cut_off():
-    """Copies of copies make billions of values out of a few; their state is cut off."""
-    tree = ["leaf"]
-    for _ in range(40):
-        tree = [tree, tree]
-    state = observed(SimpleNamespace(tree=tree))
-    assert "cut off" in json.dumps(state)
-    assert json.dumps(state).count("leaf") < MAX_VALUES
-
-
-def test_what_is_nested_too_deep_is_cut_off():
-    """No depth of directories exhausts the interpreter's stack."""
-    tree = "leaf"
-    for _ in range(10 * MAX_DEPTH):
-        tree = SimpleNamespace(inside=tree)
-    assert "cut off" in json.dumps(observed(tree))
-
-
-def test_objects_without_attributes_are_text():
-    """A number of another kind, or a date, is what Python writes."""
-    assert observed(SimpleNamespace(a=1j)) == {"a": "1j"}
 
 
 @pytest.fixture
@@ -380,26 +282,6 @@ def test_an_installed_package_is_not_shadowed(code, tmp_path, monkeypatch):
         assert importlib.import_module("bfcl_eval").MARK == "the installed one"
     finally:
         sys.modules.pop("bfcl_eval", None)
-
-
-def test_two_folders_are_apart(code):
-    """Each set of simulators has its own modules."""
-    assert SimulatorModules(code).load("counter") is not SimulatorModules(code).load("counter")
-
-
-def test_threads_share_one_module(code):
-    """A module that several threads ask for at once runs once."""
-    (code / "slow.py").write_text("import time\ntime.sleep(0.05)\nMARK = object()\n")
-    modules, found = SimulatorModules(code), []
-    threads = [
-        threading.Thread(target=lambda: found.append(modules.load("slow").MARK)) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 4
-    assert len(set(found)) == 1
 
 
 def test_a_missing_package_says_what_to_install(code, monkeypatch):

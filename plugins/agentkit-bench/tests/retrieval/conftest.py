@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from agentkit import Library, ToolDefinition
-from agentkit.retrieval import CascadeRetriever
 from agentkit_bench.retrieval import load_corpus
 
 SAMPLE = Path(__file__).parent / "sample_corpus"
@@ -75,14 +74,3 @@ def catalogue():
             _define("send_mail", "Send a mail to a person.", recipient="Address.", body="Text."),
         ]
     )
-
-
-@pytest.fixture
-def names_for(catalogue):
-    """Asks a retriever and gives the names of the hits, best first."""
-
-    async def ask(query, retriever=None, library=catalogue):
-        found = await (retriever or CascadeRetriever()).retrieve(query, library)
-        return [hit.definition.name for hit in found.hits]
-
-    return ask

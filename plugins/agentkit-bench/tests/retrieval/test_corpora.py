@@ -44,30 +44,7 @@ def test_three_tenths_are_dev():
     assert 0.27 < splits.count("dev") / 2000 < 0.33
 
 
-def test_the_splits_share_no_question(sample):
-    """Dev and test together are all questions, each once."""
-    dev, test = sample.of_split("dev"), sample.of_split("test")
-    assert set(dev.queries) | set(test.queries) == set(sample.queries)
-    assert not set(dev.queries) & set(test.queries)
-    assert sample.of_split("all") is sample
-
-
-@given(st.text())
-def test_any_id_has_a_split(query_id):
-    """Whatever stands in a file."""
-    assert question(query_id).split in {"dev", "test"}
-
-
-def test_a_sample_is_even_and_the_same_each_time(sample):
-    """Every part of the file is in a sample, and no question twice."""
-    four = sample.sample(4)
-    assert [query.query_id for query in four.queries] == ["q01", "q03", "q05", "q07"]
-    assert sample.sample(100) is sample
-
-
 keys = st.sampled_from("abcdefgh")
-rankings = st.lists(keys, unique=True)
-golds = st.frozensets(keys)
 
 
 def test_recall_and_rank_by_hand():
@@ -76,19 +53,6 @@ def test_recall_and_rank_by_hand():
     assert recall_at({"a", "b", "c"}, ranked, 4) == pytest.approx(2 / 3)
     assert reciprocal_rank({"a", "b"}, ranked) == 0.5
     assert reciprocal_rank({"z"}, ranked) == 0.0
-
-
-@given(golds, rankings, st.integers(0, 8))
-def test_recall_grows_with_depth(gold, ranked, depth):
-    """A longer list never finds less, and no list finds more than there is."""
-    now, later = recall_at(gold, ranked, depth), recall_at(gold, ranked, depth + 1)
-    assert 0 <= now <= later <= 1
-
-
-@given(rankings)
-def test_nothing_known_is_nothing_found(ranked):
-    """Without known gold all figures are 0."""
-    assert recall_at(frozenset(), ranked, 5) == reciprocal_rank(frozenset(), ranked) == 0
 
 
 @given(st.lists(st.floats(0, 100), min_size=1), st.floats(0, 1))
@@ -107,12 +71,6 @@ def test_the_mean_interval_covers_as_often_as_it_says():
         found = mean_interval([float(chance.random() < 0.8) for _ in range(200)])
         missed += not found.low <= 0.8 <= found.high
     assert 8 <= missed <= 36
-
-
-def test_too_few_values_have_no_width():
-    """One value says nothing about its spread."""
-    assert mean_interval([0.5]).low == mean_interval([0.5]).high == 0.5
-    assert mean_interval([]).value == 0.0
 
 
 WEATHER = {"id": "1", "name": "get_weather", "description": "Weather.", "parameters": {}}
@@ -149,24 +107,6 @@ def test_definitions_of_one_name_count_as_one_by_name(written):
     assert corpus.queries[0].gold == {"get_weather"}
 
 
-def test_seventy_definitions_of_one_name_are_kept(written):
-    """Marks behind the name keep any number of definitions apart, and add no search term."""
-    copies = [WEATHER | {"id": str(number)} for number in range(70)]
-    corpus = load_corpus([written("t", *copies)], [written("q", QUESTION)])
-    assert len(corpus.library) == 70
-    assert set(corpus.names.values()) == {"get_weather"}
-    assert max(map(len, corpus.names)) <= len("get_weather") + 7
-
-
-def test_several_files_are_one_catalogue(written):
-    """Catalogues can be pooled, and questions too."""
-    corpus = load_corpus(
-        [written("a", WEATHER), written("b", POSTAGE)],
-        [written("q", QUESTION | {"gold_tools": ["1"]}), written("r", QUESTION | {"gold": ["3"]})],
-    )
-    assert [query.gold for query in corpus.queries] == [{"1"}, {"3"}]
-
-
 def test_gold_may_be_names_and_ids_may_be_absent(written):
     """The smallest corpus has names only."""
     tool = {"name": "postage", "description": "Price of a stamp."}
@@ -190,14 +130,6 @@ def test_results_and_examples_are_read(written):
         ("", {"place": "Oslo"}),
         ("Rain?", {"place": "Bergen"}),
     ]
-
-
-def test_unknown_gold_is_counted(written):
-    """A gold tool that is in no file does not stop the measurement, and is reported."""
-    questions = [QUESTION | {"gold": ["1", "gone"]}, QUESTION | {"gold": ["lost"]}]
-    corpus = load_corpus([written("t", WEATHER)], [written("q", *questions)])
-    assert [query.gold for query in corpus.queries] == [{"1"}, set()]
-    assert corpus.unknown_gold == 2
 
 
 def test_questions_without_gold_are_left_out(written):

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit import Library, ToolDefinition
+from agentkit import ToolDefinition
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Description, Example
 from agentkit_bench.retrieval import RetrievalQuery
@@ -138,11 +138,6 @@ def test_tools_of_one_question_are_kept_apart(script):
         assert not any(together(giver, taker) for giver, taker in takers.items())
 
 
-def test_a_single_lesson_can_not_be_shuffled(script):
-    """One tool, or none, has nobody to give its lesson to."""
-    assert script.deranged(["a"], pairs(), 0) == script.deranged([], pairs(), 0) == {}
-
-
 def test_a_lesson_changes_words_and_examples_only(script):
     """On whatever tool it is laid, the contract stays, and so do texts of what it does not have."""
     tool = ToolDefinition.from_schema(
@@ -179,17 +174,6 @@ def test_two_lessons_are_laid_together(script):
     assert found["c"].texts.summary == "C."
 
 
-def test_words_that_users_share_become_tags(script, corpus):
-    """Of the words of several requests those are kept that mean this tool and that it lacks."""
-    episodes = corpus.episodes(corpus.questions.queries)
-    words = script.recurring(corpus.library, episodes, None)
-    assert "umbrella" in words["rain"]
-    everybodys = {"please", "to", "in"} | {place.lower() for place in PLACES}
-    assert not everybodys & {word for several in words.values() for word in several}
-    assert script.recurring(corpus.library, episodes, {"umbrella"}) == {"rain": ("umbrella",)}
-    assert script.recurring(corpus.library, episodes[:1], None) == {}
-
-
 def row(script, question, *, fixed, evolved, taught=()):
     """A row about the tools a and b."""
     return script.Row(
@@ -212,18 +196,6 @@ def test_gains_are_paired_and_a_question_counts_once(script):
     assert script.gain(rows, "evolved", "full@10").value == pytest.approx((0.5 - 1) / 2)
     assert script.gain(rows, "shuffled", "@5").value == 0
     assert script.gain([], "evolved", "@5") is None
-
-
-def test_tools_that_learned_are_told_from_others(script):
-    """What a taught tool gains and another loses is not added up, and bystanders are apart."""
-    rows = [
-        row(script, "1", fixed="b", evolved="a", taught="a"),
-        row(script, "2", fixed="ab", evolved="ab"),
-    ]
-    assert script.gain_of_tools(rows, "evolved", taught=True).value == 1
-    assert script.gain_of_tools(rows, "evolved", taught=False).value == pytest.approx(-0.25)
-    assert script.gain_of_tools(rows[1:], "evolved", taught=True) is None
-    assert [one.question for one in script.bystanders(rows)] == ["2"]
 
 
 async def test_a_model_held_in_the_form_is_read_and_checked(script, corpus):
@@ -278,10 +250,3 @@ def test_it_runs_on_a_folder(project_root, folder):
         assert one["recall"]["evolved"]["@5"] > one["recall"]["shuffled"]["@5"]
         assert one["gains"]["@5"]["evolved"]["low"] > 0
     assert "sample, words: 18 episodes lived" in done.stdout
-
-
-def test_a_library_without_lessons_is_as_it_was(script):
-    """Laying nothing changes no digest."""
-    library = Library([ToolDefinition(name="one"), ToolDefinition(name="two")])
-    after = script.with_lessons(library, {})
-    assert [one.digest for one in after.definitions] == [one.digest for one in library.definitions]

@@ -8,11 +8,10 @@ import re
 import zlib
 
 import numpy as np
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.errors import ModelTimeoutError, UsageError
+from agentkit.errors import ModelTimeoutError
 from agentkit.retrieval import Retriever, estimate_tokens, schema_text
 from agentkit.retrieval.embedders import as_embedder
 from agentkit.retrieval.words import terms
@@ -22,8 +21,6 @@ from agentkit_bench.retrieval_variants import FlatLibrary
 from agentkit_bench.text_hierarchy import (
     Hierarchy,
     TreeKind,
-    descent,
-    salient_words,
     text_hierarchy,
     text_tree,
 )
@@ -78,18 +75,6 @@ def test_every_variant_keeps_its_budget_and_repeats(count, query, budget, shortl
         assert asyncio.run(retriever.retrieve(query, library)).hits == found.hits
 
 
-def test_an_unknown_variant_is_refused():
-    """The message lists what there is."""
-    with pytest.raises(UsageError, match=r"'best'; use one of default, paper, flat_library"):
-        variant("best")
-
-
-def test_paper_mode_needs_a_model():
-    """The message says which."""
-    with pytest.raises(UsageError, match="planner is none"):
-        variant("paper")
-
-
 # --- flat library ---------------------------------------------------------------------------------
 
 
@@ -136,18 +121,6 @@ async def test_flat_dense_ranks_by_vectors_alone():
     assert [hit.score for hit in found.hits] == sorted((h.score for h in found.hits), reverse=True)
 
 
-async def test_flat_dense_sees_new_tools():
-    """A changed library is searched as it is now."""
-    retriever = variant("flat_dense", embedder=embed)
-    library = catalogue(8)
-    assert (await retriever.retrieve("paint a fence", library)).hits == ()
-    grown = library.with_tools([ToolDefinition.from_schema("paint_fence", "Paint a fence.", {})])
-    found = await retriever.retrieve("paint a fence", grown)
-    assert found.hits[0].definition.name == "paint_fence"
-    gone = grown.without(["paint_fence"])
-    assert (await retriever.retrieve("paint a fence", gone)).hits == ()
-
-
 # --- text hierarchy -------------------------------------------------------------------------------
 
 
@@ -168,14 +141,6 @@ def test_a_tree_holds_every_tool_once(count, branching):
     assert sorted(below) == list(range(1, len(tree.nodes)))
 
 
-def test_tools_that_are_all_alike_still_make_a_tree():
-    """Vectors that can not tell tools apart end in even parts."""
-    tools = [ToolDefinition.from_schema(f"tool_{'a' * at}", "", {}) for at in range(1, 200)]
-    same = as_embedder(lambda texts: np.ones((len(texts), 4)))
-    tree = text_tree(tools, TreeKind(embedder=same, branching=5))
-    assert sum(bool(node.tool) for node in tree.nodes) == 199
-
-
 async def test_the_descent_finds_the_tool_and_reads_few_summaries():
     """It opens the most alike clusters; a wide beam opens all."""
     library = catalogue(512)
@@ -186,23 +151,6 @@ async def test_the_descent_finds_the_tool_and_reads_few_summaries():
     assert 0 < len(few) < len(every)
     found = await text_hierarchy(as_embedder(embed)).retrieve("cancel hotel", library)
     assert found.hits[0].definition.name.startswith("cancel_hotel")
-
-
-def test_a_descent_through_everything_meets_everything():
-    """With a beam as wide as the tree nothing is lost."""
-    library = catalogue(100)
-    tree = text_tree(library.definitions, TreeKind(embedder=as_embedder(embed)))
-    met, read = descent(tree, np.zeros(len(tree.nodes), np.float32), beam=1000)
-    assert len(met) == 100
-    assert len(met) + len(read) == len(tree.nodes) - 1
-
-
-def test_summaries_tell_clusters_apart():
-    """Words of the whole library weigh less than words of the cluster."""
-    tree = text_tree(catalogue().definitions, TreeKind(embedder=as_embedder(embed), branching=8))
-    firsts = {tree.nodes[child].text.split(", ")[0] for child in tree.nodes[0].children}
-    assert len(firsts) > 4
-    assert salient_words([], {}) == ""
 
 
 async def test_a_model_may_write_the_summaries_once():
