@@ -29,7 +29,6 @@ ONE_MEANING: Mapping[str, str] = {
     "--judge": "the model that judges what has no exact answer",
     "--key-file": "the key of signatures",
     "--limit": "the most that are shown",
-: "Markdown instead of words",
     "--max-steps": "model turns in answer to one request",
     "--max-tokens": "the longest answer",
     "--on-conflict": "what becomes of a name that is taken; import proposes where others replace",
