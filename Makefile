@@ -22,7 +22,7 @@ PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo demo-picture test test-all lint format types unit meaning coverage bench docs install openmp weights clean \
-	test-extras test-faults test-interop test-training test-trl test-deepspeed test-verl train-demo bench-training training \
+	test-extras test-faults test-interop test-training test-trl test-verl train-demo bench-training training \
 	bench-interop servers
 
 help:  ## show this list
@@ -109,34 +109,23 @@ test-trl: $(LOWEST)/.ready  ## the tests of the engines on the lowest TRL, in an
 	cd training && OMP_NUM_THREADS=1 ../$(LOWEST)/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		-o cache_dir=$(abspath $(LOWEST))/.pytest_cache tests/engines tests/distributed $(ARGS)
 
-# DeepSpeed compiles a part of itself when it is first used: allow minutes.
-DEEPSPEED := $(VENV)/deepspeed
-needs-deepspeed := "deepspeed>=0.19,<0.20" einops hjson msgpack ninja py-cpuinfo
-
-test-deepspeed: $(DEEPSPEED)/.ready  ## training in shares with DeepSpeed too, in an environment of its own
-	$(SAY) "Running the tests of sharded training with DeepSpeed"
-	cd training && OMP_NUM_THREADS=1 PATH="$(abspath $(DEEPSPEED))/bin:$$PATH" ../$(DEEPSPEED)/bin/python -m pytest \
-		-n 0 -o cache_dir=$(abspath $(DEEPSPEED))/.pytest_cache \
-		tests/engines/test_sharded_training.py tests/engines/test_vllm_writer.py $(ARGS)
-
 # verl can not share an environment with current transformers.
 VERL := $(VENV)/verl
 needs-verl := "verl==0.9.1" "transformers==5.10.4" "tokenizers==0.22.*" "huggingface-hub==1.*" "TransferQueue==0.1.*"
 needs-verl-whole := "ray>=2.41" "tensordict>=0.8,!=0.9.0,<=0.10.0" omegaconf hydra-core codetiming torchdata \
 	cachetools msgspec pyzmq uvicorn fastapi aiohttp
 
-test-verl: $(VERL)/.ready  ## verl's own workers and trainer with our agent loop, in an environment of its own
+test-verl: $(VERL)/.ready  ## verl's own check of what is exported for it, in an environment of its own
 	$(SAY) "Running the contract with verl"
 	cd training && OMP_NUM_THREADS=1 ../$(VERL)/bin/python -m pytest -n 0 \
-		-o cache_dir=$(abspath $(VERL))/.pytest_cache tests/engines/verl $(ARGS)
+		-o cache_dir=$(abspath $(VERL))/.pytest_cache tests/engines/test_verl.py $(ARGS)
 
 train-demo: $(TRAINING)/.ready openmp  ## train a small real model on a CPU, then ask the runtime: ten minutes
 	$(TRAINING)/bin/agentkit models install $(MODEL)
 	OMP_NUM_THREADS=$(JOBS) $(TRAINING)/bin/agentkit-train demo $(ARGS)
 
-bench-training: $(TRAINING)/.ready  ## measure the lean engine beside plain TRL, and library synchronisation
+bench-training: $(TRAINING)/.ready  ## measure the lean engine beside plain TRL
 	cd training && ../$(TRAINING)/bin/python tests/benchmarks/engines.py $(ARGS)
-	cd training && OMP_NUM_THREADS=1 ../$(TRAINING)/bin/torchrun --nproc-per-node 2 tests/benchmarks/library_sync.py
 
 # Tests of stores start servers of their own; without the programs they skip and say so.
 servers:
@@ -265,14 +254,6 @@ $(LOWEST)/.ready: $(TRAINING)/.ready
 	$(SAY) "Installing the lowest TRL beside agentkit-training"
 	$(beside-training)
 	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps $(needs-lowest-trl)
-	@touch $@
-
-$(DEEPSPEED)/.ready: $(TRAINING)/.ready
-	$(SAY) "Installing DeepSpeed beside agentkit-training"
-	$(beside-training)
-	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps setuptools wheel
-	DS_BUILD_OPS=0 $(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps \
-		--no-build-isolation $(needs-deepspeed)
 	@touch $@
 
 $(VERL)/.ready: $(TRAINING)/.ready

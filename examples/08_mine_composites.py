@@ -8,7 +8,8 @@ Run it: python examples/08_mine_composites.py
 from __future__ import annotations
 
 import asyncio
-from typing import TypedDict
+
+from typing_extensions import TypedDict
 
 from agentkit import Agent, open_store, tool
 from agentkit.evolution import (

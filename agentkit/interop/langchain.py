@@ -1,5 +1,5 @@
 # mypy: disallow-subclassing-any=False
-"""LangChain and LangGraph: our tools as an agent, as a middleware, or as plain tool objects.
+"""LangChain and LangGraph: our tools as an agent, or as a middleware.
 
 Written against langchain 1.4, langchain-core 1.7 and langgraph 1.2; an agent of LangChain is a
 graph of LangGraph. The framework is imported when one of the functions below is called.
@@ -21,14 +21,13 @@ from agentkit._waiting import wait_for
 from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval
 from agentkit.episodes import StopReason
-from agentkit.errors import MissingExtraError, UsageError
+from agentkit.errors import MissingExtraError
 from agentkit.interop.toolset import Toolset
 from agentkit.interop.toolset_run import ToolsetRun, stop_reason
 from agentkit.library.library import Library
 from agentkit.messages import (
     AssistantMessage,
     Message,
-    ToolCall,
     ToolMessage,
     ToolResult,
     Usage,
@@ -48,13 +47,11 @@ def require() -> None:
         import langchain.agents.middleware  # noqa: F401 - asked whether it is there
         import langgraph.types  # noqa: F401 - as above
     except ImportError as error:
-        raise missing("langchain", "langchain langgraph") from error
-
-
-def missing(package: str, distributions: str) -> MissingExtraError:
-    """The error for a package that is not there."""
-    install = f"pip install {distributions}"
-    return MissingExtraError("the adapter for LangChain", package=package, install=install)
+        raise MissingExtraError(
+            "the adapter for LangChain",
+            package="langchain",
+            install="pip install langchain langgraph",
+        ) from error
 
 
 def waited(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -373,9 +370,6 @@ def message_of(result: ToolResult, made: Mapping[str, Any]) -> Any:
     return Answer(content=result.text, name=made["name"], tool_call_id=made["id"], status=status)
 
 
-# mypy: disallow-subclassing-any=False
-
-
 Ended = Callable[[StopReason, BaseException | None], None]
 
 _LIMITS: dict[str, StopReason] = {"GraphRecursionError": "step_limit"}
@@ -467,55 +461,3 @@ def _is_interrupt(error: BaseException) -> bool:
     from langgraph.errors import GraphBubbleUp
 
     return isinstance(error, GraphBubbleUp)
-
-
-_TAKEN_BY_LANGCHAIN = frozenset({"config", "run_manager"})
-
-
-def to_langchain(library: Toolset | Library | str) -> list[Any]:
-    """The library's tools as ``StructuredTool`` objects, without retrieval and records.
-
-    Calls run through our validation, rules and timeouts; a failure becomes a tool message with the
-    status ``error``. Calls that need approval are refused, unless ``Toolset(approve=...)`` asks.
-
-    Raises:
-        MissingExtraError: langchain-core is not installed.
-        UsageError: A parameter has a name that these objects can not pass.
-    """
-    try:
-        from langchain_core.tools import StructuredTool
-    except ImportError as error:
-        raise missing("langchain_core", "langchain-core") from error
-    toolset = Toolset.of(library)
-    names = toolset.names
-    return [_structured_tool(StructuredTool, toolset, tool, names) for tool in toolset.library]
-
-
-def _structured_tool(kind: Any, toolset: Toolset, tool: Tool, names: WireNames) -> Any:
-    from langchain_core.tools import ToolException
-
-    taken = sorted(_TAKEN_BY_LANGCHAIN & tool.definition.signature.properties.keys())
-    if taken:
-        raise UsageError(
-            f"the tool {tool.name!r} has a parameter {taken[0]!r}, a name that LangChain's tool "
-            "objects take for themselves; use library_agent or library_middleware, which pass it"
-        )
-
-    async def acall(**arguments: Any) -> str:
-        call = ToolCall(call_id="", name=tool.name, arguments=arguments)
-        result = await toolset.execute(call)
-        if result.status != "ok":
-            raise ToolException(result.text)
-        return result.text
-
-    def call(**arguments: Any) -> str:
-        return waited(acall(**arguments))
-
-    return kind(
-        name=names.encode(tool.name),
-        description=tool.definition.text,
-        args_schema=copied(tool.definition.parameters_schema),
-        func=call,
-        coroutine=acall,
-        handle_tool_error=True,
-    )

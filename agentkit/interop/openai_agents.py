@@ -1,4 +1,5 @@
-"""openai-agents: a runner that gives an agent our tools, or plain tool objects.
+# mypy: disallow-subclassing-any=False
+"""openai-agents: a runner that gives an agent our tools.
 
 Written against openai-agents 0.24. The framework is imported when one of the names below is used.
 """
@@ -10,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from agentkit.episodes import Episode, StopReason
@@ -46,25 +47,6 @@ def require() -> Any:
     return framework
 
 
-class Current(Protocol):
-    """What a tool asks of the run that it is called in.
-
-    Attributes:
-        toolset: Where the run came from.
-        ours: Chooses, executes, records.
-    """
-
-    toolset: Toolset
-    ours: ToolsetRun
-
-    def offer(self, agent: Any) -> None:
-        """Give an agent the tools that were offered since it was made."""
-        ...
-
-
-CURRENT: ContextVar[Current | None] = ContextVar("agentkit_openai_agents_run", default=None)
-
-
 _LIMITS: dict[str, StopReason] = {"MaxTurnsExceeded": "step_limit"}
 
 
@@ -73,14 +55,12 @@ class Run:
     """One run.
 
     Attributes:
-        toolset: Where it came from.
         ours: Chooses, executes, records.
         agent: The clone that runs.
         tools: Gives the framework's objects of our tools.
         options: What ``Runner.run`` gets.
     """
 
-    toolset: Toolset
     ours: ToolsetRun
     agent: Any
     tools: FunctionTools
@@ -154,8 +134,7 @@ class Run:
             self.ours.observed(call.call_id, raw.get("output", ""), status=status)
 
 
-# mypy: disallow-subclassing-any=False
-
+CURRENT: ContextVar[Run | None] = ContextVar("agentkit_openai_agents_run", default=None)
 
 _HOOKS = ("on_agent_start", "on_agent_end", "on_handoff", "on_tool_start")
 
@@ -194,7 +173,7 @@ class LibraryRunner:
 
     The agent is cloned for each run; the clone has its own tools and those that retrieval chose for
     the input, and gets those that the model searches for. An agent that it hands off to keeps its
-    own tools, which may be those of ``to_openai_agents``; what it does is a part of the same run.
+    own tools; what it does is a part of the same run.
 
     Args:
         toolset: The tools with their policies; or a library, or the URL of a store, for defaults.
@@ -266,7 +245,7 @@ class LibraryRunner:
             model=_model_name(agent),
             answers=[one.raw_item.call_id for one in waiting],
         )
-        run = Run(toolset=self.toolset, ours=ours, agent=agent, tools=self._tools)
+        run = Run(ours=ours, agent=agent, tools=self._tools)
         run.options = {**options, "hooks": self._hooks(run, options.get("hooks"))}
         run.agent = agent.clone(tools=[*agent.tools])
         run.offer(run.agent)
@@ -338,22 +317,6 @@ def _said(items: list[Any], names: WireNames) -> Iterator[Message]:
             yield AssistantMessage(text=text_of(item))
 
 
-def to_openai_agents(library: Toolset | Library | str) -> list[Any]:
-    """The library's tools as ``agents.FunctionTool`` objects, without retrieval and records.
-
-    Calls run through our validation, rules and timeouts; a failure reaches the model as the text of
-    the result. Tools that need approval carry ``needs_approval``. In an agent that a
-    ``LibraryRunner`` runs, or one that is handed off to there, they are recorded with its run.
-
-    Raises:
-        MissingExtraError: openai-agents is not installed.
-    """
-    require()
-    toolset = Toolset.of(library)
-    names = toolset.names
-    return [function_tool(toolset, tool, names, grows=False) for tool in toolset.library]
-
-
 class FunctionTools:
     """The framework's objects of a toolset's tools, made once for each version of its library.
 
@@ -372,20 +335,19 @@ class FunctionTools:
         """The object of a tool that is offered in a run, which may be the run's own."""
         made = self._made.setdefault(run.library, {})
         if run.library.get(tool.name) is not tool:
-            return function_tool(self._toolset, tool, run.names, grows=True)
+            return function_tool(self._toolset, tool, run.names)
         if tool.name not in made:
-            made[tool.name] = function_tool(self._toolset, tool, run.names, grows=True)
+            made[tool.name] = function_tool(self._toolset, tool, run.names)
         return made[tool.name]
 
 
-def function_tool(toolset: Toolset, tool: Tool, names: WireNames, *, grows: bool) -> Any:
+def function_tool(toolset: Toolset, tool: Tool, names: WireNames) -> Any:
     """The framework's object of a tool.
 
     Args:
-        toolset: Runs the calls; inside of a run of its own that run does, which records them.
+        toolset: Whose tool it is; the run that a call is made in runs and records it.
         tool: The tool.
         names: Its library's names, as providers accept them.
-        grows: Whether the agent that has it gets the tools that its model searches for.
     """
     asks = tool.needs_approval and not toolset.approves
 
@@ -393,15 +355,10 @@ def function_tool(toolset: Toolset, tool: Tool, names: WireNames, *, grows: bool
         call = decode_call(context.tool_call_id, names.encode(tool.name), arguments, names)
         call = replace(call, call_id=context.tool_call_id)
         run = CURRENT.get()
-        if run is not None and run.toolset is toolset:
-            run.ours.offer((tool.name,))  # a run that goes on has the tools that it began with
-            result = await run.ours.call(call, approval=True if asks else None)
-            if grows:
-                run.offer(context.agent)
-            return result.text
-        result = await toolset.execute(call, approved=asks)
-        if run is not None:
-            run.ours.ran(result)
+        assert run is not None  # nobody else's agent has such a tool
+        run.ours.offer((tool.name,))  # a run that goes on has the tools that it began with
+        result = await run.ours.call(call, approval=True if asks else None)
+        run.offer(context.agent)  # what the model searched for
         return result.text
 
     return require().FunctionTool(

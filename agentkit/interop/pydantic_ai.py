@@ -1,5 +1,5 @@
 # mypy: disallow-subclassing-any=False
-"""pydantic-ai: our tools as a capability, as a toolset, or as plain tool objects.
+"""pydantic-ai: our tools as a capability.
 
 Written against pydantic-ai 2.68. The framework's classes exist once it is imported, which happens
 when one of the functions below is called; hence ours are made there.
@@ -23,12 +23,10 @@ from agentkit.messages import (
     ResultStatus,
     ToolCall,
     ToolMessage,
-    ToolResult,
     Usage,
     UserMessage,
 )
 from agentkit.models.wire import WireNames, decode_call
-from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.schema import copied
 
 
@@ -46,16 +44,6 @@ def require() -> Any:
         ) from error
     framework: ModuleType = pydantic_ai
     return framework
-
-
-def value_of(framework: Any, result: ToolResult, *, needs_approval: bool) -> Any:
-    """A result as the framework wants it: a value, or one of its signals."""
-    if result.status == "ok":
-        return result.text
-    if result.status == "deferred":
-        signals = framework.exceptions
-        raise signals.ApprovalRequired if needs_approval else signals.CallDeferred
-    raise framework.exceptions.ToolFailed(result.text)
 
 
 _OUTCOMES: dict[str, ResultStatus] = {
@@ -161,8 +149,13 @@ class Run:
         call = self.ours.as_call(ctx.tool_call_id or "", name, arguments)
         result = await self.ours.call(call, approval=True if ctx.tool_call_approved else None)
         tool = self.ours.tool(call.name)
+        signals = framework.exceptions
+        if result.status == "ok":
+            return result.text
+        if result.status != "deferred":
+            raise signals.ToolFailed(result.text)
         needs_approval = tool is not None and tool.needs_approval and not ctx.tool_call_approved
-        return value_of(framework, result, needs_approval=needs_approval)
+        raise signals.ApprovalRequired if needs_approval else signals.CallDeferred
 
     def _answer(self, message: Any) -> AssistantMessage:
         """The answer; calls by which the framework takes a structured answer are its text."""
@@ -226,9 +219,6 @@ def said(messages: Sequence[Any], names: WireNames) -> Iterator[Message]:
                 yield ToolMessage(call_id=part.tool_call_id, name=name, text=text)
 
 
-# mypy: disallow-subclassing-any=False
-
-
 _NO_NAMES = WireNames(())
 
 
@@ -246,28 +236,19 @@ class _AnyArguments:
 _ANY_ARGUMENTS = _AnyArguments()
 
 
-def toolset_class(framework: Any) -> Any:
-    """``LibraryToolset``, a subclass of the framework's."""
+def _toolset(framework: Any, runs: Runs) -> Any:
+    """Our tools as a toolset of the framework's."""
     abstract = framework.toolsets.abstract
 
     class LibraryToolset(abstract.AbstractToolset):  # type: ignore[name-defined]
         """Our tools: what retrieval chose in each step, run by our executor."""
 
-        def __init__(self, runs: Runs, name: str | None, *, is_shared: bool) -> None:
-            self._runs, self._name, self._is_shared = runs, name, is_shared
-
         @property
-        def id(self) -> str | None:
-            return self._name
-
-        async def for_run(self, ctx: Any) -> LibraryToolset:
-            """With a capability runs are shared with it, which ends them; else they end here."""
-            if self._is_shared:
-                return self
-            return LibraryToolset(Runs(self._runs.toolset), self._name, is_shared=True)
+        def id(self) -> None:
+            return None
 
         async def get_tools(self, ctx: Any) -> dict[str, Any]:
-            run = await self._runs.of(ctx)
+            run = await runs.of(ctx)
             run.catch_up(ctx.messages)
             return {
                 tool.name: abstract.ToolsetTool(
@@ -277,11 +258,11 @@ def toolset_class(framework: Any) -> Any:
             }
 
         async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
-            run = await self._runs.of(ctx)
+            run = await runs.of(ctx)
             run.catch_up(ctx.messages)
             return await run.call(framework, name, tool_args, ctx)
 
-    return LibraryToolset
+    return LibraryToolset()
 
 
 def library_capability(toolset: Toolset | Library | str) -> Any:
@@ -300,7 +281,7 @@ def library_capability(toolset: Toolset | Library | str) -> Any:
     """
     framework = require()
     runs = Runs(toolset)
-    tools = toolset_class(framework)(runs, None, is_shared=True)
+    tools = _toolset(framework, runs)
 
     class LibraryCapability(framework.capabilities.AbstractCapability):  # type: ignore[name-defined]
         """Our tools with the record of each run."""
@@ -323,62 +304,3 @@ def library_capability(toolset: Toolset | Library | str) -> Any:
             return result
 
     return LibraryCapability()
-
-
-def library_toolset(toolset: Toolset | Library | str, *, name: str | None = None) -> Any:
-    """Our tools as an ``AbstractToolset``, for code that composes toolsets.
-
-    It chooses and executes, and records nothing: a toolset is not told how a run ended.
-    ``library_capability`` is.
-
-    Args:
-        toolset: As for ``library_capability``.
-        name: The toolset's ``id``.
-
-    Raises:
-        MissingExtraError: pydantic-ai is not installed.
-    """
-    return toolset_class(require())(Runs(toolset), name, is_shared=False)
-
-
-def to_pydantic_ai(library: Toolset | Library | str) -> list[Any]:
-    """The library's tools as ``pydantic_ai.Tool`` objects, without retrieval and records.
-
-    Calls run through our validation, rules and timeouts; a failure reaches the model as
-    ``ToolFailed``. Tools that need approval carry ``requires_approval``.
-
-    Raises:
-        MissingExtraError: pydantic-ai is not installed.
-    """
-    framework = require()
-    toolset = Toolset.of(library)
-    names = toolset.names
-    return [
-        _plain_tool(framework, toolset, tool.definition, names, needs_approval=tool.needs_approval)
-        for tool in toolset.library
-    ]
-
-
-def _plain_tool(
-    framework: Any,
-    toolset: Toolset,
-    definition: ToolDefinition,
-    names: WireNames,
-    *,
-    needs_approval: bool,
-) -> Any:
-    async def call(ctx: Any, /, **arguments: Any) -> Any:
-        made = ToolCall(call_id=ctx.tool_call_id or "", name=definition.name, arguments=arguments)
-        result = await toolset.execute(made, approved=ctx.tool_call_approved)
-        return value_of(framework, result, needs_approval=False)
-
-    tool = framework.Tool.from_schema(
-        call,
-        name=names.encode(definition.name),
-        description=definition.text,
-        json_schema=copied(definition.parameters_schema),
-        takes_ctx=True,
-        sequential=definition.signature.effects.writes is True,
-    )
-    tool.requires_approval = needs_approval
-    return tool

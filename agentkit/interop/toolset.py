@@ -12,13 +12,13 @@ from agentkit import library as library_door  # a door: stores load when one is 
 from agentkit.agent.executor import Execution
 from agentkit.agent.selection import SEARCH_TOOL, SelectedTools, Selection, ShownTools, ToolSelector
 from agentkit.agent.session import LibraryProvider, RunStart, happened
-from agentkit.agent.types import Approval, Approver, Limits, SelectionPolicy, ToolPolicy
+from agentkit.agent.types import Approver, Limits, SelectionPolicy, ToolPolicy
 from agentkit.episodes import Episode
-from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
+from agentkit.interop.toolset_run import ToolsetRun, stop_reason
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, Store
-from agentkit.messages import Message, ToolCall, ToolResult
+from agentkit.messages import Message
 from agentkit.models.wire import WireNames
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
@@ -207,19 +207,6 @@ class Toolset:
             model=model,
         )
 
-    async def execute(self, call: ToolCall, *, approved: bool = False) -> ToolResult:
-        """One call outside of any run: validated, run and worded, but neither counted nor recorded.
-
-        Args:
-            call: A call of any tool of the library.
-            approved: Whether a person has said yes to it.
-        """
-        library = self.library
-        executor = self._execution.executor(library, SelectedTools.whole(library))
-        executor.approve = _said_yes if approved else executor.approve or _nobody_to_ask
-        (result,) = await executor.execute((call,))
-        return result
-
     def _continued(self, start: RunStart, answers: frozenset[str]) -> RunStart:
         assert self.store is not None
         if start.session_id is None:
@@ -252,11 +239,3 @@ def _waiting_for(answers: frozenset[str], store: Store) -> list[Episode]:
         if answers <= {one.call_id for one in episode.results if one.status == "deferred"}:
             return [episode]
     return []
-
-
-def _said_yes(call: ToolCall, tool: Tool) -> bool:  # noqa: ARG001 - an Approver gets both
-    return True
-
-
-def _nobody_to_ask(call: ToolCall, tool: Tool) -> Approval:  # noqa: ARG001 - as above
-    return Approval(approved=False, reason=NOBODY_TO_ASK)

@@ -18,7 +18,6 @@ from agentkit.agent.output import normalize_response
 from agentkit.agent.selection import Selection
 from agentkit.agent.session import RunStart
 from agentkit.agent.types import Approval, AskedLater, Decision, as_approval
-from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Episode, RetrievalTrace, StopReason, Turn
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
@@ -35,12 +34,6 @@ from agentkit.models.wire import WireNames, decode_call
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invocation import UnserialisableError, encode_result, run_in_daemon_thread
 from agentkit.tools.tool import Tool
-
-NOBODY_TO_ASK = (
-    "It needs a person's approval, and nobody can be asked here. The application may allow it with "
-    "Toolset(approve=...)."
-)
-"""Why a call is refused where the framework has no way to ask."""
 
 _NO_USAGE = Usage()
 _NO_LIMITS: Mapping[str, StopReason] = MappingProxyType({})
@@ -97,11 +90,6 @@ class ToolsetRun:
     def library(self) -> Library:
         """The pinned snapshot."""
         return self._start.library
-
-    @property
-    def request(self) -> str:
-        """What the user said."""
-        return self._start.request
 
     @property
     def offered(self) -> tuple[ToolDefinition, ...]:
@@ -181,16 +169,6 @@ class ToolsetRun:
         self._add(call, result)
         return result
 
-    def refuse(self, call: ToolCall, reason: str = NOBODY_TO_ASK) -> ToolResult:
-        """The result of a call that a person, or nobody, has approved; recorded."""
-        failure = ToolFailure(kind="denied", rule=reason, retryable=False)
-        text = describe_failure(call.name, failure)
-        result = ToolResult(
-            call_id=call.call_id, name=call.name, status="denied", text=text, failure=failure
-        )
-        self._add(call, result)
-        return result
-
     def observed(self, call_id: str, value: object, *, status: ResultStatus = "ok") -> None:
         """Record what came of a call that the framework ran, or refused, itself.
 
@@ -212,12 +190,6 @@ class ToolsetRun:
             return
         kind: FailureKind = "denied" if status == "denied" else "tool_failed"
         self._add(call, replace(given, failure=ToolFailure(kind=kind, rule=text)))
-
-    def ran(self, result: ToolResult) -> None:
-        """Record the result of a call that another toolset ran; as ``observed`` otherwise."""
-        call = self._waiting(result.call_id)
-        if call is not None:
-            self._add(call, replace(result, name=call.name))
 
     def deferred(self, call_id: str) -> None:
         """Record that a call waits for a person, where the framework asks before it hands it on."""

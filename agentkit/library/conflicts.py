@@ -27,6 +27,14 @@ def distinct_name(name: str, taken: Container[str]) -> str:
     return candidate
 
 
+@dataclass(kw_only=True)
+class _Copies:
+    """The contents that stand under ``name__2``, ``name__3``, ..., and the next number."""
+
+    contents: set[str] = field(default_factory=set)
+    number: int = 2
+
+
 ConflictPolicy = Literal["error", "skip", "replace", "suffix"]
 
 
@@ -42,6 +50,7 @@ class ImportPlan:
         skipped: Names that were taken, and left as they are.
         unchanged: How many definitions the library already holds as they are.
         refused: Names that were taken, under the policy ``error``.
+        copies: By name: what is known of its renamed copies, so that many take no longer each.
     """
 
     upserts: dict[str, ToolDefinition] = field(default_factory=dict)
@@ -51,6 +60,7 @@ class ImportPlan:
     skipped: list[str] = field(default_factory=list)
     unchanged: int = 0
     refused: list[str] = field(default_factory=list)
+    copies: dict[str, _Copies] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object, without the definitions."""
@@ -102,21 +112,17 @@ def _place(
 
 def _place_renamed(plan: ImportPlan, library: Library, definition: ToolDefinition) -> None:
     """Add under the first free name, unless a renamed copy of the same content is there."""
-    original = definition.origin.original_name or definition.name
-    origin = replace(definition.origin, original_name=original)
-    taken = {definition.name}
-    while True:
-        name = distinct_name(definition.name, taken)
-        renamed = replace(definition, name=name, origin=origin)
-        known = _known(plan, library, name)
-        if known is None:
-            plan.renamed.append((definition.name, name))
-            plan.upserts[name] = renamed
-            return
-        if known.digest == renamed.digest:
-            plan.unchanged += 1
-            return
-        taken.add(name)
+    base, copies = definition.name, plan.copies.setdefault(definition.name, _Copies())
+    while (known := _known(plan, library, f"{base}__{copies.number}")) is not None:
+        copies.contents.add(replace(known, name=base).digest)
+        copies.number += 1
+    if definition.digest in copies.contents:
+        plan.unchanged += 1
+        return
+    name = f"{base}__{copies.number}"
+    origin = replace(definition.origin, original_name=definition.origin.original_name or base)
+    plan.renamed.append((base, name))
+    plan.upserts[name] = replace(definition, name=name, origin=origin)
 
 
 def _known(plan: ImportPlan, library: Library, name: str) -> ToolDefinition | None:

@@ -6,4 +6,3 @@ from .primitives import primitive_library as primitive_library
 from .replay_model import ReplayModel as ReplayModel
 from .sample_tools import sample_library as sample_library
 from .scripted_models import FunctionModel as FunctionModel, ScriptedModel as ScriptedModel
-from .unreliable_store import UnreliableStore as UnreliableStore

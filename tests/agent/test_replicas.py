@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, open_store
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
@@ -18,7 +19,6 @@ from agentkit.library.dag import DAG
 from agentkit.library.episode_stores import with_episodes
 from agentkit.library.replicas import replica_of
 from agentkit.testing import FunctionModel, ScriptedModel
-from agentkit.testing.unreliable_store import UnreliableStore
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import logging
 import threading
 
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, open_store, tool
 from agentkit.agent import StorePolicy
 from agentkit.errors import EpisodeFormatError, EpisodeNotKeptError, StoreUnavailableError
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel
-from agentkit.testing.unreliable_store import UnreliableStore
 
 
 @tool

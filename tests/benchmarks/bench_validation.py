@@ -5,7 +5,7 @@
 Prints three tables in Markdown:
 
 * how many changes of the four corpora in ``tests/evolution/validation/corpora`` pass, by class and
-  style; of attacks, with nobody asked (this is the table of ``docs/validation.md``). Below it, how
+  style; of attacks, with nobody asked. Below it, how
   many valid rewrites of reading tools need nobody;
 * with ``--catalogue``, which codes the texts of public tools draw. A folder holds
   ``tools.jsonl.gz``. Each definition counts as a change of itself without any words, so that every

@@ -71,7 +71,6 @@ async def _started(*options: str) -> AsyncIterator[tuple[asyncio.subprocess.Proc
         (["--name", "x"], "--definitions serves the library without an agent, so leave --name out"),
         (["--allow-origin", "https://a.example"], "so leave --allow-origin out"),
         (["--mcp", "http"], "two servers"),
-        (["--search"], "without --mcp"),
         (["--keys-from", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is not set"),
     ],
 )
@@ -82,13 +81,6 @@ def test_misuse_is_refused(
     result = invoke("serve", "--definitions", *options)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
-
-
-def test_a_library_that_is_not_there(invoke: Callable[..., Result]) -> None:
-    """Nothing is served in the place of a store that was never made."""
-    result = invoke("serve", "--definitions", "--port", "0")
-    assert result.exit_code == 2
-    assert "there is no store" in result.stderr
 
 
 async def test_other_programs_read_it(library: None, invoke: Callable[..., Result]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from support.random_children import ChildrenInUse
 from support.random_programs import random_program
+from typing_extensions import TypedDict
 
 from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse

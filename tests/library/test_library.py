@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -177,6 +178,18 @@ def stored(*tools: Tool) -> Library:
         plan = plan_import([tool.definition], library, on_conflict="suffix")
         library = library.with_tools(plan.upserts.values())
     return library
+
+
+def test_many_definitions_of_one_name_are_told_apart_soon():
+    """Each gets the next free name, in linear time; one that is there already is not added again."""
+    several = [ToolDefinition.from_schema("it", f"Number {at}.", {}) for at in range(1_000)]
+    begun = time.process_time()
+    plan = plan_import(several, Library([several[0]]), on_conflict="suffix")
+    assert time.process_time() - begun < 1
+    assert (len(plan.renamed), plan.unchanged) == (999, 1)
+    assert list(plan.upserts)[::997] == ["it__2", "it__999"]
+    held = Library([several[0]]).with_tools(plan.upserts.values())
+    assert plan_import(several[5:8], held, on_conflict="suffix").unchanged == 3
 
 
 @pytest.mark.parametrize("original", [None, "look-up"])

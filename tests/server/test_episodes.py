@@ -5,12 +5,12 @@ import json
 
 import httpx
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent
 from agentkit.errors import ModelStatusError, ModelTimeoutError, StoreError
 from agentkit.server import create_app
 from agentkit.testing import FunctionModel
-from agentkit.testing.unreliable_store import UnreliableStore
 
 URL = "/v1/chat/completions"
 SLOW = 'call nap {"seconds": 30}'

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, Library, ToolDefinition, open_store
 from agentkit.errors import StoreError
@@ -15,7 +16,6 @@ from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse
 from agentkit.server import create_app
 from agentkit.testing import FunctionModel
-from agentkit.testing.unreliable_store import UnreliableStore
 
 URL = "/v1/chat/completions"
 

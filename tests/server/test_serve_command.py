@@ -51,7 +51,6 @@ def invoke(tmp_path, monkeypatch):
         (["--mcp", "stdio", "--keys-from", "X"], "without keys"),
         (["--mcp", "http", "--host", "0.0.0.0"], "there are no keys"),
         (["--mcp", "stdio", "--rate", "60", "--yes"], "so leave --rate, --yes out"),
-        (["--search", "--prefix", "x"], "without --mcp nothing comes of --search and --prefix"),
         (["--timeout", "nan"], "request_seconds is nan"),
     ],
 )
@@ -119,12 +118,12 @@ async def test_the_library_is_served_over_mcp(tmp_path, plugin):
         command=sys.executable,
         args=[
             *("-c", "from agentkit.cli.main import main; main()", "serve", "--mcp", "stdio"),
-            *("--tools", str(tmp_path / "shop.py"), "--store", str(store), "--prefix", "shop_"),
+            *("--tools", str(tmp_path / "shop.py"), "--store", str(store)),
         ],
     )
     async with Client(server) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
-        called = await client.call_tool("shop_add", {"a": 1, "b": 2})
-    assert listed == ["shop_add"]
+        called = await client.call_tool("add", {"a": 1, "b": 2})
+    assert listed == ["add"]
     assert called.content[0].text == "3"
     assert store.exists()

@@ -7,9 +7,9 @@ import threading
 from contextlib import suppress
 
 import httpx
+from support.unreliable_store import UnreliableStore
 
 from agentkit import open_store
-from agentkit.testing.unreliable_store import UnreliableStore
 
 URL = "/v1/chat/completions"
 

@@ -15,11 +15,11 @@ from contextlib import closing, contextmanager
 
 import httpx
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import open_store
 from agentkit.agent import StorePolicy
 from agentkit.library.sqlite.store import SQLiteStore
-from agentkit.testing.unreliable_store import UnreliableStore
 
 URL = "/v1/chat/completions"
 ADD = 'call add {"a": 1, "b": 2}'

@@ -86,36 +86,6 @@ def test_styles_say_the_same(function) -> None:
     assert definition.signature.result["description"] == "Names of cars."
 
 
-@pytest.mark.parametrize(
-    ("text", "summary"),
-    [
-        (None, ""),
-        ("", ""),
-        ("One line.", "One line."),
-        ("Two\n    lines.", "Two\nlines."),
-        ("Mind: colons are fine.\n\n    Even: here.", "Mind: colons are fine.\n\nEven: here."),
-        ("Price in €: 数字.", "Price in €: 数字."),
-    ],
-)
-def test_prose_is_kept_as_it_is(text, summary) -> None:
-    """A docstring without sections is the summary."""
-    assert read_docstring(text).summary == summary
-
-
-def test_words_in_the_annotation_win() -> None:
-    """Texts of parameters that the function does not have are dropped."""
-
-    def find(make: str) -> None:
-        """Find.
-
-        Args:
-            make: The brand.
-            gone: Removed last year.
-        """
-
-    assert definition_from_function(find).description.parameters == {"make": "The brand."}
-
-
 def documented(text: str, times: int = 1) -> str:
     """Repeat a text.
 
@@ -149,13 +119,6 @@ def test_worked_calls_become_examples() -> None:
     assert definition.description.summary == (
         'Repeat a text.\n\nExamples:\n>>> documented("q" + "r")\n\'qr\'\n\nEmpty texts stay empty.'
     )
-
-
-def test_numpy_examples_are_found_too() -> None:
-    """The NumPy style's examples section is read like Google's."""
-    text = "Add.\n\nExamples\n--------\n>>> add(1, b=2)\n3\n"
-    found = read_docstring(text, function_name="add", parameters=("a", "b"))
-    assert found.examples == (Example(arguments={"a": 1, "b": 2}, result=3),)
 
 
 @pytest.mark.parametrize(

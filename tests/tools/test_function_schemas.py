@@ -15,16 +15,15 @@ from typing import (
     Annotated,
     Any,
     Literal,
-    NamedTuple,
     NotRequired,
     Optional,
-    TypedDict,
 )
 
 import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.tools import Effects, Example, Specification, Tool, definition_from_function
@@ -58,25 +57,11 @@ class Point:
     y: float = 0.0
 
 
-class Line(NamedTuple):
-    """Two ends."""
-
-    start: int
-    end: int
-
-
 class Filter(TypedDict):
     """What to look for."""
 
     make: str
     limit: NotRequired[int]
-
-
-class NarrowFilter(Filter, total=False):
-    """The same with a colour and nested filters."""
-
-    colour: Colour
-    others: list[Filter]
 
 
 def schema_of(annotation: Any, **default: Any) -> dict[str, Any]:
@@ -149,30 +134,6 @@ def test_plain_function() -> None:
     }
 
 
-def test_function_without_parameters() -> None:
-    """No parameters give an object that allows none."""
-
-    def now() -> str:
-        """Tell the time."""
-        return ""
-
-    assert definition_from_function(now).signature.parameters == {
-        "type": "object",
-        "properties": {},
-        "additionalProperties": False,
-    }
-
-
-def test_unannotated_function() -> None:
-    """Without annotations everything is allowed and nothing is claimed about the result."""
-
-    def anything(x, y=2): ...
-
-    signature = definition_from_function(anything).signature
-    assert signature.properties == {"x": {}, "y": {"default": 2}}
-    assert signature.result is None
-
-
 def test_model_parameter_keeps_local_definitions() -> None:
     """A model becomes a local definition without made-up titles; chosen titles stay."""
     schema = schema_of(Address)
@@ -223,15 +184,6 @@ def test_named_types_become_local_definitions(annotation, expected) -> None:
     found = dict(schema["$defs"][annotation.__name__])
     found.pop("additionalProperties", None)  # differs between versions of pydantic
     assert found == expected
-
-
-def test_inherited_typed_dict() -> None:
-    """A typed dict from ``typing`` keeps which keys are required, on every Python."""
-    schema = schema_of(list[NarrowFilter])
-    inherited = schema["$defs"]["NarrowFilter"]
-    assert inherited["required"] == ["make"]
-    assert list(inherited["properties"]) == ["make", "limit", "colour", "others"]
-    assert inherited["properties"]["others"]["items"] == {"$ref": "#/$defs/Filter"}
 
 
 @pytest.mark.parametrize(
@@ -287,32 +239,6 @@ def test_python_defaults_are_shown_as_json(annotation, default, expected) -> Non
 
 
 @pytest.mark.parametrize(
-    ("annotation", "default"),
-    [
-        (float, float("inf")),
-        (object, object()),
-        (date | object, object()),
-        (float | date, float("nan")),
-    ],
-)
-def test_default_that_json_lacks_is_left_out(annotation, default) -> None:
-    """A default that JSON can not write makes the parameter optional and is not shown."""
-    schema = schema_of(annotation, default=default)
-    assert "default" not in schema["properties"]["value"]
-    assert "required" not in schema
-
-
-def test_parameter_names_are_free() -> None:
-    """Names that pydantic keeps for itself are ordinary parameter names."""
-
-    def odd(schema: date, model_config: date, _private: date, copy: date, json: int): ...
-
-    signature = definition_from_function(odd).signature
-    names = ["schema", "model_config", "_private", "copy", "json"]
-    assert list(signature.properties) == list(signature.required) == names
-
-
-@pytest.mark.parametrize(
     ("annotation", "expected"),
     [
         (int, {"type": "integer"}),
@@ -346,18 +272,6 @@ def test_result_words_come_from_the_docstring() -> None:
         "type": "number",
         "description": "Kilometres as the crow flies.",
     }
-
-
-def test_recursive_result_has_an_inline_root() -> None:
-    """The result of a recursive model is described at the root, not by a bare reference."""
-
-    def find() -> Address:
-        """Find somebody."""
-        return Address(city="Rome")
-
-    result = definition_from_function(find).signature.result
-    assert result is not None
-    assert (result["type"], "$ref" in result) == ("object", False)
 
 
 SCALARS = st.sampled_from([str, int, float, bool, None])
@@ -399,52 +313,6 @@ def test_quick_schema_equals_pydantics(annotation) -> None:
     if quick is not None:
         theirs = pydantic_schema(annotation, tool_name="t", place="it")
         assert any_order(quick) == any_order(theirs)
-
-
-@pytest.mark.parametrize(
-    "annotation",
-    [
-        str,
-        int,
-        float,
-        bool,
-        list[int],
-        dict[str, Any],
-        Literal["a", "b"],
-        int | None,
-        list[str] | None,
-    ],
-)
-def test_usual_annotations_do_not_need_pydantic(annotation) -> None:
-    """The annotations that most tools use are read without pydantic."""
-    assert plain_schema(annotation) is not None
-
-
-@pytest.mark.parametrize(
-    "annotation", [set[int], dict[int, str], [int], Colour, date, tuple[int, str], bytes]
-)
-def test_annotations_that_need_conversion_are_left_to_pydantic(annotation) -> None:
-    """An annotation whose values are not JSON data as they stand is never read the quick way."""
-    assert plain_schema(annotation) is None
-
-
-def test_definition_survives_json() -> None:
-    """A definition made from a function is equal after a trip through JSON text."""
-
-    def visit(home: Address, when: date, how: Literal["car", "train"] = "train") -> list[Point]:
-        """Visit somebody.
-
-        Args:
-            home: Their home.
-            when: The day.
-            how: The vehicle.
-        """
-        return []
-
-    definition = definition_from_function(visit)
-    copy = type(definition).from_json(json.loads(json.dumps(definition.to_json())))
-    assert copy == definition
-    assert copy.digest == definition.digest
 
 
 # --- functions that a model can not call ----------------------------------------------------------
@@ -560,13 +428,6 @@ class Counter:
         return self.start + steps
 
 
-class Greeter:
-    """Greets people."""
-
-    def __call__(self, name: str) -> str:
-        return f"Hello {name}"
-
-
 def test_bare_decorator() -> None:
     """``@tool`` without parentheses gives a tool that is called like the function."""
 
@@ -611,14 +472,6 @@ def test_every_option_reaches_the_tool() -> None:
     assert made(1, 2) == 3
 
 
-def test_plain_call_and_effects_record() -> None:
-    """``tool(function)`` works as a call, with or without options."""
-    assert tool(add)(2) == 3
-    made = tool(add, effects=Effects(destructive=True))
-    assert made.needs_approval
-    assert made.definition.signature.effects == Effects(destructive=True)
-
-
 async def test_async_function() -> None:
     """An async function stays awaitable and is marked as such."""
 
@@ -658,24 +511,6 @@ async def test_partials_hide_what_they_bind() -> None:
     assert await slow() == 3
 
 
-def test_callable_object() -> None:
-    """An object with ``__call__`` is named after its class."""
-    greet = tool(Greeter())
-    assert (greet.name, greet.definition.text) == ("Greeter", "Greets people.")
-    assert greet("Ada") == "Hello Ada"
-
-
-def test_wrapped_function_keeps_its_annotations() -> None:
-    """A decorator that uses ``functools.wraps`` does not hide the signature."""
-
-    @functools.wraps(add)
-    def traced(*args, **kwargs):
-        return add(*args, **kwargs)
-
-    assert tool(traced).definition.signature == tool(add).definition.signature
-    assert tool(traced)(1, 1) == 2
-
-
 def test_deferred_tool_has_no_body() -> None:
     """A deferred tool has a definition, but nothing runs in this process."""
 
@@ -688,13 +523,6 @@ def test_deferred_tool_has_no_body() -> None:
     assert ask_manager.definition.signature.required == ("question",)
     with pytest.raises(TypeError, match="'ask_manager' has no function"):
         ask_manager("May I?")
-
-
-def test_lambda_needs_a_name() -> None:
-    """A lambda is a tool once it has a name."""
-    with pytest.raises(DefinitionError, match="name="):
-        tool(lambda x: x)
-    assert tool(lambda x: x, name="same").definition.signature.properties == {"x": {}}
 
 
 def test_tool_of_a_tool_is_refused() -> None:
@@ -716,12 +544,6 @@ def test_misused_options(options, message) -> None:
     """An option of the wrong kind is refused with what to write instead."""
     with pytest.raises(UsageError, match=message):
         tool(add, **options)
-
-
-def test_unknown_effect_is_refused() -> None:
-    """A misspelt effect is refused with the effects there are."""
-    with pytest.raises(DefinitionError, match="idempotent"):
-        tool(add, effects=("read",))
 
 
 @pytest.mark.parametrize(

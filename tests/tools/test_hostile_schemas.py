@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from support.hostile_schemas import hostile_schemas, hostile_values
 
 from agentkit import Agent, Tool
 from agentkit.errors import DefinitionError
-from agentkit.interop.export.formats import FORMATS, render
 from agentkit.messages import ToolCall
-from agentkit.models.grammar import call_schema
 from agentkit.testing import ScriptedModel
 from agentkit.tools import (
     ArgumentValidator,
     Signature,
     ToolDefinition,
     UncheckableError,
-    coerce,
-    declared_type,
     definition_from_json,
     definitions_from_json,
 )
@@ -72,19 +65,7 @@ def test_a_validation_ends_with_a_reason(keyword) -> None:
         schema_errors(value, schema, limit=100_000)
 
 
-def test_recursion_into_a_value_is_bounded_as_well() -> None:
-    """A schema of three lines doubles with every level of a nested value."""
-    part = {"items": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}}
-    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": part}}
-    deep: Any = 1
-    for _ in range(40):
-        deep = [deep]
-    validator = ArgumentValidator(ToolDefinition.from_schema("f", "", schema))
-    (problem,) = validator.check({"x": deep})
-    assert "can not be checked: too expensive to validate: more than" in problem.rule
-
-
-def test_many_branches_do_not_fill_the_memory() -> None:
+def test_long_messages_are_counted() -> None:
     """Thousands of branches that each refuse a large value keep one copy of it."""
     branches = [{"const": number} for number in range(5_000)]
     tracemalloc.start()
@@ -172,43 +153,6 @@ async def test_a_hostile_schema_does_not_stop_the_loop() -> None:
     assert longest < 5
 
 
-EXAMPLES = settings(max_examples=settings().max_examples // 2)
-
-
-@pytest.mark.long
-@EXAMPLES
-@given(hostile_schemas(), hostile_values())
-def test_every_walk_over_a_hostile_schema_ends(schema, value) -> None:
-    """Import, validation, coercion, types, grammars and exports all end, with a value or a reason.
-
-    The bound is the issue's quarter of a second for each, with room for a busy machine.
-    """
-    text = json.dumps(schema)
-    unread = ToolDefinition(name="t", signature=Signature(parameters=schema, result=schema))
-    walks = {
-        "import": lambda: definition_from_json({"name": "t", "inputSchema": schema}),
-        "check": lambda: ArgumentValidator(unread).check(value),
-        "runnable": lambda: ArgumentValidator(unread).runnable(value),
-        "errors": lambda: schema_errors(value, schema),
-        "coerce": lambda: coerce(value, schema, fill="all"),
-        "type": lambda: declared_type(schema),
-        "grammar": lambda: call_schema([unread]),
-        **{f"render {one}": lambda one=one: render([unread], one) for one in FORMATS},
-    }
-    for name, walk in walks.items():
-        started = time.process_time()
-        tracemalloc.start()
-        try:
-            walk()
-        except (DefinitionError, UncheckableError):
-            pass
-        finally:
-            most = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-        assert time.process_time() - started < 5, (name, text[:500])
-        assert most < 50_000_000 + 10 * len(text), (name, text[:500])
-
-
 NO_SCHEMAS: dict[str, dict[str, Any]] = {
     "#/required": {"required": ["x"]},
     "#/required/0": {"required": ["x"]},
@@ -242,16 +186,6 @@ def test_a_reference_to_what_is_no_schema_is_refused(reference) -> None:
     assert refused.value.tool_name == "t"
     ours = definitions_from_json([unread.to_json()])
     assert f"'{reference}'" in ours.rejected[0].reason
-
-
-def test_references_to_unusual_places_are_followed() -> None:
-    """A schema may stand under a key of nobody, or under a name that looks like an index."""
-    schema = _referring("#/x-parts/0/y", {"x-parts": [{"y": {"type": "integer"}}], "anyOf": [True]})
-    schema["properties"]["z"] = {"$ref": "#/anyOf/0"}
-    definition = definition_from_json({"name": "t", "inputSchema": schema})
-    validator = ArgumentValidator(definition)
-    assert validator.check({"x": 1, "z": "anything"}) == ()
-    assert validator.check({"x": "a"})
 
 
 UNFORESEEN: list[dict[str, Any]] = [

@@ -7,8 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
-from jsonschema import Draft202012Validator
 
 from agentkit.errors import DefinitionError
 from agentkit.tools import (
@@ -77,14 +75,6 @@ def test_own_json_comes_back() -> None:
     assert definition_from_json(definition.to_json(), tags=("b",)).description.tags == ("a", "b")
 
 
-def test_parameters_may_be_absent() -> None:
-    """A tool without parameters takes an empty object."""
-    for parameters in ({}, {"parameters": None}, {"parameters": {}}, {"input_schema": []}):
-        definition = definition_from_json({"name": "now", "description": None, **parameters})
-        assert definition.signature.parameters == {"type": "object", "properties": {}}
-        assert definition.text == ""
-
-
 @pytest.mark.parametrize(
     ("annotations", "effects"),
     [
@@ -106,13 +96,6 @@ def test_effects_come_from_mcp_annotations(annotations, effects) -> None:
     """MCP's hints become effects; what a server does not say stays undeclared."""
     definition = definition_from_json({**RECORDS["mcp"], "annotations": annotations})
     assert definition.signature.effects == effects
-
-
-def test_given_effects_win() -> None:
-    """What the caller knows of a tool wins over the server's hints."""
-    record = {**RECORDS["mcp"], "annotations": {"readOnlyHint": True}}
-    known = Effects(destructive=True)
-    assert definition_from_json(record, effects=known).signature.effects == known
 
 
 @pytest.mark.parametrize(
@@ -208,37 +191,12 @@ def test_shapes_of_files(data) -> None:
     assert names(data) == ["add", "sub"]
 
 
-def test_single_record_and_nothing() -> None:
-    """One record is a file of one; an empty text or list is a file of none."""
-    assert names(ADD) == names(json.dumps(ADD)) == ["add"]
-    assert names("") == names(" \n") == names([]) == names("[]") == []
-
-
 def test_bad_entries_are_reported_in_place() -> None:
     """A bad entry is returned with its index and the reason, and the good ones are kept."""
     batch = definitions_from_json([ADD, {"nom": "x"}, 3, SUB])
     assert [definition.name for definition in batch.definitions] == ["add", "sub"]
     assert [(entry.index, entry.entry) for entry in batch.rejected] == [(1, {"nom": "x"}), (2, 3)]
     assert "needs a name" in batch.rejected[0].reason
-
-
-def test_an_entry_nested_without_end_is_reported() -> None:
-    """One server's broken schema does not keep the tools of the others out."""
-    deep: object = 1
-    for _ in range(5_000):
-        deep = [deep]
-    schema = {"type": "object", "properties": {"a": {"enum": [deep]}}}
-    batch = definitions_from_json([ADD, {"name": "deep", "parameters": schema}, SUB])
-    assert [definition.name for definition in batch.definitions] == ["add", "sub"]
-    assert "nested too deeply" in batch.rejected[0].reason
-
-
-def test_bad_line_keeps_its_text() -> None:
-    """A line that is not JSON is returned as text; the other lines are read."""
-    batch = definitions_from_json('{"name": "add"}\n{"name": \n{"name": "sub"}')
-    assert [definition.name for definition in batch.definitions] == ["add", "sub"]
-    assert (batch.rejected[0].index, batch.rejected[0].entry) == (1, '{"name": ')
-    assert "not JSON" in batch.rejected[0].reason
 
 
 @pytest.mark.parametrize(
@@ -252,77 +210,7 @@ def test_broken_document_is_one_problem(data) -> None:
     assert "not JSON" in batch.rejected[0].reason
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["name", "parameters", "properties", "type", "tools", "function", "x"]),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-@given(st.lists(JSON.filter(lambda entry: not isinstance(entry, list)), max_size=5))
-def test_nothing_is_lost(entries) -> None:
-    """Whatever a list holds, each entry that holds no further list is read or reported."""
-    entries = [e for e in entries if not (isinstance(e, dict) and isinstance(e.get("tools"), list))]
-    batch = definitions_from_json(entries)
-    assert len(batch.definitions) + len(batch.rejected) == len(entries)
-    again = definitions_from_json([definition.to_json() for definition in batch.definitions])
-    assert again.definitions == batch.definitions
-
-
 # --- public corpora -------------------------------------------------------------------------------
-
-SAMPLE = [
-    (
-        {
-            "type": "dict",
-            "properties": {
-                "base": {"type": "integer", "description": "The base."},
-                "unit": {"type": "String", "optional": True, "default": "cm"},
-            },
-            "required": ["base"],
-        },
-        {
-            "type": "object",
-            "properties": {
-                "base": {"type": "integer", "description": "The base."},
-                "unit": {"type": "string", "default": "cm"},
-            },
-            "required": ["base"],
-        },
-    ),
-    (
-        {
-            "type": "dict",
-            "properties": {
-                "points": {"type": "Array", "items": {"type": "tuple", "items": {"type": "float"}}},
-                "callback": {"type": "any", "description": "What to call."},
-                "flags": {"type": "HashMap"},
-                "big": {"type": "long"},
-            },
-            "required": [],
-        },
-        {
-            "type": "object",
-            "properties": {
-                "points": {
-                    "type": "array",
-                    "items": {"type": "array", "items": {"type": "number"}},
-                },
-                "callback": {"description": "What to call."},
-                "flags": {"type": "object"},
-                "big": {"type": "integer"},
-            },
-            "required": [],
-        },
-    ),
-]
 
 
 def without_marker(schema, *, names_below=False):
@@ -336,12 +224,6 @@ def without_marker(schema, *, names_below=False):
         for key, item in schema.items()
         if names_below or key != "optional"
     }
-
-
-@pytest.mark.parametrize(("raw", "expected"), SAMPLE)
-def test_sample_in_the_style_of_the_benchmark(raw, expected) -> None:
-    """A small sample of our own in BFCL's dialect is normalised as expected."""
-    assert normalise_parameters(raw).schema == expected
 
 
 @pytest.mark.corpora
@@ -385,12 +267,3 @@ def test_catalogue_is_imported_whole(corpus_rows, corpus: str, size: int) -> Non
     some = batch.definitions[::10]
     again = definitions_from_json(json.dumps([definition.to_json() for definition in some]))
     assert again.definitions == some
-
-
-@pytest.mark.corpora
-def test_corpus_schemas_are_valid(corpus_rows) -> None:
-    """What comes out is valid by the meta-schema, on a spread of every catalogue."""
-    for corpus in ("bfcl", "seal_tools", "nestful", "tooluniverse"):
-        for row in corpus_rows(corpus)[::60]:
-            raw = row.get("raw_parameters", row["parameters"])
-            Draft202012Validator.check_schema(normalise_parameters(raw).schema)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, TypedDict
+from typing import Annotated
 
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
 from agentkit.errors import DefinitionError, ModelRetry
-from agentkit.tools import Effects, Tool, ToolDefinition, definition_from_model
+from agentkit.tools import Effects, definition_from_model
 from agentkit.tools.decorator import tool
 
 # --- models as arguments --------------------------------------------------------------------------
@@ -36,23 +37,12 @@ class BookTrip(BaseModel):
     nights: Annotated[int, Field(ge=1)] = 1
 
 
-class Node(BaseModel):
-    """A tree."""
-
-    value: int
-    children: list[Node] = []
-
-
 class Loose(BaseModel):
     """Takes anything."""
 
     model_config = ConfigDict(extra="allow")
 
     to: str = Field(alias="zip-code")
-
-
-class Empty(BaseModel):
-    pass
 
 
 def test_model_becomes_a_definition() -> None:
@@ -89,33 +79,11 @@ def test_model_becomes_a_definition() -> None:
     )
 
 
-def test_own_words_and_defaults() -> None:
-    """Without options the class lends its name; a given description wins."""
-    assert definition_from_model(Node).name == "Node"
-    assert definition_from_model(Node, description="A forest.").text == "A forest."
-
-
-def test_recursive_model_has_its_fields_at_the_root() -> None:
-    """A model that refers to itself still shows its parameters."""
-    definition = definition_from_model(Node)
-    assert list(definition.signature.properties) == ["value", "children"]
-    assert definition.signature.required == ("value",)
-
-
 def test_model_decides_on_extra_fields() -> None:
     """A model that allows extra fields stays open; aliases are what the model is called with."""
     parameters = definition_from_model(Loose).signature.parameters
     assert parameters["additionalProperties"] is True
     assert list(parameters["properties"]) == ["zip-code"]
-
-
-def test_empty_model() -> None:
-    """A model without fields is a tool without parameters."""
-    assert definition_from_model(Empty).signature.parameters == {
-        "type": "object",
-        "properties": {},
-        "additionalProperties": False,
-    }
 
 
 @pytest.mark.parametrize("model", [dict, BookTrip(city="Rome", start=date(2026, 1, 1)), 3])
@@ -232,18 +200,6 @@ def test_defaults_are_left_to_the_function() -> None:
         return when.isoformat()
 
     assert day.convert({}) == {}
-
-
-def test_plain_arguments_are_passed_as_they_are() -> None:
-    """When every annotation is JSON-native, conversion is the identity."""
-
-    @tool
-    def plain(a: int, b: list[dict[str, float | None]], c: Annotated[int, Field(ge=1)] = 1) -> Any:
-        """Plain."""
-
-    arguments = {"a": 1, "b": [], "c": 3}
-    assert plain.convert(arguments) is arguments
-    assert plain.convert is Tool(definition=ToolDefinition(name="x")).convert
 
 
 def test_constraints_alone_do_not_convert() -> None:

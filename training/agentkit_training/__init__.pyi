@@ -1,14 +1,14 @@
 from ._version import __version__ as __version__
-from .cli.processes import joined_ranks as joined_ranks
+from .coevolution.checkpoint import FrozenEngine as FrozenEngine, coevolve as coevolve
 from .coevolution.keeper import LibraryKeeper as LibraryKeeper
 from .coevolution.records import CoevolutionStep as CoevolutionStep
-from .coevolution.running import FrozenEngine as FrozenEngine, coevolve as coevolve
 from .coevolution.settings import (
     CoevolutionSettings as CoevolutionSettings,
     ablation as ablation,
 )
 from .coevolution.source import Coevolution as Coevolution
 from .coevolution.stages import cocoda as cocoda
+from .distributed.ranks import joined_ranks as joined_ranks
 from .distributed.synchronising import synchronise as synchronise
 from .engines.base import (
     Engine as Engine,
@@ -36,7 +36,7 @@ from .fine_tuning.examples import (
 )
 from .fine_tuning.settings import SftSettings as SftSettings
 from .fine_tuning.training import sft as sft
-from .interface.collecting import (
+from .interface import (
     LearningInterface as LearningInterface,
     collect_through as collect_through,
 )
@@ -52,15 +52,15 @@ from .policy.policy import CHAT_TEMPLATES as CHAT_TEMPLATES, Policy as Policy
 from .policy.reference import reference_policy as reference_policy
 from .policy.saving import save_policy as save_policy
 from .policy.tiny import tiny_policy as tiny_policy
-from .rewards.gates import saved_calls_reward as saved_calls_reward
-from .rewards.reward import (
+from .rewards import (
     Reward as Reward,
     RewardSum as RewardSum,
     Worth as Worth,
     rewarded as rewarded,
+    saved_calls_reward as saved_calls_reward,
+    tooldna_reward as tooldna_reward,
     verdict_reward as verdict_reward,
 )
-from .rewards.tooldna import tooldna_reward as tooldna_reward
 from .rollout.collecting import collect as collect
 from .rollout.policy_model import PolicyModel as PolicyModel
 from .rollout.samples import (
@@ -78,9 +78,9 @@ from .tasks.splits import (
     leakage as leakage,
     split as split,
 )
-from .toolace.iterations import iterate as iterate
+from .toolace.rounds import iterate as iterate
 from .toolace.settings import ToolAceSettings as ToolAceSettings
-from .weighting.weighting import (
+from .weighting import (
     DynamicWeighting as DynamicWeighting,
     FixedWeighting as FixedWeighting,
     MeanNormalised as MeanNormalised,

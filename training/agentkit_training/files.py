@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -133,3 +135,45 @@ def differing(
             yield from differing(mine, other, inside=f"{inside}{name}.")
         elif mine != other:
             yield Difference(f"{inside}{name}", mine, other)
+
+
+def save_tensors(state: Mapping[str, Any], path: Path) -> None:
+    """Write a state with tensors in it; what stood there is kept until the new one is whole.
+
+    Raises:
+        CheckpointError: It can not be written, as on a full disk.
+    """
+    import torch
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as draft:
+            torch.save(dict(state), draft)
+    except (OSError, RuntimeError) as error:  # torch raises either when a disk is full
+        raise CheckpointError(
+            f"{path} can not be written: {error}{room_beside(path)}. What was there before is as "
+            "it was; make room, and go on from it with --resume"
+        ) from error
+
+
+def load_tensors(path: Path) -> dict[str, Any]:
+    """What ``save_tensors`` wrote; tensors are read from the file when they are looked at.
+
+    Raises:
+        CheckpointError: It can not be read.
+    """
+    import torch
+
+    try:
+        found: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise CheckpointError(
+            f"{path} can not be read: {error}. Delete it to begin anew"
+        ) from error
+    return found
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

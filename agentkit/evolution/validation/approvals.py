@@ -10,6 +10,7 @@ from typing import Literal
 from agentkit.evolution.proposers.observed import described_rules, rule_key
 from agentkit.evolution.validation.novelty import says_new
 from agentkit.evolution.validation.origins import TRUSTED, fresh_texts
+from agentkit.evolution.validation.phrases import pattern
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.texts import rules_of, sentences_of
 from agentkit.evolution.validation.tool_names import compares
@@ -23,21 +24,6 @@ Needed = Literal["judge", "person"]
 _NO_TOOLS = Library()
 
 _BOTH: tuple[Needed, ...] = ("judge", "person")
-
-_MONEY = re.compile(
-    r"""
-    \b(?: pay | pays | payout | payouts | payment[ _]?(?:order|method) | refund\w* | reimburs\w*
-        | transfer\w* | wire | withdraw\w* | deposit\w* | remit\w* | charge | charges
-        | purchas\w* | buy | buys | checkout | sell | sells | trade | trades | donat\w*
-        | invest\w* | bill | bills | invoice[sd]? | subscribe\w*
-        | zahl(?:t|ung|en)? | bezahl\w* | [uü]berweis\w* | erstatt\w* | kauf(?:t|en)
-        | pa(?:ye|ie)\w* | rembours\w* | vire(?:ment)?s? | ach[eè]t\w*
-        | pag(?:a|ar|o|os) | reembols\w* | transfiere\w* | compra(?:r)? )\b
-    | 支付 | 付款 | 转账 | 轉帳 | 退款 | 汇款 | 购买 | 扣款 | 充值 | 下单
-    | 支払 | 返金 | 送金 | 振込 | 購入 | 決済
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,7 +146,7 @@ def is_about_money(definition: ToolDefinition) -> bool:
     """
     name = re.sub(r"[_\W]+|(?<=[a-z])(?=[A-Z])", " ", definition.name)
     words = sentences_of(definition, ("summary", "tag", "usage_rule"))
-    return _MONEY.search(f"{name}\n{words}") is not None
+    return pattern("money").search(f"{name}\n{words}") is not None
 
 
 OVERRULABLE: frozenset[str] = frozenset(

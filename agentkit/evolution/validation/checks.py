@@ -4,106 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agentkit.evolution.validation import (
+    character_checks as characters,
+    contract_checks as contract,
+    pattern_checks as patterns,
+    sentence_checks as sentences,
+    tool_names,
+)
 from agentkit.evolution.validation.approvals import ValidationPolicy
-from agentkit.evolution.validation.character_checks import (
-    growth_bounded,
-    lengths_kept,
-    no_confusables,
-    no_invisible_characters,
-    no_mixed_scripts,
-)
-from agentkit.evolution.validation.contract_checks import (
-    contract_kept,
-    effects_kept,
-    examples_fit,
-    fields_well_formed,
-    first_example_kept,
-    identity_kept,
-    orders_possible,
-    parameters_known,
-    result_kept,
-    rules_valid,
-    something_changed,
-)
-from agentkit.evolution.validation.pattern_checks import (
-    NO_ADDRESSES,
-    NO_CHAT_MARKERS,
-    NO_DIRECTIVES,
-    NO_ENCODED_TEXT,
-    NO_MARKUP,
-    NO_PRIVATE_DATA,
-    NO_SECRETS,
-    not_copied,
-)
 from agentkit.evolution.validation.report import Check, ProposedChange, ValidationReport
-from agentkit.evolution.validation.sentence_checks import (
-    CLOSED_LISTS_SUPPORTED,
-    DEEDS_DECLARED,
-    NO_INVENTED_PARAMETERS,
-    NO_PROMISES,
-    NO_SELF_PROMOTION,
-    RESTRICTIONS_SUPPORTED,
-    bounds_agree,
-    presence_agrees,
-    purpose_kept,
-    types_agree,
-    units_agree,
-    values_agree,
-    values_left_open,
-    warnings_kept,
-)
-from agentkit.evolution.validation.tool_names import no_near_copy, no_other_tools
 
 LEXICAL_CHECKS: tuple[Check, ...] = (
-    no_invisible_characters,
-    no_mixed_scripts,
-    no_confusables,
-    lengths_kept,
-    growth_bounded,
-    NO_ADDRESSES,
-    NO_SECRETS,
-    NO_PRIVATE_DATA,
-    NO_MARKUP,
-    NO_CHAT_MARKERS,
-    NO_ENCODED_TEXT,
-    NO_DIRECTIVES,
-    no_other_tools,
+    characters.no_invisible_characters,
+    characters.no_mixed_scripts,
+    characters.no_confusables,
+    characters.lengths_kept,
+    characters.growth_bounded,
+    patterns.NO_ADDRESSES,
+    patterns.NO_SECRETS,
+    patterns.NO_PRIVATE_DATA,
+    patterns.NO_MARKUP,
+    patterns.NO_CHAT_MARKERS,
+    patterns.NO_ENCODED_TEXT,
+    patterns.NO_DIRECTIVES,
+    tool_names.no_other_tools,
 )
 """Each reads the changed texts alone. That an answer can be read at all, and is about a known
 tool, is for whoever reads the proposer's answer."""
 
 STRUCTURAL_CHECKS: tuple[Check, ...] = (
-    fields_well_formed,
-    something_changed,
-    identity_kept,
-    contract_kept,
-    result_kept,
-    effects_kept,
-    parameters_known,
-    rules_valid,
-    orders_possible,
-    first_example_kept,
+    contract.fields_well_formed,
+    contract.something_changed,
+    contract.identity_kept,
+    contract.contract_kept,
+    contract.result_kept,
+    contract.effects_kept,
+    contract.parameters_known,
+    contract.rules_valid,
+    contract.orders_possible,
+    contract.first_example_kept,
 )
 """Each compares the candidate with the base; none reads the words."""
 
 SEMANTIC_CHECKS: tuple[Check, ...] = (
-    purpose_kept,
-    DEEDS_DECLARED,
-    warnings_kept,
-    values_agree,
-    values_left_open,
-    presence_agrees,
-    types_agree,
-    units_agree,
-    bounds_agree,
-    RESTRICTIONS_SUPPORTED,
-    CLOSED_LISTS_SUPPORTED,
-    NO_INVENTED_PARAMETERS,
-    NO_PROMISES,
-    NO_SELF_PROMOTION,
-    not_copied,
-    examples_fit,
-    no_near_copy,
+    sentences.purpose_kept,
+    sentences.DEEDS_DECLARED,
+    sentences.warnings_kept,
+    sentences.values_agree,
+    sentences.values_left_open,
+    sentences.presence_agrees,
+    sentences.types_agree,
+    sentences.units_agree,
+    sentences.bounds_agree,
+    sentences.RESTRICTIONS_SUPPORTED,
+    sentences.CLOSED_LISTS_SUPPORTED,
+    sentences.NO_INVENTED_PARAMETERS,
+    sentences.NO_PROMISES,
+    sentences.NO_SELF_PROMOTION,
+    patterns.not_copied,
+    contract.examples_fit,
+    tool_names.no_near_copy,
 )
 """Each holds words against schema, rules, effects or the library. None asks a model."""
 

@@ -39,24 +39,28 @@ _FIRST_EAST_ASIAN = 0x2E80  # scripts without spaces: two characters count as a 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FreshText:
+class FreshText(TextOrigin):
     """A text that a candidate brings, with its origin.
 
     Attributes:
         field: Where it stands, as in ``FailedCheck.field``.
-        text: The new words.
-        kind: Whose words they are.
-        where: Who said so, in words; empty when the proposer does not say.
-        is_used: Whether an accepted call gave it as a value of its own accord.
         waits: Whether somebody must agree to it.
     """
 
     field: str
-    text: str
-    kind: OriginKind
-    where: str
-    is_used: bool
     waits: bool
+
+    @classmethod
+    def of(cls, origin: TextOrigin, field: str, *, waits: bool) -> FreshText:
+        """A text of this origin."""
+        return cls(
+            text=origin.text.strip(),
+            kind=origin.kind,
+            where=origin.where,
+            is_used=origin.is_used,
+            field=field,
+            waits=waits,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,27 +127,15 @@ def _told(words: _Words, change: ProposedChange) -> Iterator[FreshText]:
     """The parts of new words by their origin; what no origin names is whose the proposal is."""
     rest = words.text
     whole = [origin for origin in change.origins if origin.text == rest]
+    found: list[TextOrigin] = []
     for origin in whole or sorted(change.origins, key=lambda one: -len(one.text)):
         if origin.text and (whole or origin.text in rest):
             rest = rest.replace(origin.text, " ", 1)
-            yield FreshText(
-                field=words.field,
-                text=origin.text,
-                kind=origin.kind,
-                where=origin.where,
-                is_used=origin.is_used,
-                waits=_waits(words, origin),
-            )
+            found.append(origin)
     if _is_worded(rest):
-        kind = change.written_by
-        yield FreshText(
-            field=words.field,
-            text=rest.strip(),
-            kind=kind,
-            where="",
-            is_used=False,
-            waits=_waits(words, TextOrigin(text=rest, kind=kind)),
-        )
+        found.append(TextOrigin(text=rest, kind=change.written_by))
+    for origin in found:
+        yield FreshText.of(origin, words.field, waits=_waits(words, origin))
 
 
 def _dictated(change: ProposedChange) -> Iterator[FreshText]:
@@ -153,14 +145,7 @@ def _dictated(change: ProposedChange) -> Iterator[FreshText]:
     for at, rule in enumerate(rules_of(change.candidate) if by_text else ()):
         origin = by_text.get(rule_sentence(rule)) if rule not in had else None
         if origin is not None:
-            yield FreshText(
-                field=f"rules[{at}]",
-                text=origin.text,
-                kind=origin.kind,
-                where=origin.where,
-                is_used=origin.is_used,
-                waits=not origin.is_used,
-            )
+            yield FreshText.of(origin, f"rules[{at}]", waits=not origin.is_used)
 
 
 def _waits(words: _Words, origin: TextOrigin) -> bool:

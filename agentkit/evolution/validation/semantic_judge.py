@@ -16,10 +16,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.validation.report import ProposedChange
@@ -48,14 +47,8 @@ _LONGEST = 60_000
 _LONGEST_REASON = 300
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Criterion:
-    """What a judge says about one criterion.
-
-    Attributes:
-        holds: Whether it holds for all that is new.
-        reason: Why, in the judge's words.
-    """
+class Criterion(NamedTuple):
+    """Whether a criterion holds for all that is new, and why, in the judge's words."""
 
     holds: Holds
     reason: str = ""

@@ -4,15 +4,12 @@ from .artifact import (
     GateEvidence as GateEvidence,
     artifact_of as artifact_of,
 )
-from .contracts import (
-    ContractChange as ContractChange,
-    contract_changes as contract_changes,
-)
 from .diff import (
+    ContractChange as ContractChange,
     LibraryDiff as LibraryDiff,
     ToolChange as ToolChange,
     compare_libraries as compare_libraries,
-    diff_markdown as diff_markdown,
+    contract_changes as contract_changes,
     headline as headline,
 )
 from .file import (
@@ -25,7 +22,8 @@ from .file import (
 )
 from .formats import (
     FORMATS as FORMATS,
-    Format as Format,
+    Loss as Loss,
+    Rendering as Rendering,
     render as render,
 )
 from .importing import (
@@ -33,10 +31,6 @@ from .importing import (
     ImportReport as ImportReport,
     ImportRequest as ImportRequest,
     import_artifact as import_artifact,
-)
-from .rendering import (
-    Loss as Loss,
-    Rendering as Rendering,
 )
 from .store import (
     ArtifactStore as ArtifactStore,

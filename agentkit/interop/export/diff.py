@@ -1,45 +1,51 @@
-"""Two libraries side by side, as a reviewer wants to see them; also as a Markdown page."""
+"""Two libraries side by side, as a reviewer wants to see them.
+
+Of arguments a contract may take more and must not take less; of a result it may promise more and
+must not promise less. What can not be told from the keywords counts as breaking.
+"""
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from difflib import unified_diff
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 from agentkit.composites.codec import program_from_json
 from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.rendering import render
 from agentkit.errors import CompositeError
-from agentkit.evaluation.results.texts import visible
 from agentkit.evolution.differences import Difference, differences
 from agentkit.interop.export.artifact import GateEvidence
-from agentkit.interop.export.contracts import ContractChange, contract_changes
-from agentkit.interop.export.texts import code, escaped
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import Effects, Signature, ToolDefinition
 
-Level = Literal["contract", "words", "specification", "examples", "program", "source"]
-"""The four levels of a definition, its program, and where it comes from."""
+Impact = Literal["breaking", "compatible"]
+Schema: TypeAlias = "Mapping[str, Any]"
 
-_LEVELS: Mapping[str, Level] = {
-    "name": "contract",
-    "signature": "contract",
-    "summary": "words",
-    "parameters": "words",
-    "usage_rules": "words",
-    "tags": "words",
-    "rules": "specification",
-    "pre": "specification",
-    "post": "specification",
-    "text": "specification",
-    "complexity": "specification",
-    "examples": "examples",
-    "body": "program",
-    "licence": "source",
-}
+_LOWER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
+_UPPER = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
+_WORDS_ONLY = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+_WALKED = frozenset({"properties", "required", "type", "enum", "items", "additionalProperties"})
+_DEEPEST = 32
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContractChange:
+    """One change of a contract.
+
+    Attributes:
+        place: What it is about: ``parameters.days``, ``result.city``, ``effects.writes``.
+        keyword: Which keyword, or ``added``, ``removed``, ``required``.
+        impact: Whether callers must be changed.
+        words: The same in a sentence.
+    """
+
+    place: str
+    keyword: str
+    impact: Impact
+    words: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +55,7 @@ class ToolChange:
     Attributes:
         before: As it was.
         after: As it is.
-        contract: What changed of L1.
+        contract: What changed of its contract.
         differences: What changed of the rest, field by field.
         affected: Composites above it, in the later library, the nearest first.
         evidence: What gates and people said of the revision that came, where that is known.
@@ -73,12 +79,11 @@ class ToolChange:
         return any(change.impact == "breaking" for change in self.contract)
 
     @property
-    def by_level(self) -> Mapping[Level, tuple[Difference, ...]]:
-        """The differences by level, in the order of the levels."""
-        found: dict[Level, list[Difference]] = {}
-        for one in self.differences:
-            found.setdefault(level_of(one.field), []).append(one)
-        return {level: tuple(found[level]) for level in _LEVELS.values() if level in found}
+    def mark(self) -> str:
+        """One word on what the change means for callers."""
+        if self.is_breaking:
+            return "breaking"
+        return "compatible" if self.contract else "words" if self.differences else "pins"
 
     def to_json(self) -> dict[str, Any]:
         """The change as a JSON object."""
@@ -87,10 +92,8 @@ class ToolChange:
             "breaking": self.is_breaking,
             "digest_before": self.before.digest,
             "digest_after": self.after.digest,
-            "contract": [change.to_json() for change in self.contract],
-            "levels": {
-                level: [one.to_json() for one in found] for level, found in self.by_level.items()
-            },
+            "contract": [asdict(change) for change in self.contract],
+            "differences": [one.to_json() for one in self.differences],
             "affected": list(self.affected),
             "evidence": [one.to_json() for one in self.evidence],
         }
@@ -177,12 +180,11 @@ def compare_libraries(
         >>> [one.name for one in diff.removed], diff.is_breaking
         (['bill_split'], True)
     """
-    said: dict[str, list[GateEvidence]] = {}
+    told: dict[str, tuple[GateEvidence, ...]] = {}
     for one in evidence:
         tool = after.get(one.tool)
         if tool is not None and one.digest == tool.definition.digest:
-            said.setdefault(one.tool, []).append(one)
-    told = {name: tuple(found) for name, found in said.items()}
+            told[one.tool] = (*told.get(one.tool, ()), one)
     both = [name for name in after.tools if name in before and (not only or name in only)]
     changes = (
         _change(before[name].definition, after[name].definition, after, told.get(name, ()))
@@ -206,11 +208,6 @@ def _without(one: Library, other: Library, only: Collection[str]) -> Iterator[To
     for definition in one.definitions:
         if definition.name not in other and (not only or definition.name in only):
             yield definition
-
-
-def level_of(field: str) -> Level:
-    """The level that a field of a ``Difference`` belongs to."""
-    return _LEVELS.get(field.partition(".")[0], "words")
 
 
 def _change(
@@ -250,15 +247,14 @@ def _program_text(definition: ToolDefinition) -> str:
     return render(program, definition.name)
 
 
-def _callers(names: Iterable[str], library: Library) -> dict[str, tuple[str, ...]]:
+def _callers(names: Collection[str], library: Library) -> dict[str, tuple[str, ...]]:
     """Which composites still call tools that are not there."""
-    wanted = set(names)
-    found: dict[str, list[str]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for parent, children in library.dag.children.items():
         for child in dict.fromkeys(children):
-            if child in wanted:
-                found.setdefault(child, []).append(parent)
-    return {name: tuple(parents) for name, parents in found.items()}
+            if child in names:
+                found[child] = (*found.get(child, ()), parent)
+    return found
 
 
 def headline(diff: LibraryDiff) -> str:
@@ -288,7 +284,7 @@ def headline(diff: LibraryDiff) -> str:
 
 
 def evidence_lines(evidence: tuple[GateEvidence, ...]) -> Iterator[str]:
-    """What gates, judges and people said, a line each."""
+    """What was said of a revision, a line each."""
     for one in evidence:
         agreed = f"; agreed: {', '.join(one.agreed)}" if one.agreed else ""
         reason = f": {one.reason}" if one.reason else ""
@@ -296,113 +292,170 @@ def evidence_lines(evidence: tuple[GateEvidence, ...]) -> Iterator[str]:
         yield from (f"{report.gate}: {report.decision}, {report.reason}" for report in one.reports)
 
 
-def mark(change: ToolChange) -> str:
-    """One word on what the change means for callers."""
-    if change.is_breaking:
-        return "breaking"
-    return "compatible" if change.contract else "words" if change.differences else "pins"
+# --- contracts ------------------------------------------------------------------------------------
 
 
-_LONGEST = 2_000
+def contract_changes(before: Signature, after: Signature) -> tuple[ContractChange, ...]:
+    """Every change between two contracts, in the order in which they are read.
 
-
-def diff_markdown(diff: LibraryDiff, *, before: str, after: str) -> str:
-    """The diff as a Markdown page.
-
-    Removed words are struck out and new ones are bold. Foreign text is escaped, so that the words
-    of a tool can not make headings, links or mentions in a review.
-
-    Args:
-        diff: What to tell.
-        before: What the earlier library is called.
-        after: What the later one is called.
+    Example:
+        >>> def contract(**properties):
+        ...     return Signature(parameters={"type": "object", "properties": properties})
+        >>> days = {"type": "integer", "maximum": 14}
+        >>> for change in contract_changes(contract(days=days), contract(
+        ...     days={**days, "maximum": 7}, city={"type": "string"}
+        ... )):
+        ...     print(change.impact, change.words)
+        breaking parameters.days: maximum 14 became 7
+        compatible parameters.city is new and optional
     """
-    lines = [
-        f"## Tools: {code(before)} → {code(after)}",
-        "",
-        f"**{headline(diff)}**",
-    ]
-    if diff.removed:
-        lines += ["", "### Removed", ""]
-        lines += [_removed(one, diff) for one in diff.removed]
-    for title, wanted in (("Changed, breaking", True), ("Changed", False)):
-        found = [change for change in diff.changed if change.is_breaking is wanted]
-        if found:
-            lines += ["", f"### {title}"]
-            lines += [line for change in found for line in _changed(change)]
-    if diff.added:
-        lines += ["", "### Added", ""]
-        lines += [line for one in diff.added for line in _added(one, diff)]
-    return "\n".join(lines) + "\n"
+    found = list(_compare(before.parameters, after.parameters, "parameters", 0))
+    found += _results(before.result, after.result)
+    found += _effects(before.effects, after.effects)
+    return tuple(found)
 
 
-def _removed(definition: ToolDefinition, diff: LibraryDiff) -> str:
-    callers = diff.broken_by_removal.get(definition.name, ())
-    still = f" — **still called by** {_names(callers)}" if callers else ""
-    return f"- {code(definition.name)}: {_text(definition.description.summary)}{still}"
+def _results(before: Any, after: Any) -> Iterator[ContractChange]:
+    """Changes of a result: what would be compatible in arguments the other way round."""
+    if before is None or after is None:
+        if before != after:
+            told = "declared" if before is None else "no longer declared"
+            yield _changed("result", "result", before is None, f"the result is {told}")
+        return
+    backwards = {
+        (change.place, change.keyword): change.impact
+        for change in _compare(after, before, "result", 0)
+    }
+    for change in _compare(before, after, "result", 0):
+        flipped = backwards.get((change.place, change.keyword), "breaking")
+        if change.keyword in {"added", "removed"}:
+            flipped = "compatible" if change.keyword == "added" else "breaking"
+        words = change.words.replace(" is new and optional", " is new")
+        yield replace(change, impact=flipped, words=words)
 
 
-def _added(definition: ToolDefinition, diff: LibraryDiff) -> Iterator[str]:
-    parameters = ", ".join(definition.signature.properties)
-    made_of = _names(child.name for child in definition.signature.children)
-    of = f" Made of {made_of}." if made_of else ""
-    call = code(f"{definition.name}({parameters})")
-    yield f"- {call}: {_text(definition.description.summary)}{of}"
-    yield from _evidence(diff.evidence.get(definition.name, ()), indent="  ")
+def _effects(before: Effects, after: Effects) -> Iterator[ContractChange]:
+    old, new = before.to_json(), after.to_json()
+    for name in dict.fromkeys((*old, *new)):
+        was, becomes = old.get(name), new.get(name)
+        if was != becomes:
+            grew = name in {"writes", "destructive", "open_world"} and becomes is not False
+            lost = name == "idempotent" and was is True
+            is_fine = not (lost or (grew and was is not True))
+            yield _became(f"effects.{name}", name, (was, becomes), is_fine, f"effects.{name}")
 
 
-def _changed(change: ToolChange) -> Iterator[str]:
-    yield ""
-    yield f"#### {code(change.name)} ({mark(change)})"
-    yield ""
-    for one in change.contract:
-        sign = "**breaking:** " if one.impact == "breaking" else ""
-        yield f"- {sign}{_text(one.words)}"
-    for level, found in change.by_level.items():
-        for difference in found:
-            if difference.field == "body":
-                yield from _program(difference)
-            else:
-                yield f"- {level}, {code(difference.field)}: {_words(difference)}"
-    if not change.contract and not change.differences:
-        yield f"- pinned anew to {_names(child.name for child in change.after.signature.children)}"
-    if change.affected:
-        yield f"- composites above: {_names(change.affected)}"
-    yield from _evidence(change.evidence, indent="")
+def _compare(before: Any, after: Any, place: str, depth: int) -> Iterator[ContractChange]:
+    if before == after or depth > _DEEPEST:
+        return
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        yield _changed(place, "schema", False, f"{place} is another schema")
+        return
+    yield from _types(before, after, place)
+    yield from _values(before, after, place)
+    yield from _properties(before, after, place, depth)
+    if "items" in before or "items" in after:
+        old, new = before.get("items", {}), after.get("items", {})
+        yield from _compare(old, new, f"{place}[]", depth + 1)
+    for key in dict.fromkeys((*before, *after)):
+        was, becomes = before.get(key), after.get(key)
+        if key in _WALKED or key in _WORDS_ONLY or was == becomes:
+            continue
+        is_wider = _is_wider(key, was, becomes)
+        if was is None or becomes is None:
+            given, what = (becomes, "new") if was is None else (was, "gone")
+            yield _changed(place, key, is_wider, f"{place}: {key} {_shown(given)} is {what}")
+        else:
+            yield _became(place, key, (was, becomes), is_wider, f"{place}: {key}")
 
 
-def _evidence(evidence: tuple[GateEvidence, ...], *, indent: str) -> Iterator[str]:
-    yield from (f"{indent}- evidence: {_text(line)}" for line in evidence_lines(evidence))
+def _types(before: Schema, after: Schema, place: str) -> Iterator[ContractChange]:
+    old, new = _kinds(before), _kinds(after)
+    if old != new:
+        taken = new | ({"integer"} if "number" in new else set())
+        is_wider = not new or (bool(old) and old <= taken)
+        sides = before.get("type"), after.get("type")
+        yield _became(place, "type", sides, is_wider, f"{place}: type")
 
 
-def _program(one: Difference) -> Iterator[str]:
-    """The two programs as a diff that pages colour."""
-    lines = unified_diff(one.before.splitlines(), one.after.splitlines(), lineterm="", n=9)
-    shown = [visible(line) for line in lines][2:]
-    fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", "".join(shown)) or [""]))
-    yield from ("- program:", "", f"  {fence}diff")
-    yield from (f"  {line}" for line in shown if not line.startswith("@@"))
-    yield f"  {fence}"
+def _values(before: Schema, after: Schema, place: str) -> Iterator[ContractChange]:
+    old, new = before.get("enum"), after.get("enum")
+    if old == new:
+        return
+    gone = [one for one in old or () if new is not None and one not in new]
+    come = [one for one in new or () if old is not None and one not in old]
+    if old is None:
+        words = f"takes only {_list(new)}"
+    elif new is None:
+        words = f"takes other values than {_list(old)} too"
+    else:
+        parts = [f"no longer {_list(gone)}"] if gone else []
+        parts += [f"{'but' if gone else 'also'} {_list(come)}"] if come else []
+        words = f"takes {', '.join(parts) or 'its values in another order'}"
+    yield _changed(place, "enum", not gone and old is not None, f"{place} {words}")
 
 
-def _words(one: Difference) -> str:
-    styles = {"same": "{}", "removed": "~~{}~~", "added": "**{}**"}
-    return "".join(_styled(text, styles[kind]) for kind, text in one.words)[:_LONGEST]
+def _properties(before: Schema, after: Schema, place: str, depth: int) -> Iterator[ContractChange]:
+    old, new = before.get("properties", {}), after.get("properties", {})
+    needed, needs = set(before.get("required", ())), set(after.get("required", ()))
+    for name in dict.fromkeys((*old, *new)):
+        where, is_needed = f"{place}.{name}", name in needs
+        if name not in new:
+            yield _changed(where, "removed", False, f"{where} is gone")
+        elif name not in old:
+            told = "required" if is_needed else "optional"
+            yield _changed(where, "added", not is_needed, f"{where} is new and {told}")
+        else:
+            if (name in needed) != is_needed:
+                told = "now required" if is_needed else "optional now"
+                yield _changed(where, "required", not is_needed, f"{where} is {told}")
+            yield from _compare(old[name], new[name], where, depth + 1)
+    was, becomes = before.get("additionalProperties"), after.get("additionalProperties")
+    if was != becomes:
+        is_wider = was is False or becomes in (None, True, {})
+        told = f"{place} takes {'more' if is_wider else 'fewer'} other fields"
+        yield _changed(place, "additionalProperties", is_wider, told)
 
 
-def _styled(text: str, style: str) -> str:
-    """Text in a style, with the white space at its ends outside, where Markdown wants it."""
-    bare = text.strip()
-    if not bare:
-        return " " if text else ""
-    start = " " if text[0].isspace() else ""
-    end = " " if text[-1].isspace() else ""
-    return f"{start}{style.format(_text(bare))}{end}"
+def _is_wider(key: str, was: Any, becomes: Any) -> bool:
+    """Whether a keyword lets pass all that it let pass before."""
+    if becomes is None:
+        return True
+    if key in {"anyOf", "oneOf"} and isinstance(was, list) and isinstance(becomes, list):
+        return all(one in becomes for one in was)
+    if not (_is_number(was) and _is_number(becomes)):
+        return False
+    return (key in _LOWER and becomes <= was) or (key in _UPPER and becomes >= was)
 
 
-def _text(text: str) -> str:
-    return escaped(visible(text)).replace("@", "&#64;")
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(map(code, names))
+def _kinds(schema: Schema) -> set[str]:
+    kind = schema.get("type")
+    return {kind} if isinstance(kind, str) else set(kind or ())
+
+
+def _list(values: Any) -> str:
+    return ", ".join(map(_shown, values))
+
+
+def _shown(value: Any) -> str:
+    return "(absent)" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _became(
+    place: str,
+    keyword: str,
+    sides: tuple[Any, Any],
+    is_fine: bool,  # noqa: FBT001 - its impact
+    what: str,
+) -> ContractChange:
+    was, becomes = map(_shown, sides)
+    return _changed(place, keyword, is_fine, f"{what} {was} became {becomes}")
+
+
+def _changed(place: str, keyword: str, is_fine: bool, words: str) -> ContractChange:  # noqa: FBT001 - its impact
+    impact: Impact = "compatible" if is_fine else "breaking"
+    return ContractChange(place=place, keyword=keyword, impact=impact, words=words)

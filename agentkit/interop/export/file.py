@@ -26,6 +26,7 @@ from agentkit.library.library import Library
 from agentkit.reading import read_json, unpacked
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.sources.json_records import record_faults
 
 FORMAT_KEY = "agentkit_artifact"
 """The first key of an artifact, by which it is recognised; its value is the format version."""
@@ -200,24 +201,13 @@ def _library(section: Mapping[str, Any], told: Mapping[str, Any]) -> Library:
 def _definition(entry: Any, place: str) -> ToolDefinition:
     try:
         definition = ToolDefinition.from_json(entry)
-        _check_words(definition)
+        faults = record_faults(entry)
         _ = definition.digest
     except (AgentKitError, AttributeError, TypeError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{place} is no tool definition: {error}", place=place) from error
+    if faults:
+        raise ArtifactError(f"{place} is no tool definition: {faults[0]}", place=place)
     return definition
-
-
-def _check_words(definition: ToolDefinition) -> None:
-    """Refuse what reading lets pass, and what would fail in the middle of something else."""
-    said, told = definition.description, definition.specification
-    texts = (definition.name, said.summary, told.complexity, *said.tags, *said.usage_rules)
-    more = (*said.parameters.values(), *told.pre, *told.post, *told.text)
-    if not all(isinstance(text, str) for text in (*texts, *more)):
-        raise TypeError("what should be text is not")
-    signature = definition.signature
-    schemas = (signature.parameters, {} if signature.result is None else signature.result)
-    if not all(isinstance(schema, dict) for schema in schemas):
-        raise TypeError("a schema is no object")
 
 
 def _check_sections(record: Mapping[str, Any], told: Mapping[str, Any]) -> None:

@@ -1,279 +1,209 @@
-"""Tools in the formats of providers and protocols, and every format by its name."""
+"""Tools in the formats of providers and protocols, and what these formats can not say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
 
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.interop.export.gemini import render_gemini
-from agentkit.interop.export.rendering import (
-    Loss,
-    Notes,
-    Rendering,
-    Tools,
-    definitions_of,
-    lost_parts,
-    renamed,
-    rendering_of,
-)
-from agentkit.interop.export.strict import (
-    ANTHROPIC,
-    OPENAI,
-    StrictMode,
-    StrictRequest,
-    strict_schema,
-)
-from agentkit.interop.export.texts import render_markdown, render_python_stubs
+from agentkit.library.library import Library
 from agentkit.models.chat_completions import encode_tool
-from agentkit.models.wire import WireNames
+from agentkit.models.wire import LONGEST_NAME, WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.mcp_record import tool_record
 from agentkit.tools.sources.json_records import record_faults
+from agentkit.tools.tool import Tool
+
+Tools: TypeAlias = "Library | list[Tool | ToolDefinition] | tuple[Tool | ToolDefinition, ...]"
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_BEGINS = re.compile(r"[a-zA-Z_]")
 
 
-def render_anthropic(tools: Tools, *, strict: bool = False) -> Rendering:
-    """The field ``tools`` of a message.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loss:
+    """One part of a definition that a format does not carry as it is.
 
-    Args:
-        tools: What to render.
-        strict: Ask for ``strict`` where a tool's schema can be said in it. Optional parameters may
-            stay optional; bounds of numbers and lengths are told in words. Of one request 20 tools
-            are strict at most, the first.
-
-    Example:
-        >>> from agentkit.testing import sample_library
-        >>> rendering = render_anthropic([sample_library()["bill_split"]])
-        >>> list(rendering.value[0])
-        ['name', 'description', 'input_schema']
+    Attributes:
+        tool: The tool, by its name in the library.
+        part: Which part, such as ``examples``.
+        detail: What became of it.
     """
-    return render_provider(tools, _as_anthropic, mode=ANTHROPIC if strict else None)
+
+    tool: str
+    part: str
+    detail: str
+
+    def to_json(self) -> dict[str, str]:
+        """The loss as a JSON object."""
+        return asdict(self)
 
 
-def _as_anthropic(function: dict[str, Any], is_strict: bool) -> dict[str, Any]:  # noqa: FBT001 - a form
-    record = {
+@dataclass(frozen=True, kw_only=True)
+class Rendering:
+    """Tools as a format has them.
+
+    Attributes:
+        value: JSON data.
+        losses: What could not be said, in the order of the tools.
+        names: The tool's name in the library, by the name that it has in ``value``.
+    """
+
+    value: Any
+    losses: tuple[Loss, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def counts(self) -> dict[str, int]:
+        """How often each part could not be said, the most frequent first."""
+        return dict(Counter(loss.part for loss in self.losses).most_common())
+
+
+Entry = Callable[[dict[str, Any], ToolDefinition], dict[str, Any]]
+"""Puts ``{name, description, parameters}`` into the form of a provider."""
+
+
+def _openai(function: dict[str, Any], _: ToolDefinition) -> dict[str, Any]:
+    return {"type": "function", "function": function}
+
+
+def _openai_responses(function: dict[str, Any], _: ToolDefinition) -> dict[str, Any]:
+    return {"type": "function", **function, "strict": False}  # strict unless told otherwise
+
+
+def _anthropic(function: dict[str, Any], _: ToolDefinition) -> dict[str, Any]:
+    return {
         "name": function["name"],
         "description": function["description"],
         "input_schema": function["parameters"],
     }
-    return record | ({"strict": True} if is_strict else {})
 
 
-def render_openai_responses(tools: Tools, *, strict: bool = False) -> Rendering:
-    """The field ``tools`` of a response: flat, and each says whether it is strict.
-
-    Responses are strict unless told otherwise, so that ``strict`` is always written.
-
-    Args:
-        tools: What to render.
-        strict: As for ``render_openai_chat``.
-    """
-    return render_provider(tools, _as_response_tool, mode=OPENAI if strict else None)
+def _gemini(function: dict[str, Any], definition: ToolDefinition) -> dict[str, Any]:
+    """The service takes JSON Schema, and wants none of a tool without parameters."""
+    record = {"name": function["name"], "description": function["description"]}
+    if function["parameters"].get("properties"):
+        record["parametersJsonSchema"] = function["parameters"]
+    if definition.signature.result:
+        record["responseJsonSchema"] = definition.signature.result
+    return record
 
 
-def _as_response_tool(function: dict[str, Any], is_strict: bool) -> dict[str, Any]:  # noqa: FBT001 - a form
-    return {"type": "function", **function, "strict": is_strict}
+def _mcp(_: dict[str, Any], definition: ToolDefinition) -> dict[str, Any]:
+    """In the very form in which ``agentkit serve --mcp`` sends it; effects become hints."""
+    return tool_record(definition)
 
 
-def render_openai_chat(tools: Tools, *, strict: bool = False) -> Rendering:
-    """The field ``tools`` of a chat completion.
-
-    Args:
-        tools: What to render.
-        strict: Ask for ``strict`` where a tool's schema can be said in it. Answers then always fit
-            the schema; give them to ``Rendering.call``, which takes the nulls out.
-
-    Example:
-        >>> from agentkit.testing import sample_library
-        >>> rendering = render_openai_chat([sample_library()["bill_split"]], strict=True)
-        >>> function = rendering.value[0]["function"]
-        >>> function["strict"], function["parameters"]["required"]
-        (True, ['amount', 'people', 'tip_percent'])
-        >>> rendering.call("bill_split", {"amount": 9, "people": 3, "tip_percent": None})
-        ('bill_split', {'amount': 9, 'people': 3})
-    """
-    return render_provider(tools, _as_function, mode=OPENAI if strict else None)
+def _json_schema(function: dict[str, Any], definition: ToolDefinition) -> dict[str, Any]:
+    head = {"$schema": _DIALECT, "title": definition.name, "description": definition.text}
+    return {**head, **function["parameters"]}
 
 
-def _as_function(function: dict[str, Any], is_strict: bool) -> dict[str, Any]:  # noqa: FBT001 - a form
-    return {"type": "function", "function": {**function, **({"strict": True} if is_strict else {})}}
-
-
-Wrap = Callable[[dict[str, Any], bool], dict[str, Any]]
-"""Puts ``{name, description, parameters}`` into a provider's form; with whether it is strict."""
-
-
-def render_provider(
-    tools: Tools,
-    wrap: Wrap,
-    *,
-    mode: StrictMode | None,
-) -> Rendering:
-    """Tools as a list in a provider's form.
-
-    The words and the schema are those that our own adapters send (``encode_tool``).
-
-    Args:
-        tools: What to render.
-        wrap: The provider's form.
-        mode: Its strict mode; None to send schemas as they are. Where it bounds what one request
-            holds, the first tools are strict, as many as there is place for.
-    """
-    definitions = definitions_of(tools)
-    names = WireNames(definition.name for definition in definitions)
-    value: list[dict[str, Any]] = []
-    losses: list[Loss] = []
-    request = None if mode is None else StrictRequest(mode=mode)
-    for definition in definitions:
-        name = names.encode(definition.name)
-        function: dict[str, Any] = encode_tool(definition, name)["function"]
-        losses += [*renamed(definition, name), *lost_parts(definition)]
-        schema = None
-        if request is not None:
-            notes = Notes(tool=definition.name)
-            schema = _strict(definition, request, notes)
-            losses += notes.losses
-        if schema is not None:
-            function["parameters"] = schema
-        value.append(wrap(function, schema is not None))
-    wire = {one.name: names.encode(one.name) for one in definitions}
-    return rendering_of(value, definitions, losses, wire)
-
-
-def _strict(
-    definition: ToolDefinition, request: StrictRequest, notes: Notes
-) -> dict[str, Any] | None:
-    """The strict schema of a tool; None where it has none, or the request has no place for it."""
-    told = Notes(tool=definition.name)
-    schema = strict_schema(definition, request.mode, told)
-    full = "" if schema is None else request.takes(schema)
-    if full:
-        notes.note("strict", "", "dropped", f"sent without strict: {full}")
-        return None
-    notes.losses += told.losses
-    return schema
-
-
-def render_mcp(tools: Tools) -> Rendering:
-    """The result of ``tools/list``, in the very form in which ``agentkit serve --mcp`` sends it.
-
-    Names stay as they are: the protocol recommends letters, digits, ``_``, ``-`` and ``.``, and
-    demands nothing. Effects become hints, and stand exactly under ``_meta``.
-
-    Args:
-        tools: What to render.
-
-    Example:
-        >>> from agentkit.testing import sample_library
-        >>> rendering = render_mcp([sample_library()["bill_split"]])
-        >>> rendering.value["tools"][0]["annotations"]["readOnlyHint"]
-        True
-    """
-    definitions = definitions_of(tools)
-    value = {"tools": [tool_record(definition) for definition in definitions]}
-    losses = (lost_parts(one, kept=("result", "effects")) for one in definitions)
-    return rendering_of(value, definitions, chain.from_iterable(losses))
-
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-
-def render_json_schema(tools: Tools) -> Rendering:
-    """The schema of the arguments of each tool, by its name: whole documents, words included.
-
-    Args:
-        tools: What to render.
-
-    Example:
-        >>> from agentkit.testing import sample_library
-        >>> schema = render_json_schema([sample_library()["bill_split"]]).value["bill_split"]
-        >>> schema["title"], schema["type"]
-        ('bill_split', 'object')
-    """
-    definitions = definitions_of(tools)
-    value = {
-        definition.name: {
-            "$schema": DIALECT,
-            "title": definition.name,
-            "description": definition.text,
-            **definition.parameters_schema,
-        }
-        for definition in definitions
-    }
-    return rendering_of(value, definitions, chain.from_iterable(map(lost_parts, definitions)))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Format:
-    """A form in which tools can leave.
-
-    Attributes:
-        renderer: Makes it of tools, and ``strict`` where the format has that.
-        words: What it is, for help pages.
-        is_text: Whether it is text rather than JSON.
-        has_strict: Whether the provider has a strict mode.
-    """
-
-    renderer: Callable[..., Rendering]
-    words: str
-    is_text: bool = False
-    has_strict: bool = False
-
-
-FORMATS: Mapping[str, Format] = {
-    "openai": Format(
-        renderer=render_openai_chat, words="tools of chat completions", has_strict=True
-    ),
-    "openai-responses": Format(
-        renderer=render_openai_responses, words="tools of OpenAI's responses", has_strict=True
-    ),
-    "anthropic": Format(
-        renderer=render_anthropic, words="tools of Anthropic's messages", has_strict=True
-    ),
-    "gemini": Format(renderer=render_gemini, words="function declarations of Gemini"),
-    "mcp": Format(renderer=render_mcp, words="the answer to tools/list of MCP"),
-    "json-schema": Format(renderer=render_json_schema, words="a JSON Schema each"),
-    "python": Format(renderer=render_python_stubs, words="Python stubs (.pyi)", is_text=True),
-    "markdown": Format(renderer=render_markdown, words="a page for people", is_text=True),
+_ENTRIES: Mapping[str, Entry] = {
+    "openai": _openai,
+    "openai-responses": _openai_responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+    "mcp": _mcp,
+    "json-schema": _json_schema,
 }
+FORMATS = tuple(_ENTRIES)
 """The formats that ``render`` and ``agentkit export --format`` know."""
 
+_KEPT: Mapping[str, frozenset[str]] = {
+    "gemini": frozenset({"result"}),
+    "mcp": frozenset({"result", "effects"}),
+}
+"""Parts of a definition that a format has a place for besides words and parameters."""
 
-def render(tools: Tools, format_name: str, *, strict: bool = False) -> Rendering:
-    """Tools in one of ``FORMATS``.
+
+def render(tools: Tools, format_name: str) -> Rendering:
+    """Tools in one of ``FORMATS``, with the words and schemas that our own adapters send.
 
     Args:
         tools: What to render.
         format_name: Such as ``openai``.
-        strict: Ask for the provider's strict mode.
 
     Raises:
-        UsageError: There is no such format, or it has no strict mode.
+        UsageError: There is no such format.
         DefinitionError: The schema of a tool is broken; the message names the tool.
 
     Example:
         >>> from agentkit.testing import sample_library
-        >>> rendering = render(sample_library(), "openai")
-        >>> len(rendering.value), rendering.counts()["examples"] > 0
-        (13, True)
+        >>> rendering = render([sample_library()["bill_split"]], "anthropic")
+        >>> list(rendering.value[0])
+        ['name', 'description', 'input_schema']
+        >>> rendering.counts()["examples"]
+        1
     """
-    found = FORMATS.get(format_name)
-    if found is None:
+    if format_name not in FORMATS:
         raise UsageError(f"there is no format {format_name!r}; use one of {', '.join(FORMATS)}")
-    if strict and not found.has_strict:
-        having = ", ".join(name for name, one in FORMATS.items() if one.has_strict)
-        raise UsageError(f"{format_name} has no strict mode; these have one: {having}")
-    definitions = definitions_of(tools)
-    try:
-        return found.renderer(definitions, strict=True) if strict else found.renderer(definitions)
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        for definition in definitions:  # a schema that no renderer expects
-            if faults := record_faults(definition.to_json()):
-                raise DefinitionError(
-                    f"the tool {definition.name!r} can not be rendered as {format_name}, because "
-                    f"its definition is broken: {faults[0]}; correct or remove it",
-                    tool_name=definition.name,
-                ) from error
-        raise
+    definitions = (tools if isinstance(tools, Library) else Library(tools)).definitions
+    names = _names(definitions, format_name)
+    entries: list[dict[str, Any]] = []
+    losses: list[Loss] = []
+    for definition in definitions:
+        name = names[definition.name]
+        try:
+            function: dict[str, Any] = encode_tool(definition, name)["function"]
+            entries.append(_ENTRIES[format_name](function, definition))
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+            faults = record_faults(definition.to_json())  # a schema that nobody expects
+            if not faults:
+                raise
+            raise DefinitionError(
+                f"the tool {definition.name!r} can not be rendered as {format_name}, because "
+                f"its definition is broken: {faults[0]}; correct or remove it",
+                tool_name=definition.name,
+            ) from error
+        losses += _losses(definition, name, _KEPT.get(format_name, frozenset()))
+    value: Any = entries
+    if format_name == "mcp":
+        value = {"tools": entries}
+    elif format_name == "json-schema":
+        value = {one.name: entry for one, entry in zip(definitions, entries, strict=True)}
+    by_wire_name = {wire: own for own, wire in names.items()}
+    return Rendering(value=value, losses=tuple(losses), names=by_wire_name)
+
+
+def _names(definitions: tuple[ToolDefinition, ...], format_name: str) -> dict[str, str]:
+    """The names that a format has, by the library's."""
+    if format_name in {"mcp", "json-schema"}:
+        return {one.name: one.name for one in definitions}
+    accepted = WireNames(one.name for one in definitions)
+    wanted = {one.name: accepted.encode(one.name) for one in definitions}
+    if format_name != "gemini":
+        return wanted
+    taken = {wire for wire in wanted.values() if _BEGINS.match(wire)}
+    for name, wire in sorted(wanted.items()):
+        begun = wire
+        while not _BEGINS.match(begun) or (begun != wire and begun in taken):
+            begun = f"_{begun}"[:LONGEST_NAME]  # Gemini's begin with a letter or `_`
+        taken.add(begun)
+        wanted[name] = begun
+    return wanted
+
+
+def _losses(definition: ToolDefinition, name: str, kept: frozenset[str]) -> Iterator[Loss]:
+    """What of a definition a format does not carry as it is."""
+    if name != definition.name:
+        yield Loss(tool=definition.name, part="name", detail=f"{name}; Rendering.names maps back")
+    said, told = definition.description, definition.specification
+    narrowed = "a sentence each, and narrows the schema"
+    for part, is_there, detail in (
+        ("rules", told.rules, narrowed),
+        ("usage_rules", said.usage_rules, "a sentence each behind the summary"),
+        ("tags", said.tags, ""),
+        ("result", definition.signature.result is not None, ""),
+        ("effects", definition.signature.effects.to_json(), ""),
+        ("pre", told.pre, ""),
+        ("post", told.post, ""),
+        ("text", told.text, ""),
+        ("complexity", told.complexity, ""),
+        ("examples", definition.examples, ""),
+        ("body", definition.is_composite, ""),
+    ):
+        if is_there and part not in kept:
+            yield Loss(tool=definition.name, part=part, detail=detail or "it has no place")

@@ -6,8 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import McpConnectionError, ModelRetry, ToolFailed
-from agentkit.interop.mcp.listing import ListedTool, McpLimits, RawListing, record_of
-from agentkit.interop.mcp.screening import OVERSIZED
+from agentkit.interop.mcp.listing import (
+    OVERSIZED,
+    ListedTool,
+    McpLimits,
+    RawListing,
+    record_of,
+)
 from agentkit.messages import JsonObject
 from agentkit.tools.error_messages import problems_of
 from agentkit.tools.invocation import run_in_daemon_thread

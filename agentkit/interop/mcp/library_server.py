@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agentkit import retrieval
 from agentkit._version import __version__
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution
@@ -19,24 +18,19 @@ from agentkit.agent.types import Approval, Approver, ToolPolicy
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.interop.mcp.listing import require_sdk
 from agentkit.interop.mcp.serving import (
-    CALL,
-    SEARCH,
     CallRunner,
     Exposure,
     HiddenTool,
-    answer_search,
     ask_client,
     call_record,
     can_ask,
     for_client,
-    search_records,
     text_record,
 )
 from agentkit.library.capabilities import SelfRefreshing
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import Store
-from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -70,9 +64,6 @@ class LibraryServer:
         pin: A version of the store's library that is served; None for the newest.
         frozen: Refuse to start where the code and the store's library differ.
         name: What the server calls itself.
-        prefix: Stands before the name of every tool.
-        search: List ``search_tools`` and ``call_tool`` in place of all tools.
-        retriever: Ranks tools for ``search_tools``; None takes that of agents.
         approve: Decides here about tools that need approval. Without it they are listed only to
             clients that can ask their person, who is then asked for each call.
         timeout_seconds: Longest run of a call, unless the tool says otherwise.
@@ -103,9 +94,6 @@ class LibraryServer:
         pin: int | None = None,
         frozen: bool = False,
         name: str = "agentkit",
-        prefix: str = "",
-        search: bool = False,
-        retriever: Retriever | None = None,
         approve: Approver | None = None,
         timeout_seconds: float = 60.0,
         show_exceptions: bool = False,
@@ -115,12 +103,9 @@ class LibraryServer:
         library = source if isinstance(source, Library) else None
         store = None if isinstance(source, Library) else source
         self._name = name
-        self._prefix = prefix
-        self._search = search
         self._show_exceptions = show_exceptions
         self._approve = approve
         self._poll_seconds = poll_seconds
-        self._retriever = retriever
         self._libraries = LibraryProvider(
             store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
         )
@@ -148,8 +133,7 @@ class LibraryServer:
         return self._exposure.hidden
 
     def _exposed(self, library: Library) -> Exposure:
-        asks_host = self._approve is not None
-        return Exposure(library=library, prefix=self._prefix, asks_host=asks_host)
+        return Exposure(library=library, asks_host=self._approve is not None)
 
     async def refresh(self) -> bool:
         """Take up the newest library of the store, and tell clients when there is one.
@@ -174,7 +158,6 @@ class LibraryServer:
         server: Server[Any] = Server(
             self._name,
             version=__version__,
-            instructions=self._instructions(),
             lifespan=self._lifespan,
             on_list_tools=_guarded(self._list_tools),
             on_call_tool=_guarded(self._call_tool),
@@ -214,11 +197,6 @@ class LibraryServer:
         options = server.create_initialization_options(NotificationOptions(tools_changed=True))
         async with stdio_server() as (read, write):
             await server.run(read, write, options)
-
-    def _instructions(self) -> str | None:
-        return (
-            f"Look for tools with {SEARCH}, then call them with {CALL}." if self._search else None
-        )
 
     @asynccontextmanager
     async def _lifespan(self, _: Server[Any]) -> AsyncIterator[None]:
@@ -266,8 +244,6 @@ class LibraryServer:
     ) -> Any:
         exposure = self._exposure
         visible = exposure.visible(can_ask=can_ask(context))
-        if self._search:
-            return _listing(search_records(len(visible)))
         start = _offset(None if params is None else params.cursor, exposure)
         names = list(visible)
         records = [exposure.record(name) for name in names[start : start + _PAGE]]
@@ -278,24 +254,6 @@ class LibraryServer:
         self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams
     ) -> Any:
         name, arguments = params.name, params.arguments or {}
-        if self._search and name == SEARCH:
-            ranks = self._retriever = self._retriever or retrieval.default_retriever()
-            asks = can_ask(context)
-            return await answer_search(arguments, self._exposure, ranks, can_ask=asks)
-        if self._search and name == CALL:
-            inner, given = arguments.get("name"), arguments.get("arguments", {})
-            if not isinstance(inner, str) or not isinstance(given, Mapping):
-                return text_record("name must be a tool's name, and arguments an object.")
-            name, arguments = inner, dict(given)
-        return await self._call(context, params, name, arguments)
-
-    async def _call(
-        self,
-        context: ServerRequestContext[Any, Any],
-        params: CallToolRequestParams,
-        name: str,
-        arguments: Mapping[str, Any],
-    ) -> Any:
         try:
             self._libraries.for_run()
         except StoreUnavailableError as error:
@@ -324,8 +282,8 @@ class LibraryServer:
 
     def _callable_near(self, name: str) -> list[str]:
         """Names like this one that a client can call; the library has others, without code."""
-        near = self._exposure.library.nearest(name.removeprefix(self._prefix))
-        return [shown for one in near if (shown := self._prefix + one) in self._exposure.runnable]
+        near = self._exposure.library.nearest(name)
+        return [one for one in near if one in self._exposure.runnable]
 
 
 class _Listeners:

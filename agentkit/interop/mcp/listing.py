@@ -29,6 +29,9 @@ HoldCode = Literal[
 APPROVABLE: frozenset[HoldCode] = frozenset({"suspicious_text", "changed", "unapproved"})
 """What a person can wave through; the others can not be called as they are."""
 
+OVERSIZED = -32_099
+"""Code of the errors with which we replace answers that are too large, or that nobody can read."""
+
 _SERVER = re.compile(r"[A-Za-z0-9]+(?:[_.-][A-Za-z0-9]+)*")
 _READ_BY_MODELS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")

@@ -18,6 +18,7 @@ from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions_of_all
 from agentkit.evolution.validation.report import Check, FailedCheck
 from agentkit.interop.mcp.listing import (
+    OVERSIZED,
     HeldTool,
     HoldCode,
     ListedTool,
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 NewTools: TypeAlias = Literal["hold", "screen"]
 """What becomes of a tool that nobody has approved."""
-
-OVERSIZED = -32_099
-"""Code of the errors with which we replace answers that are too large to be read."""
 
 _MALFORMED_KEY = "agentkit.dev/malformed"
 """In ``_meta`` of an entry: why it stands for one that is not what MCP says."""
@@ -113,8 +111,7 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
     ]
     tools = tuple(one for one in outcomes if isinstance(one, ListedTool))
     held = tuple(one for one in outcomes if isinstance(one, HeldTool))
-    notes = (*_notes(raw, tools, policy), *_renamed(raw.records, memory.known, tools))
-    return Listing(tools=tools, held=held, notes=notes)
+    return Listing(tools=tools, held=held, notes=tuple(_notes(raw, tools, policy)))
 
 
 def _entries(
@@ -277,21 +274,6 @@ def _notes(raw: RawListing, tools: Iterable[ListedTool], policy: ImportPolicy) -
             yield f"{tool.name}: its schema was repaired on import"
         if tool.definition.name != tool.name and policy.prefixes is not True:
             yield f"{tool.name}: offered as {tool.definition.name}, because the name is taken"
-
-
-def _renamed(
-    records: Iterable[Mapping[str, Any]], known: Mapping[str, str], tools: Iterable[ListedTool]
-) -> Iterator[str]:
-    """Tools that are gone, with the new tool that says the same under another name."""
-    by_name = {record["name"]: record for record in records if isinstance(record.get("name"), str)}
-    new = [tool.name for tool in tools if tool.name not in known]
-    for name, print_of in known.items():
-        if name in by_name:
-            continue
-        same = (one for one in new if fingerprint({**by_name[one], "name": name}) == print_of)
-        now = next(same, None)
-        gone = "does not list it any more" if now is None else f"calls it {now} now"
-        yield f"{name}: the server {gone}"
 
 
 class AnswerMender:

@@ -29,7 +29,6 @@ from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library
 from agentkit.library.linking import broken_links
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.mcp_record import RESULT_FIELD, describes_object, tool_record
@@ -41,17 +40,12 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-SEARCH = "search_tools"
-CALL = "call_tool"
 NOBODY = (
     "It needs the approval of a person, and this client can not ask one (it has no elicitation). "
     "Nothing was run."
 )
 _DECLINED = "The person at the client did not approve it."
 _LONGEST_QUESTION = 2_000
-_LONGEST_QUERY = 2_000
-_USUAL, _MOST = 5, 20
-_QUERY = "What a tool is needed for, in words, or the name of a tool."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,20 +67,18 @@ class Exposure:
 
     Attributes:
         library: The snapshot, linked to its code.
-        prefix: What stands before every name; empty for none.
         asks_host: Whether a function of this process decides about tools that need approval, and
             not the person at a client that can ask.
     """
 
     library: Library
-    prefix: str = ""
     asks_host: bool = False
     _records: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def runnable(self) -> Mapping[str, Tool]:
-        """The tools with code, by the names that clients use."""
-        return {self.prefix + tool.name: tool for tool in self.library if tool.is_bound}
+        """The tools with code, by name."""
+        return {tool.name: tool for tool in self.library if tool.is_bound}
 
     @cached_property
     def open(self) -> Mapping[str, Tool]:
@@ -267,7 +259,8 @@ async def ask_client(
     shown = json.dumps(given, ensure_ascii=False, indent=1)
     if len(shown) > _LONGEST_QUESTION:
         shown = f"{shown[:_LONGEST_QUESTION]}… ({len(shown)} characters)"
-    message, schema = f"Run {name} with these arguments?\n{shown}", _object({})
+    message = f"Run {name} with these arguments?\n{shown}"
+    schema = {"type": "object", "properties": {}}
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         replied = await context.session.elicit_form(message, schema, context.request_id)
         return _decision(replied.action)
@@ -282,70 +275,3 @@ async def ask_client(
 def _decision(action: str) -> Approval:
     agreed = action == "accept"
     return Approval(approved=agreed, reason="" if agreed else _DECLINED)
-
-
-def search_records(count: int) -> list[dict[str, Any]]:
-    """``search_tools`` and ``call_tool``, which stand for all others, as ``tools/list`` has them.
-
-    Args:
-        count: How many tools there are to be found.
-    """
-    find = (
-        f"Find tools among {count:,}. Say what a step needs, or a tool's name. The answer lists "
-        f"the best tools with their parameters; call one of them with {CALL}."
-    )
-    amount = {"type": "integer", "minimum": 1, "maximum": _MOST, "default": _USUAL}
-    query = {
-        "query": {"type": "string", "description": _QUERY},
-        "limit": amount | {"description": "Most tools to list."},
-    }
-    call = {
-        "name": {"type": "string", "description": "The tool's name, as listed."},
-        "arguments": {"type": "object", "description": "Its arguments, as its inputSchema says."},
-    }
-    tools = {"tools": {"type": "array", "items": {"type": "object"}}}
-    return [
-        {
-            "name": SEARCH,
-            "description": find,
-            "inputSchema": _object(query, required=["query"]),
-            "outputSchema": _object(tools, required=["tools"]),
-            "annotations": {"readOnlyHint": True, "openWorldHint": False},
-        },
-        {
-            "name": CALL,
-            "description": f"Call a tool that {SEARCH} found.",
-            "inputSchema": _object(call, required=["name"]),
-        },
-    ]
-
-
-def _object(properties: Mapping[str, Any], **rules: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": dict(properties), **rules}
-
-
-async def answer_search(
-    arguments: Mapping[str, Any], exposure: Exposure, retriever: Retriever, *, can_ask: bool
-) -> dict[str, Any]:
-    """The answer to a call of ``search_tools``.
-
-    Args:
-        arguments: What the client sent; anything.
-        exposure: What there is.
-        retriever: Ranks it.
-        can_ask: Whether the client can ask its person for approval.
-    """
-    query, limit = arguments.get("query"), arguments.get("limit", _USUAL)
-    if not isinstance(query, str) or not query.strip():
-        return text_record("query must be a text that says what a tool is needed for.")
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
-        return text_record(f"limit must be a whole number from 1 to {_MOST}.")
-    seen = {tool.name for tool in exposure.visible(can_ask=can_ask).values()}
-    library = exposure.library
-    callable_ones = library.without(tool.name for tool in library if tool.name not in seen)
-    found = await retriever.retrieve(query[:_LONGEST_QUERY], callable_ones)
-    names = [exposure.prefix + hit.definition.name for hit in found.hits[:limit]]
-    tools = [exposure.record(name) for name in names]
-    text = json.dumps(tools, ensure_ascii=False, separators=(",", ":"))
-    record = text_record(text if tools else "No tool matches.", is_error=False)
-    return record | {"structuredContent": {"tools": tools}}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
+import re
 import sys
 import threading
 from collections import deque
@@ -15,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio
+import anyio.lowlevel
 
-from agentkit.interop.mcp.listing import McpLimits
-from agentkit.interop.mcp.screening import OVERSIZED, AnswerMender, error_message
+from agentkit.interop.mcp.listing import OVERSIZED, McpLimits
+from agentkit.interop.mcp.screening import AnswerMender, error_message
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,6 +37,13 @@ _MOST_SKIPPED = 10
 """How many times the limit of a line is read on, to look for its end."""
 _MOST_VALUES = 300_000
 """In one message. Three bytes of JSON can become a hundred in memory, and take a microsecond."""
+
+_FREE_PIECES = 4_000
+_BYTES_A_PIECE = 64
+"""A message may come in so many pieces, and in one more for so many bytes."""
+_HELD_BACK = 4_096
+"""Pieces are handed on together from so many bytes on, or at the end of a line."""
+_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,20}|"[^"\\]{1,200}")')
 
 Ended = Callable[[], None]
 """Is told that the server hung up."""
@@ -240,7 +250,13 @@ class _ProcessReader:
             too_much = _too_long(self._most) if line is None else _too_many(_values_in(line))
             if line is None or too_much:
                 yield from self._failures(OVERSIZED, too_much)
-            elif (message := self._message(line)) is not None:
+                continue
+            try:
+                message = self._message(line)
+            except ValueError as error:
+                yield from self._unreadable(line, str(error))
+                continue
+            if message is not None:
                 self._strays = 0
                 self.unanswered.pop(getattr(message, "id", None), None)
                 yield message
@@ -255,7 +271,11 @@ class _ProcessReader:
             yield from self._give_up("it wrote a line without an end")
 
     def _message(self, line: bytes) -> Any:
-        """The message of a line; None for a line that is none."""
+        """The message of a line; None for a line that is none, such as one of a log.
+
+        Raises:
+            ValueError: It was meant to be one.
+        """
         from mcp_types import jsonrpc_message_adapter
         from pydantic import ValidationError
 
@@ -264,9 +284,26 @@ class _ProcessReader:
         try:
             return jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError as error:
+            why = str(error)[:300]
+            if b'"jsonrpc"' in line:
+                raise ValueError(
+                    f"the server sent a message that can not be read: {why}"
+                ) from error
             if not self._strays:
-                _logger.warning("a server wrote a line that is no message: %.300s", error)
+                _logger.warning("a server wrote a line that is no message: %s", why)
             return None
+
+    def _unreadable(self, line: bytes, why: str) -> Iterator[Any]:
+        """The failure of the call that a line wanted to answer, or of all where it does not say."""
+        found = _ID.search(line)
+        request_id: Any = None
+        with contextlib.suppress(ValueError):
+            request_id = json.loads(found[1]) if found else None
+        if request_id in self.unanswered:
+            del self.unanswered[request_id]
+            yield error_message(request_id, OVERSIZED, why)
+        else:
+            yield from self._failures(OVERSIZED, why)
 
     def _failures(self, code: int, why: str) -> Iterator[Any]:
         failed, self.unanswered = self.unanswered, {}
@@ -353,10 +390,7 @@ async def _stop(process: Process) -> None:
 
 
 def _bounded_body(response: httpx2.Response, most: int) -> Any:
-    """The body of a response, which fails where one of its messages is too long.
-
-    An event of a stream ends with an empty line.
-    """
+    """The body of a response, which fails where one of its messages is too long, or in crumbs."""
     import httpx2
 
     inner: Any = response.stream
@@ -370,24 +404,54 @@ def _bounded_body(response: httpx2.Response, most: int) -> Any:
                 raise failure(
                     f"the answer is compressed ({encoding[:20]}), and was not asked to be"
                 )
-            size, values, last = 0, 0, b""
+            counter, waiting = _Counter(most, is_events=is_events), bytearray()
             async for chunk in inner:
-                end, counted = -1, chunk
-                if is_events:
-                    text = (last + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-                    end = text.rfind(b"\n\n")
-                    counted = text[end + 2 :] if end >= 0 else chunk
-                size = len(counted) + (size if end < 0 else 0)
-                values = _values_in(counted) + (values if end < 0 else 0)
-                if why := _too_long(most) if size > most else _too_many(values):
+                if why := counter.too_much(chunk):
                     raise failure(why)
-                last = chunk[-3:]
-                yield chunk
+                if counter.pieces % 100 == 0:
+                    await (
+                        anyio.lowlevel.checkpoint()
+                    )  # pieces that came together come without a pause
+                waiting += chunk  # many small pieces would take the reader's time each
+                if len(waiting) >= _HELD_BACK or (is_events and b"\n" in chunk):
+                    yield bytes(waiting)
+                    waiting.clear()
+            if waiting:
+                yield bytes(waiting)
 
         async def aclose(self) -> None:
             await inner.aclose()
 
     return Bounded()
+
+
+class _Counter:
+    """Counts what a message has come to; of a stream an event, which ends with an empty line."""
+
+    def __init__(self, most: int, *, is_events: bool) -> None:
+        self.pieces = 0
+        self._most, self._is_events = most, is_events
+        self._size = self._values = 0
+        self._last = b""
+
+    def too_much(self, chunk: bytes) -> str:
+        """Why the message is too much with the chunk; empty when it is not."""
+        end, counted = -1, chunk
+        if self._is_events:
+            text = (self._last + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            end = text.rfind(b"\n\n")
+            counted = text[end + 2 :] if end >= 0 else chunk
+            self._last = chunk[-3:]
+        if end >= 0:
+            self._size = self._values = self.pieces = 0
+        self._size += len(counted)
+        self._values += _values_in(counted)
+        self.pieces += 1
+        if self._size > self._most:
+            return _too_long(self._most)
+        if self.pieces > _FREE_PIECES + self._size // _BYTES_A_PIECE:
+            return f"the server sent a message in more than {self.pieces - 1:,} pieces"
+        return _too_many(self._values)
 
 
 def _values_in(text: bytes) -> int:
@@ -418,7 +482,7 @@ async def _watched(
 
 
 class _WatchedStream:
-    """A stream of messages that tells when it is over, and whose answers can be read.
+    """A stream of messages that tells when it is over, and whose answers are bounded.
 
     The official client tells the end only to whoever calls next; a server that died in between is
     to be started again before that.

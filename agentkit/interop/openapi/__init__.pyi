@@ -1,6 +1,5 @@
 from .credentials import Env as Env
 from .documents import (
-    OpenApiNote as OpenApiNote,
     is_openapi as is_openapi,
     read_document as read_document,
 )

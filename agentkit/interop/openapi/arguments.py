@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agentkit.interop.openapi.documents import Node, OpenApiNote, Operation, Unmappable
+from agentkit.interop.openapi.documents import Node, Operation, Unmappable
 from agentkit.interop.openapi.requests import (
     PLACEHOLDER,
     Body,
@@ -145,12 +145,8 @@ class Arguments:
     properties: dict[str, Any] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
     converted: list[Converted] = field(default_factory=list)
-    notes: list[OpenApiNote] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     _taken: Names = field(default_factory=Names)
-
-    def note(self, code: str, message: str, pointer: str) -> None:
-        """Keep what a reader would want to know."""
-        self.notes.append(OpenApiNote(pointer=pointer, code=code, message=message))
 
     def add(
         self,
@@ -159,7 +155,6 @@ class Arguments:
         *,
         place: str,
         required: bool,
-        pointer: str,
         words: object = None,
     ) -> str:
         """Take an argument in; gives the name that it got.
@@ -169,8 +164,7 @@ class Arguments:
         wanted = identifier(name[:_LONGEST_ID])
         argument = self._taken.take(f"{place}_{wanted}" if wanted in self._taken else wanted)
         if argument != name:
-            message = f"the {place} parameter {name[:100]!r} is the argument {argument!r}"
-            self.note("renamed", message, pointer)
+            self.notes.append(f"the {place} parameter {name[:100]!r} is the argument {argument!r}")
         told = words.strip() if isinstance(words, str) else ""
         self.properties[argument] = {**schema, "description": told} if told else dict(schema)
         if required:
@@ -181,7 +175,7 @@ class Arguments:
         """A schema of an argument, counted."""
         found = self.pool.convert(raw)
         self.converted.append(found)
-        self.pool.budget.spend(_A_PARAMETER, raw.pointer)
+        self.pool.budget.spend(_A_PARAMETER)
         return found
 
     def schema(self, definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,22 +206,21 @@ def read_parameters(
     for raw in _merged_parameters(operation, arguments.pool):
         name, location = raw.value.get("name"), raw.value.get("in")
         if not isinstance(name, str) or not name:
-            raise Unmappable("a parameter has no name", pointer=raw.pointer)
+            raise Unmappable("a parameter has no name")
         needed = raw.value.get("required") is True or location == "path"
         barred = _barred(name, location, operation.path, secret)
         fault = "" if barred else _unsendable(raw.value, name, location)
         if fault and needed:
-            raise Unmappable(fault, pointer=raw.pointer)
+            raise Unmappable(fault)
         if barred or fault:
-            arguments.note("parameter_left_out", barred or fault, raw.pointer)
+            arguments.notes.append(barred or fault)
         else:
             found.append(_read_parameter(raw, arguments))
     known = {parameter.name for parameter in found if parameter.location == "path"}
     for name in PLACEHOLDER.findall(operation.path):
         if name not in known:
             raise Unmappable(
-                f"the path has the placeholder {{{name}}}, but no path parameter is named so",
-                pointer=operation.pointer,
+                f"the path has the placeholder {{{name}}}, but no path parameter is named so"
             )
     return tuple(found)
 
@@ -238,12 +231,10 @@ def _merged_parameters(operation: Operation, pool: SchemaPool) -> Iterable[Node]
     for listed in (operation.shared, operation.source.at("parameters")):
         if listed.value and not isinstance(listed.value, list):
             kind = type(listed.value).__name__
-            raise Unmappable(f"its parameters are a {kind}, not a list", pointer=listed.pointer)
+            raise Unmappable(f"its parameters are a {kind}, not a list")
         count = len(listed.value or ())
         if count > MAX_ARGUMENTS:
-            raise Unmappable(
-                f"it has {count:,} parameters, and {MAX_ARGUMENTS} are read", pointer=listed.pointer
-            )
+            raise Unmappable(f"it has {count:,} parameters, and {MAX_ARGUMENTS} are read")
         for index in range(count):
             found = pool.space.followed(listed.at(index))
             by_key[str(found.value.get("name")), str(found.value.get("in"))] = found
@@ -290,7 +281,6 @@ def _read_parameter(raw: Node, arguments: Arguments) -> Field:
         schema,
         place=location,
         required=raw.value.get("required") is True or location == "path",
-        pointer=raw.pointer,
         words=raw.value.get("description"),
     )
     style = cast("Style", raw.value.get("style", _STYLES[location][0]))
@@ -324,14 +314,12 @@ def read_body(operation: Operation, arguments: Arguments) -> Body | None:
     sent_as = "application/json" if "*" in media_type else media_type
     if fault:
         if properties:
-            message = f"the body is one argument: {fault}"
-            arguments.note("body_kept_whole", message, media.pointer)
+            arguments.notes.append(f"the body is one argument: {fault}")
         argument = arguments.add(
             "body",
             found.schema,
             place="request",
             required=required,
-            pointer=media.pointer,
             words=raw.value.get("description"),
         )
         return Body(kind=kind, media_type=sent_as, argument=argument, required=required)
@@ -343,7 +331,6 @@ def read_body(operation: Operation, arguments: Arguments) -> Body | None:
             schema if isinstance(schema, dict) else {},
             place="body",
             required=required and name in needed,
-            pointer=media.pointer,
         )
         fields.append(Field(argument=argument, name=name))
     return Body(
@@ -361,8 +348,7 @@ def _written_as(raw: Node) -> tuple[str, BodyKind]:
     if _FORM in listed:
         return _FORM, "form"
     raise Unmappable(
-        f"only JSON and forms can be sent, and its body is {', '.join(listed)[:100] or 'nothing'}",
-        pointer=raw.pointer,
+        f"only JSON and forms can be sent, and its body is {', '.join(listed)[:100] or 'nothing'}"
     )
 
 
@@ -381,7 +367,7 @@ def _flattened(found: Converted, pool: SchemaPool) -> tuple[dict[str, Any], froz
     fault = ""
     for part in _parts(found.schema, pool, set(), 0):
         own, needed = part.get("properties") or {}, part.get("required") or ()
-        pool.budget.spend(_A_PARAMETER * (1 + len(own) + len(needed)), "")
+        pool.budget.spend(_A_PARAMETER * (1 + len(own) + len(needed)))
         fault = fault or _fault(part)
         clash = next((name for name in own if properties.get(name, own[name]) != own[name]), None)
         if clash is not None:

@@ -14,13 +14,7 @@ from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import quote
 
 from agentkit.errors import ToolFailed, UsageError
-from agentkit.interop.openapi.documents import (
-    OpenApiNote,
-    Operation,
-    ReferenceSpace,
-    Unmappable,
-    below,
-)
+from agentkit.interop.openapi.documents import Operation, ReferenceSpace, Unmappable
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHORTEST_SECRET = 4
@@ -54,7 +48,7 @@ Requirements: TypeAlias = tuple[tuple[SecurityScheme, ...], ...]
 """Alternatives, of each of which all schemes are needed; empty when nothing is wanted."""
 
 
-def read_schemes(space: ReferenceSpace, notes: list[OpenApiNote]) -> dict[str, SecurityScheme]:
+def read_schemes(space: ReferenceSpace, notes: list[str]) -> dict[str, SecurityScheme]:
     """The security schemes of a document by name; one that is broken is unsupported."""
     given = space.root.at("components", "securitySchemes")
     schemes: dict[str, SecurityScheme] = {}
@@ -63,12 +57,10 @@ def read_schemes(space: ReferenceSpace, notes: list[OpenApiNote]) -> dict[str, S
         try:
             schemes[name] = _scheme(name, space.followed(at).value)
         except Unmappable as error:
-            schemes[name] = SecurityScheme(name=name, kind="unsupported", told=error.message)
+            schemes[name] = SecurityScheme(name=name, kind="unsupported", told=str(error))
         if schemes[name].kind == "unsupported":
-            message = f"the security scheme {name!r} is not supported: {schemes[name].told}"
-            notes.append(
-                OpenApiNote(pointer=at.pointer, code="security_unsupported", message=message)
-            )
+            told = schemes[name].told
+            notes.append(f"the security scheme {name!r} is not supported: {told}")
     return schemes
 
 
@@ -106,10 +98,7 @@ def requirements_of(
         or len(given) > _MAX_SCHEMES
         or not all(isinstance(each, dict) and len(each) <= _MAX_SCHEMES for each in given)
     ):
-        raise Unmappable(
-            f"its security is no list of at most {_MAX_SCHEMES} requirements",
-            pointer=below(operation.pointer, "security"),
-        )
+        raise Unmappable(f"its security is no list of at most {_MAX_SCHEMES} requirements")
     told = "it is not under components/securitySchemes"
     return tuple(
         tuple(
@@ -241,7 +230,6 @@ class Credentials:
 
     Args:
         auth: For each security scheme the variable that holds its secret.
-        headers: Headers of every request.
         schemes: The schemes of the document.
 
     Raises:
@@ -252,15 +240,11 @@ class Credentials:
         self,
         *,
         auth: Mapping[str, Env],
-        headers: Mapping[str, str | Env],
         schemes: Mapping[str, SecurityScheme],
     ) -> None:
         for name, given in auth.items():
             _check(name, given, schemes)
-        for name, value in headers.items():
-            _check_header(name, value)
         self._auth = dict(auth)
-        self._headers = dict(headers)
 
     def secrets_for(self, alternatives: Requirements, *, lenient: bool) -> Secrets:
         """The secrets of one request: of the first alternative all of whose variables are set.
@@ -274,7 +258,6 @@ class Credentials:
             ToolFailed: No alternative can be met; the message names the variables, never a value.
         """
         secrets = Secrets()
-        self._add_headers(secrets)
         missing: list[str] = []
         for schemes in alternatives:
             if not schemes or any(scheme.name not in self._auth for scheme in schemes):
@@ -289,26 +272,6 @@ class Credentials:
         if not alternatives or () in alternatives or (lenient and not self._auth):
             return secrets
         raise ToolFailed(_refusal(alternatives, missing))
-
-    def _add_headers(self, secrets: Secrets) -> None:
-        for name, given in self._headers.items():
-            if isinstance(given, str):
-                secrets.headers[name] = given
-                continue
-            value = given.read()
-            if value is None:
-                raise ToolFailed(
-                    f"the header {name} comes from the environment variable {given.name}, which "
-                    "is not set; the person who runs this program has to set it"
-                )
-            secrets.headers[name] = value
-            secrets.values.append(value)
-
-
-def _check_header(name: str, value: object) -> None:
-    if not isinstance(value, str | Env):
-        kind = type(value).__name__
-        raise UsageError(f"the header {name!r} is text or Env(...), got a {kind}")
 
 
 def _check(name: str, given: object, schemes: Mapping[str, SecurityScheme]) -> None:
@@ -337,8 +300,7 @@ def _refusal(alternatives: Requirements, missing: list[str]) -> str:
             "it holds; the person who runs this program has to set it"
         )
     wanted = " or ".join(
-        " with ".join(f"{scheme.name} ({scheme.told})" for scheme in schemes)
-        for schemes in alternatives
+        " with ".join(f"{one.name} ({one.told})" for one in schemes) for schemes in alternatives
     )
     return (
         f"the API wants a credential for this call, and none was configured: {wanted}. The person "

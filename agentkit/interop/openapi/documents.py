@@ -283,33 +283,8 @@ def _refuse(why: str) -> NoReturn:
 # --- parts of a document --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OpenApiNote:
-    """One thing that a reader of the description would want to know.
-
-    Attributes:
-        pointer: Where, as a JSON pointer into the document.
-        code: What kind of thing; equal things have equal codes, so that they can be counted.
-        message: The same in a sentence.
-    """
-
-    pointer: str
-    code: str
-    message: str
-
-
 class Unmappable(Exception):  # noqa: N818 - inside only: it becomes an entry of the report
-    """A part of the document can not be mapped; the importer turns this into a value.
-
-    Attributes:
-        pointer: Where, as a JSON pointer.
-        message: Why, and what to do, in a sentence.
-    """
-
-    def __init__(self, message: str, *, pointer: str) -> None:
-        self.message = message
-        self.pointer = pointer
-        super().__init__(message)
+    """A part of the document can not be mapped; the message says why, and what to do."""
 
 
 def below(pointer: str, *keys: object) -> str:
@@ -357,12 +332,11 @@ class ReferenceSpace:
         self.root = Node(root)
         self._found: dict[str, Node] = {}
 
-    def find(self, reference: str, *, pointer: str) -> Node:
+    def find(self, reference: str) -> Node:
         """What a reference points at.
 
         Args:
             reference: The value of ``$ref``.
-            pointer: Where it stands, for the message.
 
         Raises:
             Unmappable: It points nowhere, or into another document.
@@ -373,12 +347,11 @@ class ReferenceSpace:
         if not reference.startswith("#"):
             raise Unmappable(
                 f"the reference {reference!r:.200} leads into another document, which is not "
-                "fetched; bundle the description into one file",
-                pointer=pointer,
+                "fetched; bundle the description into one file"
             )
         value = resolve_local(self.root.value, reference)
         if value is None:
-            raise Unmappable(f"the reference {reference!r:.200} points nowhere", pointer=pointer)
+            raise Unmappable(f"the reference {reference!r:.200} points nowhere")
         found = self._found[reference] = Node(value, reference[1:])
         return found
 
@@ -393,12 +366,12 @@ class ReferenceSpace:
             seen.add(found.pointer)
             if not isinstance(found.value, dict):
                 kind = type(found.value).__name__
-                raise Unmappable(f"an object belongs here, not a {kind}", pointer=found.pointer)
+                raise Unmappable(f"an object belongs here, not a {kind}")
             reference = found.value.get("$ref")
             if not isinstance(reference, str):
                 return found
-            found = self.find(reference, pointer=found.pointer)
-        raise Unmappable("the references lead in a circle", pointer=part.pointer)
+            found = self.find(reference)
+        raise Unmappable("the references lead in a circle")
 
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
@@ -467,7 +440,7 @@ def _operations_at(item: Node, path: str, space: ReferenceSpace) -> Iterator[Ope
         # 3.1 lets a path item stand beside its own reference; what stands here wins.
         merged = Node({**space.followed(item).value, **item.value}, item.pointer)
     except Unmappable as error:
-        yield Operation(method="*", path=path, source=Node(None, item.pointer), fault=error.message)
+        yield Operation(method="*", path=path, source=Node(None, item.pointer), fault=str(error))
         return
     for key in _METHODS:
         if key not in merged.value:

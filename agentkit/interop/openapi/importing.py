@@ -27,7 +27,6 @@ from agentkit.interop.openapi.credentials import (
 )
 from agentkit.interop.openapi.documents import (
     Document,
-    OpenApiNote,
     OpenedDocument,
     Operation,
     ReferenceSpace,
@@ -102,7 +101,7 @@ class OperationReport:
     operation_id: str | None = None
     tool_name: str | None = None
     reason: str = ""
-    notes: tuple[OpenApiNote, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -120,7 +119,6 @@ class OpenApiReport:
         openapi: The version of OpenAPI that the document is written in.
         reference: File or URL that it came from; empty when it was given as data.
         server: The base URL that calls go to, unless an operation names its own; empty if unknown.
-        security: The names of the security schemes, and what each wants.
         operations: Every operation, in document order.
         notes: What concerns the whole document, such as webhooks.
     """
@@ -130,9 +128,8 @@ class OpenApiReport:
     openapi: str
     reference: str = ""
     server: str = ""
-    security: Mapping[str, str] = field(default_factory=dict)
     operations: tuple[OperationReport, ...] = ()
-    notes: tuple[OpenApiNote, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def mapped(self) -> tuple[OperationReport, ...]:
@@ -160,13 +157,8 @@ class OpenApiReport:
         return f"{head} (OpenAPI {self.openapi}): {mapped:,} of {total:,} operations mapped{rest}"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON object; empty parts of operations are left out."""
-        record = asdict(self)
-        record["operations"] = [
-            {key: value for key, value in entry.items() if value not in (None, "", ())}
-            for entry in record["operations"]
-        ]
-        return record
+        """The report as a JSON object."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +214,6 @@ def openapi_tools(
     *,
     server: str | None = None,
     auth: Mapping[str, Env] | None = None,
-    headers: Mapping[str, str | Env] | None = None,
     prefix: str = "",
     operations: Iterable[str] = (),
     tags: Iterable[str] = (),
@@ -241,13 +232,13 @@ def openapi_tools(
             operation which names another path on the same host.
         auth: For each security scheme of the document the environment variable that holds the
             secret: ``{"api_key": Env("PETSTORE_KEY")}``. Read at each call.
-        headers: Headers of every request, such as a version that the API wants.
         prefix: Comes before the name of every tool.
         operations: Only these: operation ids, or ``"GET /pets/{id}"``. Empty takes all.
         tags: Only operations with one of these tags. Empty takes all.
         include_deprecated: Whether deprecated operations become tools as well.
-        client: An ``httpx.AsyncClient`` to send through; the caller closes it. By default each
-            event loop has one of our own, which keeps no cookies.
+        client: An ``httpx.AsyncClient`` to send through, such as one with headers that the API
+            wants; the caller closes it. By default each event loop has one of our own, which keeps
+            no cookies.
         policy: Timeouts, sizes and retries of calls.
         reference: File or URL that a text or data came from. The servers of a description from a
             public URL must have public addresses, and get credentials only where it is on that
@@ -283,7 +274,7 @@ def openapi_tools(
     )
     http_client = HttpClient(
         client=client,
-        credentials=Credentials(auth=auth or {}, headers=headers or {}, schemes=importer.schemes),
+        credentials=Credentials(auth=auth or {}, schemes=importer.schemes),
         policy=rules,
         public_only=importer.is_foreign,
         withheld_from=importer.withheld_from,
@@ -319,7 +310,7 @@ class _Importer:
     include_deprecated: bool
     mapped: list[tuple[ToolDefinition, RequestPlan]] = field(default_factory=list)
     entries: list[OperationReport] = field(default_factory=list)
-    notes: list[OpenApiNote] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.root = self.opened.root
@@ -363,18 +354,17 @@ class _Importer:
     def _take(self, operation: Operation) -> None:
         arguments = Arguments(pool=self._request)
         try:
-            self.budget.spend(_AN_OPERATION, operation.pointer)
+            self.budget.spend(_AN_OPERATION)
             wanted = tool_name(
                 operation.operation_id, operation.method, operation.path, prefix=self.prefix
             )
             name = self._names.take(wanted)
             if name != wanted:
-                message = f"another operation is named {wanted!r}, so this one is {name!r}"
-                arguments.note("name_taken", message, operation.pointer)
+                told = f"another operation is named {wanted!r}, so this one is {name!r}"
+                arguments.notes.append(told)
             self.mapped.append(self._map(operation, name, arguments))
         except Unmappable as error:
-            note = OpenApiNote(pointer=error.pointer, code="unusable", message=error.message)
-            self._report(operation, "unusable", reason=error.message, notes=[note])
+            self._report(operation, "unusable", reason=str(error))
         else:
             self._report(operation, "mapped", tool=name, notes=arguments.notes)
 
@@ -390,7 +380,7 @@ class _Importer:
         security = requirements_of(operation, self.root, self.schemes)
         parameters = read_parameters(operation, arguments, secret_parameters(security))
         body = read_body(operation, arguments)
-        schema, texts = _contract(operation, arguments)
+        schema, texts = _contract(arguments)
         result, accept = _read_answer(operation, self._response, arguments)
         effects, given = _EFFECTS[operation.method], operation.operation_id
         definition = ToolDefinition(
@@ -429,11 +419,10 @@ class _Importer:
             if not found or (self.base and same_origin(self.base, found)):
                 return found or self.base
         except UsageError as error:
-            raise Unmappable(str(error), pointer=operation.pointer) from error
+            raise Unmappable(str(error)) from error
         raise Unmappable(
             f"it has a server of its own ({found:.200}); import it apart, with "
-            "operations= and server=",
-            pointer=operation.pointer,
+            "operations= and server="
         )
 
     def _report(
@@ -443,7 +432,7 @@ class _Importer:
         *,
         reason: str = "",
         tool: str | None = None,
-        notes: Iterable[OpenApiNote] = (),
+        notes: Iterable[str] = (),
     ) -> None:
         entry = OperationReport(
             method=operation.method,
@@ -462,16 +451,16 @@ class _Importer:
         info = self.space.root.at("info").mapping
         if hooks := self.root.get("webhooks"):
             message = f"{len(hooks)} webhooks are requests that the API makes; they are not mapped"
-            self._note("webhooks_not_mapped", message, "/webhooks")
+            self.notes.append(message)
         if self.withheld_from:
             message = (
                 f"calls go to {self.base}, which is not where the description came from: no "
                 f"credentials are sent there without server={self.base!r}"
             )
-            self._note("other_server", message, "/servers")
+            self.notes.append(message)
         if not self.base:
             message = "the document names no absolute server; calls need server='https://...'"
-            self._note("no_server", message, "/servers")
+            self.notes.append(message)
         return OpenApiReport(
             title=str(info.get("title", ""))[:200],
             version=str(info.get("version", ""))[:200],
@@ -480,16 +469,10 @@ class _Importer:
             server=self.base,
             operations=tuple(self.entries),
             notes=tuple(self.notes),
-            security={name: scheme.told for name, scheme in self.schemes.items()},
         )
 
-    def _note(self, code: str, message: str, pointer: str) -> None:
-        self.notes.append(OpenApiNote(pointer=pointer, code=code, message=message))
 
-
-def _contract(
-    operation: Operation, arguments: Arguments
-) -> tuple[dict[str, Any], Mapping[str, str]]:
+def _contract(arguments: Arguments) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The parameters schema, and the words that were in it.
 
     Raises:
@@ -498,11 +481,11 @@ def _contract(
     size = sum(one.size for one in arguments.converted)
     if size > MAX_OWN_SIZE:
         message = f"its parameters take {size:,} characters, over {MAX_OWN_SIZE:,}"
-        raise Unmappable(message, pointer=operation.pointer)
+        raise Unmappable(message)
     definitions, cut = arguments.pool.closed(arguments.converted, budget=MAX_SIZE, strict=True)
     if cut:
         message = f"far schemas that allow anything: {_some(cut)}"
-        arguments.note("parameters_cut", message, operation.pointer)
+        arguments.notes.append(message)
     return detach_descriptions(arguments.schema(definitions))
 
 
@@ -518,7 +501,7 @@ def _summary(operation: Operation, arguments: Arguments) -> str:
     if len(text) <= MAX_SUMMARY:
         return text or f"{operation.method} {operation.path[: MAX_SUMMARY // 2]}"
     message = f"of the description {MAX_SUMMARY:,} characters are kept"
-    arguments.note("description_shortened", message, operation.pointer)
+    arguments.notes.append(message)
     return f"{text[: MAX_SUMMARY - 1].rsplit(maxsplit=1)[0]}…"
 
 
@@ -545,13 +528,11 @@ def _read_answer(
             return None, tuple(types)
         definitions, cut = pool.closed((converted,), budget=MAX_RESULT_SCHEMA, strict=False)
     except Unmappable as error:
-        arguments.note(
-            "result_undeclared", f"the result stays undeclared: {error.message}", error.pointer
-        )
+        arguments.notes.append(f"the result stays undeclared: {error}")
         return None, ()
     if cut:
         message = f"far or unusable schemas that allow anything: {_some(cut)}"
-        arguments.note("result_cut", message, media.pointer)
+        arguments.notes.append(message)
     schema = converted.schema
     if schema and definitions:
         schema = inline_root({**schema, "$defs": definitions})

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentkit.errors import DefinitionError
-from agentkit.interop.openapi.documents import Node, ReferenceSpace, Unmappable, below
+from agentkit.interop.openapi.documents import Node, ReferenceSpace, Unmappable
 from agentkit.messages import JsonObject
 from agentkit.tools.patterns import pattern_weight
 from agentkit.tools.schema import (
@@ -46,7 +46,7 @@ _DROPPED = frozenset(
     {"$anchor", "$comment", "$dynamicAnchor", "$dynamicRef", "$id", "$schema", "$vocabulary"}
     | {"$defs", "definitions"}  # every reference is rewritten, so nothing refers to these any more
     | {"discriminator", "externalDocs", "xml", "readOnly", "writeOnly"}
-    | {"example", "examples", "nullable"}  # another keyword takes their place
+    | {"example", "nullable"}  # another keyword takes their place
 )
 
 
@@ -79,7 +79,7 @@ class Budget:
 
     left: int
 
-    def spend(self, characters: int, pointer: str) -> None:
+    def spend(self, characters: int) -> None:
         """Count what is made.
 
         Raises:
@@ -89,8 +89,7 @@ class Budget:
         if self.left < 0:
             raise Unmappable(
                 "the description asks for more than its size allows; choose some of its "
-                "operations (operations=, tags=)",
-                pointer=pointer,
+                "operations (operations=, tags=)"
             )
 
 
@@ -133,13 +132,13 @@ class SchemaPool:
     def _convert(self, raw: Node) -> Converted | Unmappable:
         walk = _Walk(self)
         try:
-            self.budget.spend(0, raw.pointer)
-            schema = walk.schema({} if raw.value is None else raw.value, raw.pointer, 0)
+            self.budget.spend(0)
+            schema = walk.schema({} if raw.value is None else raw.value, 0)
             schema = normalise_schema(schema).schema
         except Unmappable as error:
             return error
         except DefinitionError as error:
-            return Unmappable(str(error), pointer=raw.pointer)
+            return Unmappable(str(error))
         return self.measured(schema)
 
     def measured(self, schema: dict[str, Any]) -> Converted:
@@ -222,9 +221,9 @@ class SchemaPool:
                 left -= one.size
                 definitions[name] = one.schema
                 level.append(one)
-        self.budget.spend(budget - left + sum(one.size for one in roots), "")
+        self.budget.spend(budget - left + sum(one.size for one in roots))
         if patterns > MAX_PATTERN_WEIGHT:
-            raise Unmappable("its patterns are too large to be matched", pointer="")
+            raise Unmappable("its patterns are too large to be matched")
         for root in roots:
             self._check(root)
         return definitions, cut
@@ -249,8 +248,7 @@ class SchemaPool:
         if most > MAX_SCHEMAS_FOR_A_VALUE:
             raise Unmappable(
                 "its references hold one value against more than "
-                f"{MAX_SCHEMAS_FOR_A_VALUE:,} schemas",
-                pointer="",
+                f"{MAX_SCHEMAS_FOR_A_VALUE:,} schemas"
             )
 
     def _held(self, part: Any, depth: int) -> int:
@@ -277,28 +275,27 @@ class _Walk:
     def __init__(self, pool: SchemaPool) -> None:
         self.pool = pool
 
-    def schema(self, raw: object, pointer: str, depth: int) -> Any:
+    def schema(self, raw: object, depth: int) -> Any:
         if not isinstance(raw, dict):
             return raw  # a boolean, or something that the repairs deal with
         if depth > _MAX_DEPTH:
             return {}
         read = self._reference if isinstance(raw.get("$ref"), str) else self._keywords
-        found = read(raw, pointer, depth)
+        found = read(raw, depth)
         return allow_null(found) if raw.get("nullable") is True else found
 
-    def _keywords(self, raw: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
+    def _keywords(self, raw: Mapping[str, Any], depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for key, rule in raw.items():
             if key in _DROPPED or key.startswith("x-"):
                 continue
-            at = below(pointer, key)
             if key in SCHEMA_KEYWORDS:
-                kept[key] = self.schema(rule, at, depth + 1)
+                kept[key] = self.schema(rule, depth + 1)
             elif key in SCHEMA_LIST_KEYWORDS and isinstance(rule, list):
-                kept[key] = [self.schema(part, at, depth + 1) for part in rule]
+                kept[key] = [self.schema(part, depth + 1) for part in rule]
             elif key in SCHEMA_MAP_KEYWORDS and isinstance(rule, dict):
                 kept[key] = {
-                    name: self.schema(part, at, depth + 1)
+                    name: self.schema(part, depth + 1)
                     for name, part in rule.items()
                     if key != "properties" or not self._is_hidden(part)
                 }
@@ -310,41 +307,24 @@ class _Walk:
             kept["required"] = [
                 name for name in required if not isinstance(name, str) or name not in gone
             ]
-        if examples := examples_of(raw):
-            kept["examples"] = examples
+        if "example" in raw and len(json.dumps(raw["example"])) <= _LONGEST_EXAMPLE:
+            kept["examples"] = [raw["example"]]
         return kept
 
     def _is_hidden(self, part: object) -> bool:
-        if not isinstance(part, dict):
-            return False
-        reference = part.get("$ref")
-        if part.get(self.pool.hidden) is True or not isinstance(reference, str):
-            return part.get(self.pool.hidden) is True
-        try:
-            found = self.pool.space.find(reference, pointer="")
-        except Unmappable:
-            return False  # told where the reference itself is read
-        return found.mapping.get(self.pool.hidden) is True
+        return isinstance(part, dict) and part.get(self.pool.hidden) is True
 
-    def _reference(self, raw: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
-        found = self.pool.space.find(raw["$ref"], pointer=pointer)
+    def _reference(self, raw: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        found = self.pool.space.find(raw["$ref"])
         if self.pool.is_small_scalar(found):  # an enum or a format reads better in its place
-            made: dict[str, Any] = self._keywords(found.value, found.pointer, depth + 1)
+            made: dict[str, Any] = self._keywords(found.value, depth + 1)
         else:
             made = {"$ref": f"#/$defs/{self.pool.name_of(found)}"}
         beside = {key: rule for key, rule in raw.items() if key != "$ref"}
         if self.pool.is_old:
             words = beside.get("description")
             return {**made, "description": words} if isinstance(words, str) else made
-        return {**made, **self._keywords(beside, pointer, depth)} if beside else made
-
-
-def examples_of(raw: Mapping[str, Any]) -> list[Any]:
-    """The short examples of a schema: ``example`` of 3.0 and ``examples`` of 3.1."""
-    found = [raw["example"]] if "example" in raw else []
-    listed = raw.get("examples")
-    found += listed[:3] if isinstance(listed, list) else ()
-    return [item for item in found if len(json.dumps(item, default=str)) <= _LONGEST_EXAMPLE][:3]
+        return {**made, **self._keywords(beside, depth)} if beside else made
 
 
 def allow_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,10 @@ Pydantic is imported when the first such annotation is met.
 from __future__ import annotations
 
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any
 
 from agentkit.errors import DefinitionError, ModelRetry
@@ -133,7 +130,7 @@ def pydantic_parameters(parameters: Sequence[Parameter], *, tool_name: str) -> P
     closed = ConfigDict(extra="forbid")
     adapters: dict[str, TypeAdapter[Any]] = {}
     for parameter in parameters:
-        annotation = _portable(parameter.annotation)
+        annotation = parameter.annotation
         if not parameter.is_required:
             annotation = Annotated[annotation, Field(default=parameter.default)]
         try:
@@ -185,7 +182,7 @@ def pydantic_schema(annotation: Any, *, tool_name: str, place: str) -> dict[str,
     from pydantic import TypeAdapter
 
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(_portable(annotation))
+        adapter: TypeAdapter[Any] = TypeAdapter(annotation)
         schema = adapter.json_schema(mode="serialization", schema_generator=_generator())
     except _pydantic_errors() as error:
         raise _unusable(annotation, error, tool_name=tool_name, place=place) from error
@@ -278,55 +275,3 @@ def _converter(adapters: Mapping[str, TypeAdapter[Any]]) -> Callable[[JsonObject
         return {**arguments, **values} if values else arguments
 
     return convert
-
-
-def _portable(annotation: Any) -> Any:
-    """The annotation with ``typing.TypedDict`` as pydantic accepts it on this Python.
-
-    Before Python 3.12 pydantic insists on ``typing_extensions.TypedDict``, because the one in
-    ``typing`` forgot which keys are required when classes are inherited.
-    """
-    if sys.version_info >= (3, 12):
-        return annotation
-    return _replaced(annotation, frozenset())
-
-
-def _replaced(annotation: Any, within: frozenset[Any]) -> Any:
-    if typing.is_typeddict(annotation):
-        return annotation if annotation in within else _typed_dict(annotation, within)
-    arguments = typing.get_args(annotation)
-    origin = typing.get_origin(annotation)
-    if not arguments or origin in {typing.Literal, typing.Callable}:
-        return annotation
-    if origin is typing.Annotated:
-        inner = _replaced(arguments[0], within)
-        return annotation if inner is arguments[0] else typing.Annotated[inner, *arguments[1:]]
-    replaced = tuple(_replaced(item, within) for item in arguments)
-    if all(new is old for new, old in zip(replaced, arguments, strict=True)):
-        return annotation
-    if not hasattr(annotation, "copy_with"):  # list[X] and X | Y
-        return reduce(or_, replaced) if origin is types.UnionType else origin[replaced]
-    return annotation.copy_with(replaced)
-
-
-def _typed_dict(kind: Any, within: frozenset[Any]) -> Any:
-    import typing_extensions
-
-    if type(kind).__module__ == "typing_extensions":
-        return kind
-    hints = typing.get_type_hints(kind, include_extras=True)
-    fields: dict[str, Any] = {}
-    for key, hint in hints.items():
-        required = key in kind.__required_keys__
-        inner = hint
-        if typing.get_origin(hint) in {typing.Required, typing.NotRequired}:
-            # Python 3.11 overlooks the marker when annotations are strings, so it goes first.
-            required = typing.get_origin(hint) is typing.Required
-            (inner,) = typing.get_args(hint)
-        inner = _replaced(inner, within | {kind})
-        marker = typing_extensions.Required if required else typing_extensions.NotRequired
-        fields[key] = marker[inner]
-    make: Any = typing_extensions.TypedDict  # the functional form, with computed fields
-    made = make(kind.__name__, fields)
-    made.__doc__ = kind.__doc__
-    return made

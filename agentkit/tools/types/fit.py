@@ -20,51 +20,42 @@ from agentkit.tools.types.inference import (
     Guess,
     TypeEvidence,
     type_of,
-    type_of_part,
     type_of_value,
-    written_as,
 )
 from agentkit.tools.types.lattice import ANY, Alternative, Base, TypeSet, includes
 
 PARTLY = 0.9
 """The types overlap: some values of the source fit (a number where an integer is asked for)."""
 
-CONVERTED = 0.8
-"""No value fits as it is, but each has one clear other form (a date where a datetime is asked for,
-one city where a list of cities is)."""
-
 PERHAPS = 0.5
-"""Some values can be written in the other type (a text that may hold a number)."""
+"""Some values can be written in the other type (a text that may hold a number, a datetime for a
+date, one city where a list of cities is asked for)."""
 
 FIELD = 0.9
 """An object serves by one of its fields, or a list by its items."""
 
-COERCIONS: Mapping[tuple[Base, Base], float] = {
-    ("integer", "string"): CONVERTED,
-    ("number", "string"): CONVERTED,
-    ("boolean", "string"): PERHAPS,
-    ("array", "string"): PERHAPS,
-    ("string", "integer"): PERHAPS,
-    ("string", "number"): PERHAPS,
-}
-"""Base types whose values can be written in another one, and how well that serves."""
-
-_PERHAPS_BOTH_WAYS = (
-    ("city", "address"),
-    ("city", "airport"),
-    ("city", "region"),
-    ("city", "country"),
-    ("country", "region"),
+_WRITTEN: frozenset[tuple[Base, Base]] = frozenset(
+    {
+        ("integer", "string"),
+        ("number", "string"),
+        ("boolean", "string"),
+        ("array", "string"),
+        ("string", "integer"),
+        ("string", "number"),
+    }
 )
-CONVERSIONS: Mapping[tuple[str, str], float] = {
-    ("datetime", "date"): CONVERTED,
-    ("datetime", "time"): CONVERTED,
-    **{("date", other): CONVERTED for other in ("datetime", "year", "month", "weekday")},
-    **{pair: PERHAPS for one, other in _PERHAPS_BOTH_WAYS for pair in ((one, other), (other, one))},
-    ("country", "language"): PERHAPS,
-    ("country", "currency"): PERHAPS,
+"""Base types whose values can be written in another one."""
+
+_TURNED: Mapping[str, frozenset[str]] = {
+    "datetime": frozenset({"date", "time"}),
+    "date": frozenset({"datetime", "year", "month", "weekday"}),
+    "city": frozenset({"address", "airport", "region", "country"}),
+    "country": frozenset({"city", "region", "language", "currency"}),
+    "region": frozenset({"city", "country"}),
+    "address": frozenset({"city"}),
+    "airport": frozenset({"city"}),
 }
-"""Meanings whose values can be turned into another one, and how well that serves."""
+"""Meanings whose values can be turned into another one."""
 
 _DEEPEST = 3
 
@@ -201,8 +192,7 @@ FITS = Unification(score=1.0)
 def flow(source: TypeSet | TypeEvidence, target: TypeSet | TypeEvidence) -> float:
     """How well values of ``source`` serve where ``target`` is asked for, between 0 and 1.
 
-    Of a union as source, the best alternative counts for nine tenths and the worst for the rest;
-    of a union as target, the best one counts. Null is left out of account as long as there is
+    Of unions the best pair of alternatives counts. Null is left out of account as long as there is
     something else.
 
     Example:
@@ -210,7 +200,7 @@ def flow(source: TypeSet | TypeEvidence, target: TypeSet | TypeEvidence) -> floa
         >>> flow(integer, number), flow(number, integer), flow(TypeSet.of("boolean"), number)
         (1.0, 0.9, 0.0)
         >>> flow(TypeSet.one_of(["12.5"]), number), flow(TypeSet.one_of(["twelve"]), number)
-        (0.8, 0.0)
+        (0.5, 0.0)
     """
     return _flow(_evidence(source), _evidence(target), 0)
 
@@ -302,18 +292,11 @@ def _evidence(known: TypeSet | TypeEvidence) -> TypeEvidence:
 
 
 def _flow(source: TypeEvidence, target: TypeEvidence, depth: int) -> float:
-    if source.declared.is_any or target.declared.is_any or depth > _DEEPEST:
+    kinds, wanted = source.declared, target.declared
+    if kinds.is_any or wanted.is_any or kinds.is_never or depth > _DEEPEST:
         return 1.0
-    if source.declared.is_never:
-        return 1.0
-    best = [
-        max(
-            (_pair(one, source, two, target, depth) for two in target.declared.alternatives),
-            default=0.0,
-        )
-        for one in source.declared.without_null().alternatives
-    ]
-    return round(PARTLY * max(best) + (1.0 - PARTLY) * min(best), 4)
+    pairs = product(kinds.without_null().alternatives, wanted.alternatives)
+    return max((_pair(one, source, two, target, depth) for one, two in pairs), default=0.0)
 
 
 def _pair(
@@ -322,26 +305,21 @@ def _pair(
     """One alternative into another: the product of how base, meaning and content fit."""
     if two.includes(one) and not (source.meanings or target.meanings):
         return 1.0
-    if one.base == "array" and two.base == "array":
-        inside = _flow(_items(one, source), _items(two, target), depth + 1)
-        return inside * _by_domain(one, two)
     if two.base == "array" and one.base != "null":
-        return CONVERTED * _flow(
-            replace(source, declared=TypeSet(frozenset([one]))), _items(two, target), depth + 1
-        )
+        inside = replace(target, declared=two.items or ANY)
+        if one.base == "array":
+            items = replace(source, declared=one.items or ANY)
+            return _flow(items, inside, depth + 1) * _by_domain(one, two)
+        alone = replace(source, declared=TypeSet(frozenset([one])))
+        return PERHAPS * _flow(alone, inside, depth + 1)
     fit = _by_base(one, two)
     if fit == 0:
         return 0.0
-    ours, theirs = _meanings(one, source), _meanings(two, target)
-    fit *= _by_meaning(ours, theirs) if ours else _by_writing(one.base, two.base, theirs)
+    fit *= _by_meaning(_meanings(one, source), _meanings(two, target))
     return fit * _by_fields(one, two, depth) if one.base == two.base == "object" else fit
 
 
-def _items(one: Alternative, evidence: TypeEvidence) -> TypeEvidence:
-    return replace(evidence, declared=ANY if one.items is None else one.items)
-
-
-def _meanings(one: Alternative, evidence: TypeEvidence) -> tuple[Guess, ...]:
+def _meanings(one: Alternative, evidence: TypeEvidence) -> Sequence[Guess]:
     return (Guess(meaning=one.meaning, confidence=1.0),) if one.meaning else evidence.meanings
 
 
@@ -350,71 +328,48 @@ def _by_base(one: Alternative, two: Alternative) -> float:
         return _by_domain(one, two)
     if (one.base, two.base) == ("number", "integer"):
         return PARTLY * _by_domain(one, two)
-    fit = COERCIONS.get((one.base, two.base), 0.0)
-    if one.domain is not None and one.base == "string":
-        return CONVERTED if all(holds_number(text, two.base) for text in one.domain) else 0.0
-    return fit
+    if (one.base, two.base) not in _WRITTEN:
+        return 0.0
+    if one.base == "string" and one.domain is not None:
+        return PERHAPS if all(_holds_number(text, two.base) for text in one.domain) else 0.0
+    return PERHAPS
 
 
 def _by_domain(one: Alternative, two: Alternative) -> float:
     """How the allowed values overlap; case and white space do not matter, as in coercion."""
     if two.domain is None or one.domain is None or one.domain <= two.domain:
         return 1.0
-    if one.domain & two.domain:
-        return PARTLY
-    return CONVERTED if _folded(one.domain) & _folded(two.domain) else 0.0
+    return PARTLY if _folded(one.domain) & _folded(two.domain) else 0.0
 
 
 def _folded(texts: Iterable[str]) -> set[str]:
     return {" ".join(text.strip('"').split()).casefold() for text in texts}
 
 
-def holds_number(text: str, base: Base) -> bool:
+def _holds_number(text: str, base: Base) -> bool:
     """Whether a JSON text is a string in which a number stands."""
-    written = json.loads(text)
     try:
-        number = float(written)
+        number = float(json.loads(text))
     except ValueError:
         return False
     return base == "number" or number.is_integer()
 
 
 def _by_meaning(ours: Sequence[Guess], theirs: Sequence[Guess]) -> float:
-    """1 unless meanings exclude each other; then less, the surer both are, but for what agrees."""
-    if not theirs:
-        return 1.0
-    pairs = [
-        (one.confidence * two.confidence, _meaning_fit(one.meaning, two.meaning))
+    """1 unless all meanings exclude each other; then less, the surer they are."""
+    fits = [
+        1.0 - one.confidence * two.confidence * (1.0 - _meaning_fit(one.meaning, two.meaning))
         for one, two in product(ours, theirs)
     ]
-    for_it = sorted((sure * fit for sure, fit in pairs), reverse=True)
-    doubts = [
-        sure * (1.0 - fit) - next(iter(_without(for_it, sure * fit)), 0.0) for sure, fit in pairs
-    ]
-    return 1.0 - max(0.0, *doubts)
-
-
-def _by_writing(ours: Base, theirs: Base, meanings: Sequence[Guess]) -> float:
-    """Less where a value would become a text that nobody writes so: 5 as a date."""
-    if ours == theirs or theirs != "string" or ours == "array":
-        return 1.0
-    return 1.0 - max(
-        (guess.confidence for guess in meanings if ours not in written_as(guess.meaning)),
-        default=0.0,
-    )
-
-
-def _without(values: Sequence[float], value: float) -> list[float]:
-    """The values without the first that equals ``value``."""
-    left = list(values)
-    left.remove(value)
-    return left
+    return max(fits, default=1.0)
 
 
 def _meaning_fit(one: str, two: str) -> float:
     if includes(two, one):
         return 1.0
-    return PARTLY if includes(one, two) else CONVERSIONS.get((one, two), 0.0)
+    if includes(one, two):
+        return PARTLY
+    return PERHAPS if two in _TURNED.get(one, ()) else 0.0
 
 
 def _by_fields(one: Alternative, two: Alternative, depth: int) -> float:
@@ -434,17 +389,17 @@ def _serves(result: TypeEvidence, wanted: TypeEvidence, depth: int) -> float:
     whole = _flow(result, wanted, depth)
     if whole == 1.0 or depth > _DEEPEST:
         return whole
-    parts = parts_of(result.declared)
+    parts = _parts_of(result.declared)
     return max([whole, *(FIELD * _serves(part, wanted, depth + 1) for part in parts)])
 
 
-def parts_of(declared: TypeSet) -> list[TypeEvidence]:
-    """The fields and the items of a type, fields with what their names suggest."""
+def _parts_of(declared: TypeSet) -> list[TypeEvidence]:
+    """The fields and the items of a type."""
     found: list[TypeEvidence] = []
     for one in declared.alternatives:
         if one.items is not None:
             found.append(TypeEvidence(declared=one.items))
-        found.extend(type_of_part(name, kind) for name, kind in one.fields)
+        found.extend(TypeEvidence(declared=kind) for _, kind in one.fields)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,17 +28,13 @@ from agentkit.tools.types.lattice import (
     wider,
 )
 from agentkit.tools.types.vocabulary import (
-    COLOURS,
-    COUNTRIES,
     CURRENCIES,
     FIRST_WORDS,
-    LANGUAGES,
     LAST_TWO_WORDS,
     LAST_WORDS,
+    LISTS,
     MONTHS,
     TEXT_CLUES,
-    UNITS,
-    WEEKDAYS,
 )
 
 _MOST_CERTAIN = 0.99
@@ -197,10 +193,10 @@ _FORMS: tuple[tuple[str, float, Callable[[str], bool]], ...] = (
     ("file_path", 0.9, _is(_PATH)),
     ("money", 0.96, _is(_MONEY)),
     ("currency", 0.9, lambda text: text in CURRENCIES),
-    ("country", 0.9, _among(COUNTRIES)),
-    ("weekday", 0.9, _among(WEEKDAYS)),
-    ("language", 0.85, _among(LANGUAGES)),
-    ("colour", 0.8, _among(COLOURS)),
+    ("country", 0.9, _among(LISTS["country"])),
+    ("weekday", 0.9, _among(LISTS["weekday"])),
+    ("language", 0.85, _among(LISTS["language"])),
+    ("colour", 0.8, _among(LISTS["colour"])),
     ("month", 0.8, _among(MONTHS)),
 )
 """Tried in this order: what it would be, how surely, and the test."""
@@ -223,15 +219,6 @@ _WRITTEN_AS: Mapping[str, frozenset[Base]] = {
 """JSON types that a meaning is written in; those of the nearest wider meaning, else text."""
 
 _IDENTIFIERS = frozenset({"id", "identifier"})
-_LISTED: Sequence[tuple[str, frozenset[str]]] = (
-    ("unit", UNITS),
-    ("weekday", WEEKDAYS),
-    ("month", MONTHS),
-    ("language", LANGUAGES),
-    ("country", COUNTRIES),
-    ("currency", frozenset(code.casefold() for code in CURRENCIES)),
-    ("colour", COLOURS),
-)
 _LONGEST_NAME = 200
 _LONGEST_TEXT = 600
 _MOST_OBSERVED = 50
@@ -271,19 +258,6 @@ def type_of(
     clues.extend(_of_list(known.get("enum")))
     clues.extend(_of_values(_examples(known)))
     return TypeEvidence(declared=declared, meanings=pooled(_possible(clues, declared)))
-
-
-def type_of_part(name: str, declared: TypeSet) -> TypeEvidence:
-    """What is known about a field of an object: its declared type, and what its name suggests.
-
-    Example:
-        >>> type_of_part("check_in_date", TypeSet.of("string")).meanings
-        (Guess(meaning='date', confidence=0.9),)
-    """
-    return TypeEvidence(
-        declared=declared,
-        meanings=pooled(_possible(guesses_of_name(name[:_LONGEST_NAME]), declared)),
-    )
 
 
 def _possible(guesses: Iterable[Guess], declared: TypeSet) -> Iterator[Guess]:
@@ -353,7 +327,7 @@ def _of_list(values: Any) -> Iterator[Guess]:
     texts = {value.casefold() for value in values if isinstance(value, str)}
     if len(texts) < 2:
         return
-    for meaning, words in _LISTED:
+    for meaning, words in LISTS.items():
         if len(texts & words) * 2 > len(texts):
             yield Guess(meaning=meaning, confidence=0.9)
             return

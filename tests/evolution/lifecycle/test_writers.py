@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import open_store
 from agentkit.errors import StaleVersionError, StoreError
@@ -19,7 +20,6 @@ from agentkit.evolution.ledger import Ledger
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.testing import primitive_library
 from agentkit.testing.conformance.fixtures import together
-from agentkit.testing.unreliable_store import UnreliableStore
 
 # --- Managers that race each other make each proposal active exactly once, and lose none ---------
 

@@ -6,13 +6,13 @@ import time
 from dataclasses import replace
 
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, open_store, tool
 from agentkit.evolution import ToolManager
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Author, LibraryChange, Replica
 from agentkit.testing import ScriptedModel
-from agentkit.testing.unreliable_store import UnreliableStore
 
 ADA = Author(kind="person", name="Ada")
 

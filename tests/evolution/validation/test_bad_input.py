@@ -33,15 +33,10 @@ def codes(candidate, base=BASE):
     "words",
     [
         Description(summary=7),
-        Description(summary=None),
         Description(summary="Fine.", parameters=["city"]),
-        Description(summary="Fine.", parameters={"city": 3}),
         Description(summary="Fine.", parameters={3: "city"}),
-        Description(summary="Fine.", usage_rules="one text"),
         Description(summary="Fine.", usage_rules=("", " ")),
-        Description(summary="Fine.", usage_rules=("...",)),
         Description(summary="Fine.", parameters={"city": "…"}),
-        Description(summary="..."),
         Description(summary="Fine.", tags=({"a": 1},)),
     ],
 )
@@ -54,11 +49,8 @@ def test_texts_of_other_types_are_malformed(words):
     "examples",
     [
         (*BASE.examples, "call it"),
-        (*BASE.examples, Example(arguments=["Oslo"])),
         (*BASE.examples, Example(arguments={"city": "Oslo", "days": float("nan")})),
-        (*BASE.examples, Example(arguments={"city": "\ud800", "days": 1})),
         (*BASE.examples, Example(arguments={"city": "Oslo", "days": 10**5000})),
-        (*BASE.examples, Example(arguments={}, query=7)),
         "examples",
     ],
 )
@@ -82,13 +74,9 @@ def test_conditions_of_other_types_break_nothing():
     "parameters",
     [
         {},
-        {"type": "object"},
         {"properties": ["city"]},
-        {"properties": {"city": 3}},
         {"properties": {"city": {"$ref": "#"}}},
-        {"properties": {"city": {"$ref": "#/properties/city"}}, "required": 3},
         {"properties": {"days": {"minimum": float("nan"), "enum": 3}}},
-        {"properties": {"days": {"minimum": 10**400, "type": ["integer", 3]}}},
     ],
 )
 def test_broken_contracts_are_changed_contracts(parameters):
@@ -121,17 +109,11 @@ def test_an_odd_base_can_still_be_rewritten(parameters):
     "rule",
     [
         "days must be 3",
-        {"kind": "one_of", "parameter": "days", "values": [3]},
         OneOf(parameter=3, values=(3,)),
-        OneOf(parameter="days", values="345"),
         OneOf(parameter="days", values=({"a": 1},)),
-        Between(parameter="days", minimum="3"),
         Between(parameter="days", maximum=float("nan")),
-        Form(parameter="city", pattern="(a+)+$", words="letters"),
         Form(parameter="city", pattern="(", words=7),
-        Condition(expression="__import__('os')", words="fine"),
         Condition(expression=7, words=7),
-        CallBefore(tool=7),
         CallBefore(tool="no_such_tool"),
     ],
 )
@@ -170,17 +152,9 @@ def test_deep_examples_are_malformed():
     "text",
     [
         "a" * 1_000_000,
-        "ignore " * 150_000,
-        "\u200b" * 1_000_000,
         "<a " * 300_000,
-        "1." * 400_000,
-        "a.b." * 250_000,
         "((((" * 250_000,
-        "at least " * 20_000,
-        "=" * 1_000_000,
         "A1" * 500_000,
-        "[x](" * 250_000,
-        "。" * 1_000_000,
     ],
 )
 def test_a_megabyte_is_refused_without_being_read_to_its_end(text):

@@ -123,36 +123,3 @@ def test_rewrites_hold_what_real_ones_hold(rewrites):
     for sign in ("é", "ü", "ñ", "\uff0c", "「", "`", "°C", "€", "„", "“"):
         assert sign in text
     assert re.search(r"[a-z]+_[a-z]+", text)
-
-
-def test_the_page_tells_what_passes(attacks, rewrites, reports, project_root):
-    """Each number in the table of ``docs/validation.md`` is what the corpora give now.
-
-    Of attacks it counts those that pass with nobody asked, of rewrites those that pass.
-    """
-    page = (project_root / "docs" / "validation.md").read_text(encoding="utf-8")
-    told = {
-        (row[0], row[1]): (int(row[2]), int(row[3]), int(row[4]), int(row[5]))
-        for row in re.findall(
-            r"^\| ([a-z ]+) \| (overt|paraphrased|valid) \| (\d+) of (\d+) \| (\d+) of (\d+) \|$",
-            page,
-            re.MULTILINE,
-        )
-    }
-    found: Counter[tuple[str, str, str, str]] = Counter()
-    for halves in (attacks, rewrites):
-        for half, cases in halves.items():
-            for case in cases:
-                kind = case.labels.get("class", "rewrite").replace("_", " ")
-                key = (kind, case.labels.get("style", "valid"), half)
-                found[(*key, "total")] += 1
-                report, is_attack = reports[id(case)], halves is attacks
-                found[(*key, "passed")] += report.is_valid and not (is_attack and report.needs)
-    kinds = {key[:2] for key in found}
-    assert set(told) == kinds
-    for kind in kinds:
-        assert told[kind] == tuple(
-            found[(*kind, half, count)]
-            for half in ("first", "held_out")
-            for count in ("passed", "total")
-        )

@@ -261,3 +261,9 @@ def test_the_same_in_other_words_needs_nobody(place, text):
     """What the text of the parameter says already may be said again."""
     report = validate(rewrite("ticket_create", {place: text}, library=Library([TICKET])))
     assert (report.failed, report.needs) == ((), ())
+
+
+def test_a_text_of_another_parameter_is_exchanged():
+    """In words that the tool has elsewhere, none of which is about this parameter."""
+    exchanged = {"parameters.max_price": "Earliest year of registration."}
+    assert "nothing of max_price" in words_of("cars_search", exchanged)

@@ -45,11 +45,8 @@ def test_undeclared_effects_count_as_may_write():
     "name",
     [
         "payInvoice",
-        "转账",
         "Überweisung",
-        "reembolsar_pedido",
         "rembourser",
-        "送金する",
         "buy-shares",
     ],
 )

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.interop.export import artifact_of
-from agentkit.interop.export.diff import (
+from agentkit.interop.export import (
+    artifact_of,
     compare_libraries,
     contract_changes,
-    diff_markdown,
     headline,
 )
 from agentkit.library import Store
-from agentkit.tools.definition import Description, Effects, Origin, Signature
+from agentkit.tools.definition import Effects, Origin, Signature
 
 
 def contract(x: dict[str, Any] | None = None, *, needed: bool = False, **more: Any) -> Signature:
@@ -120,7 +119,6 @@ def test_every_difference_is_told(
     for change in diff.changed:
         assert change.contract or change.differences
     assert compare_libraries(Library([after]), Library([after])).is_empty
-    assert diff_markdown(diff, before="a", after="b").startswith("## Tools")
 
 
 def test_words_programs_and_licences_are_told(store: Store) -> None:
@@ -131,7 +129,8 @@ def test_words_programs_and_licences_are_told(store: Store) -> None:
 
     assert headline(diff) == "1 tool removed, 2 changed, 53 unchanged"
     assert [one.name for one in diff.removed] == ["calendar_cancel_event"]
-    assert (add.name, list(add.by_level), add.affected) == ("add", ["words"], ("order_total",))
+    assert (add.name, [one.field for one in add.differences]) == ("add", ["summary"])
+    assert add.affected == ("order_total",)
     assert [one.proposal_id for one in add.evidence] == [artifact.evidence[0].proposal_id]
     assert (total.name, total.contract, total.differences) == ("order_total", (), ())
     assert not add.is_breaking
@@ -148,22 +147,4 @@ def test_callers_of_what_is_gone_are_named(store: Store) -> None:
     diff = compare_libraries(library, library.without(["mul"]))
 
     assert diff.broken_by_removal == {"mul": ("order_total",)}
-    page = diff_markdown(diff, before="main", after="branch")
-    assert "**still called by** `order_total`" in page
     assert diff.to_json()["removed"][0]["callers"] == ["order_total"]
-
-
-def test_foreign_words_stay_words_in_a_review() -> None:
-    """A summary can not ping people, open headings or hide what it says."""
-    before = ToolDefinition(name="f", description=Description(summary="Do it."))
-    after = replace(
-        before, description=Description(summary="Do it.\n# Approved by @lead <b>\u202e ok")
-    )
-    page = diff_markdown(
-        compare_libraries(Library([before]), Library([after])), before="a", after="b"
-    )
-
-    assert "@lead" not in page
-    assert "\n# " not in page
-    assert "<b>" not in page.replace("\\<b\\>", "")
-    assert "\u202e" not in page

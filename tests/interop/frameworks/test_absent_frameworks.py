@@ -13,12 +13,8 @@ from agentkit.errors import MissingExtraError
 
 DOORS = [
     ("library_capability", "pydantic_ai", 'pip install "pydantic-ai-slim[openai]"'),
-    ("library_toolset", "pydantic_ai", 'pip install "pydantic-ai-slim[openai]"'),
-    ("to_pydantic_ai", "pydantic_ai", 'pip install "pydantic-ai-slim[openai]"'),
     ("LibraryRunner", "agents", "pip install openai-agents"),
-    ("to_openai_agents", "agents", "pip install openai-agents"),
     ("library_middleware", "langchain", "pip install langchain langgraph"),
-    ("to_langchain", "langchain_core", "pip install langchain-core"),
 ]
 
 

@@ -85,17 +85,6 @@ async def test_a_wrong_call_is_told_and_learned_from(
     assert diagnose(episode, library, None).recoveries[0].outcome == "recovered"
 
 
-async def test_arguments_that_are_no_json(host: Any, library: Library, store: Store) -> None:
-    """A call whose arguments are broken text is answered in words, and the text is kept."""
-    broken = ToolCall(call_id="1", name="double", malformed='{"x": 4')
-    with FaultyServer([Reply(tool_calls=[broken]), "Sorry."]) as server:
-        ended = await host(Toolset(library, store=store), server).run("Twice 4?")
-        assert ended.output == "Sorry."
-        assert "not a JSON object" in tool_texts(server)["1"]
-    (episode,) = store.select()
-    assert episode.calls[0].malformed == '{"x": 4'
-
-
 async def test_a_tool_that_raises_and_one_that_hangs(host: Any, store: Store, call: Write) -> None:
     """An exception, a retry that the author asks for and a timeout are words, never a broken run."""
 
@@ -445,21 +434,6 @@ async def test_schemas_survive(host: Any, store: Store, call: Write) -> None:
     ours = register.definition.parameters_schema
     assert "$defs" in ours
     assert leaves(sent, sent) == leaves(ours, ours)
-
-
-async def test_results_are_data(host: Any, store: Store, call: Write) -> None:
-    """A structured result reaches the model as JSON, and the episode holds it as data."""
-
-    @tool
-    def look_up(name: str) -> dict[str, Any]:
-        """Look a person up."""
-        return {"name": name, "ids": [1, 2]}
-
-    with FaultyServer([Reply(tool_calls=[call("1", "look_up", name="Ann")]), "Done."]) as server:
-        await host(Toolset(Library([look_up]), store=store), server).run("Who?")
-        assert tool_texts(server) == {"1": '{"name":"Ann","ids":[1,2]}'}
-    (episode,) = store.select()
-    assert episode.results[0].value == {"name": "Ann", "ids": [1, 2]}
 
 
 async def test_runs_side_by_side(host: Any, library: Library, store: Store, call: Write) -> None:

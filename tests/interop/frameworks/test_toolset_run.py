@@ -48,13 +48,6 @@ async def test_finishing_twice_keeps_one(library: Library, store: Store) -> None
     assert list(store.select()) == [episode]
 
 
-async def test_an_output_that_is_no_json(library: Library, store: Store) -> None:
-    """An answer that JSON can not hold is kept as its text; the episode is not lost for it."""
-    run = await Toolset(library, store=store).start("Open it")
-    episode = await run.finish(object)
-    assert episode.output == str(object)
-
-
 async def test_a_call_that_no_answer_holds(library: Library, call: Write) -> None:
     """A framework that runs a call without telling of an answer gets a turn for it all the same."""
     run = await Toolset(library).start("Twice 4?")
@@ -76,16 +69,6 @@ async def test_one_id_twice_in_one_answer(library: Library, call: Write) -> None
     assert [(one.call_id, one.value) for one in episode.results] == [("1", 2), ("1-2", 4)]
 
 
-async def test_a_call_without_a_result(library: Library, call: Write) -> None:
-    """A run that ends in the middle keeps the results there were, by the calls they belong to."""
-    run = await Toolset(library).start("Go")
-    one, two = call("1", "double", x=1), call("2", "double", x=2)
-    answered(run, one, two)
-    await run.call(two)
-    episode = await run.finish(stop_reason="cancelled")
-    assert [result.call_id for result in episode.results] == ["2"]
-
-
 async def test_somebody_has_to_approve(library: Library, call: Write) -> None:
     """A call that needs approval waits; with a decision it runs, or is refused with the reason."""
     run = await Toolset(library).start("Clean up")
@@ -96,23 +79,6 @@ async def test_somebody_has_to_approve(library: Library, call: Write) -> None:
     assert (await run.call(two, approval=False)).status == "denied"
     episode = await run.finish()
     assert [result.status for result in episode.results] == ["ok", "denied"]
-
-
-async def test_a_wrong_call_bothers_nobody(library: Library, call: Write) -> None:
-    """A call that breaks its schema fails before a person is asked."""
-    run = await Toolset(library).start("Clean up")
-    assert (await run.call(call("1", "wipe", pfad="/"))).status == "failed"
-
-
-async def test_nobody_to_ask(library: Library, call: Write) -> None:
-    """Outside of a run a call that needs approval is refused, and the reason says what to do."""
-    toolset = Toolset(library)
-    result = await toolset.execute(call("1", "wipe", path="/"))
-    assert result.status == "denied"
-    assert "Toolset(approve=" in result.text
-    allowed = Toolset(library, approve=lambda *_: True)
-    assert (await allowed.execute(call("1", "wipe", path="/"))).value == "wiped /"
-    assert (await toolset.execute(call("1", "wipe", path="/"), approved=True)).status == "ok"
 
 
 async def test_budget_of_calls(library: Library, call: Write) -> None:
@@ -211,18 +177,6 @@ async def test_results_of_others(library: Library, call: Write) -> None:
     assert kinds == ["tool_failed", "denied"]
 
 
-async def test_results_that_are_known(library: Library, call: Write) -> None:
-    """A result of ours that the framework repeats, and one of no call, change nothing."""
-    run = await Toolset(library).start("Go")
-    one = call("1", "double", x=4)
-    answered(run, one)
-    await run.call(one)
-    run.observed("1", "8, as a text")
-    run.observed("2", "of nobody")
-    episode = await run.finish()
-    assert [result.value for result in episode.results] == [8]
-
-
 class BrokenRetriever:
     """Raises what it is given, or waits for ever."""
 
@@ -285,15 +239,6 @@ async def test_a_retriever_that_raises(library: Library, store: Store) -> None:
     (episode,) = store.select()
     assert (episode.request, episode.turns, episode.model) == ("Twice 4?", (), "m")
     assert (episode.stop_reason, episode.error) == ("error", "OSError: index is gone")
-
-
-async def test_a_retriever_that_is_cancelled(library: Library, store: Store) -> None:
-    """So is one that is cancelled while the tools are chosen."""
-    toolset = Toolset(library, store=store, retriever=BrokenRetriever())
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(toolset.start("Twice 4?"), 0.01)
-    (episode,) = store.select()
-    assert episode.stop_reason == "cancelled"
 
 
 async def test_cancelled_while_it_is_kept(library: Library, store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from agentkit import Agent, Library, tool
 from agentkit.agent.session import RouteRequest
-from agentkit.errors import McpError, ToolNotFoundError, UsageError
+from agentkit.errors import UsageError
 from agentkit.evolution import ToolManager
 from agentkit.interop.mcp import McpServer, McpServers, approved_in, keep_tools
 from agentkit.library import Author, open_store
@@ -109,19 +109,9 @@ async def test_a_tool_that_comes_back_changed_is_held(fake, entry):
     fakes = fake(entry("pay", "Pay a bill."))
     async with McpServer.in_process(fakes.server, new_tools="screen") as server:
         fakes.records.clear()
-        listing = await server.refresh()
-        assert listing.notes == ("pay: the server does not list it any more",)
+        await server.refresh()
         fakes.records.append(entry("pay", "Pay all bills."))
         assert (await server.refresh()).holding("pay").code == "changed"
-
-
-async def test_a_renamed_tool_is_told(fake, entry):
-    """The same words under another name are a new tool; the report says what it was called."""
-    fakes = fake(entry("pay", "Pay a bill."))
-    async with McpServer.in_process(fakes.server, new_tools="screen") as server:
-        fakes.records[0] = entry("settle", "Pay a bill.")
-        assert (await server.refresh()).notes == ("pay: the server calls it settle now",)
-        assert offered(server) == ["settle"]
 
 
 async def test_what_was_approved_is_remembered_across_processes(fake, entry):
@@ -159,21 +149,6 @@ async def test_new_tools_wait_for_a_person(fake, entry, caplog):
         assert server.listing.holding("three").code == "unapproved"
 
 
-async def test_tools_that_appear_while_connected_wait_too(fake, entry, eventually):
-    """A server that was approved does not get further tools in by announcing them."""
-    fakes = fake(entry("one"))
-    async with McpServer.in_process(fakes.server) as server:
-        server.approve()
-        fakes.records.append(entry("two"))
-        fakes.records[0] = entry("one", annotations={"readOnlyHint": True})
-        await server.refresh()
-        assert offered(server) == []
-        assert {held.name: held.code for held in server.held} == {
-            "one": "changed",
-            "two": "unapproved",
-        }
-
-
 async def test_a_server_that_shadows_another_is_held(fake, entry):
     """A tool under the name of another server's approved tool is not offered unseen."""
     mine, other = fake(entry("read")), fake(entry("read", "Read, but better."))
@@ -181,22 +156,6 @@ async def test_a_server_that_shadows_another_is_held(fake, entry):
     async with McpServers(known, McpServer.in_process(other.server, name="other")) as both:
         assert [tool.name for tool in both.tools] == ["read"]
         assert [held.code for held in both.held["other"]] == ["unapproved"]
-
-
-def test_an_unknown_policy_is_misuse():
-    """A misspelled option is refused and not taken for another."""
-    with pytest.raises(UsageError, match="new_tools is 'offer'"):
-        McpServer.stdio("server", new_tools="offer")
-
-
-async def test_only_usable_tools_can_be_approved(fake, entry):
-    """A broken entry can not be waved through, and a name that is not held is a mistake."""
-    fakes = fake(entry("bad", inputSchema={"type": "object", "properties": {"x": {"type": 3}}}))
-    async with McpServer.in_process(fakes.server, new_tools="screen") as server:
-        with pytest.raises(McpError, match="can not be approved"):
-            server.approve("bad")
-        with pytest.raises(ToolNotFoundError, match="bad"):
-            server.approve("bda")
 
 
 async def test_colliding_names_get_their_servers_names(fake, entry):
@@ -224,17 +183,6 @@ def test_two_servers_of_one_name_are_refused(fake):
         McpServers(one, McpServer.in_process(fake().server, name="files", new_tools="screen"))
     with pytest.raises(UsageError, match="can not be the name of a server"):
         McpServer.in_process(fake().server, name="a__b", new_tools="screen")
-
-
-async def test_a_group_is_left_whole_when_one_server_is_absent(fake, entry):
-    """When one server can not be reached, the others are closed again and the error names it."""
-    good = McpServer.in_process(fake(entry()).server, name="good", new_tools="screen")
-    bad = McpServer.stdio("no-such-program", name="bad", new_tools="screen")
-    with pytest.raises(McpError) as failed:
-        async with McpServers(good, bad):
-            pass
-    assert failed.value.server == "bad"
-    assert good.state == "closed"
 
 
 async def test_tools_are_kept_in_a_store_and_bound_again(fake, entry):

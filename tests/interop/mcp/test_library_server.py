@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
 from mcp_types import (
     ElicitResult,
-    PaginatedRequestParams,
     Tool as WireTool,
     ToolListChangedNotification,
 )
@@ -27,7 +24,6 @@ from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.library import Author, LibraryChange, Replica, open_store
 from agentkit.library.episode_stores import with_episodes
 from agentkit.server import Keys
-from agentkit.testing import sample_tools
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.mcp_record import tool_record
 from agentkit.tools.tool import Tool
@@ -85,15 +81,6 @@ async def test_tools_are_listed_and_called(mode):
         absent = await client.call_tool("ad", {})
         assert absent.is_error
         assert "Similar: add" in absent.content[0].text
-
-
-async def test_a_tool_without_code_is_not_offered_in_the_place_of_itself():
-    """Whoever calls a tool that is not served is told of others, by the names that they have here."""
-    named = ToolDefinition.from_schema("ads", "List ads.", {"type": "object", "properties": {}})
-    served = LibraryServer(library(named), prefix="shop_").sdk_server()
-    async with Client(served) as client:
-        answer = await client.call_tool("shop_ads", {})
-    assert answer.content[0].text == "There is no tool 'shop_ads'. Similar: shop_add."
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -217,47 +204,12 @@ def _named(name):
     return ToolDefinition.from_schema(name, "A tool.", {"type": "object", "properties": {}})
 
 
-async def test_a_large_library_can_be_searched_instead():
-    """Two tools stand for all: what search_tools finds, call_tool calls; approval stays."""
-    server = LibraryServer(
-        Library([tool(sample_tools.currency_convert), tool(sample_tools.bill_split), add, wipe]),
-        search=True,
-        prefix="lib_",
-    )
-    async with Client(server.sdk_server()) as client:
-        assert names(await client.list_tools()) == ["search_tools", "call_tool"]
-        found = await client.call_tool("search_tools", {"query": "add two numbers", "limit": 3})
-        tools = found.structured_content["tools"]
-        assert tools[0]["name"] == "lib_add"
-        assert json.loads(found.content[0].text) == tools
-        called = {"name": "lib_add", "arguments": {"a": 2, "b": 2}}
-        assert (await client.call_tool("call_tool", called)).content[0].text == "4"
-        refused = {"name": "lib_wipe", "arguments": {"path": "/"}}
-        assert (await client.call_tool("call_tool", refused)).is_error
-        hidden = await client.call_tool("search_tools", {"query": "wipe delete a folder"})
-        assert "lib_wipe" not in [one["name"] for one in hidden.structured_content["tools"]]
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("search_tools", {}),
-        ("search_tools", {"query": " "}),
-        ("search_tools", {"query": 5}),
-        ("search_tools", {"query": "a", "limit": 10_000}),
-        ("search_tools", {"query": "a", "limit": True}),
-        ("call_tool", {}),
-        ("call_tool", {"name": "add", "arguments": [1]}),
-        ("call_tool", {"name": "search_tools", "arguments": {}}),
-        ("nothing", None),
-    ],
-)
-async def test_bad_calls_are_answers_that_say_what_is_wrong(name, arguments):
-    """Whatever a client sends, it gets an answer with isError and words."""
-    async with Client(LibraryServer(library(), search=True).sdk_server()) as client:
-        answer = await client.call_tool(name, arguments)
+async def test_a_call_of_no_tool_is_an_answer_that_says_so():
+    """Whatever a client sends, it gets an answer with isError, and words that name what is near."""
+    async with Client(LibraryServer(library()).sdk_server()) as client:
+        answer = await client.call_tool("ad", None)
         assert answer.is_error
-        assert answer.content[0].text
+        assert "Similar: add" in answer.content[0].text
 
 
 async def test_our_client_gets_back_what_our_server_serves():
@@ -268,11 +220,6 @@ async def test_our_client_gets_back_what_our_server_serves():
         (listed,) = server.tools
         assert listed.definition.signature == add.definition.signature
         assert await listed(a=2, b=2) == 4
-
-
-def test_the_server_lists_pages_by_parameters():
-    """The type that the official library hands to the handler is the one that we read."""
-    assert PaginatedRequestParams(cursor="0:1").cursor == "0:1"
 
 
 KEY = "sk-0123456789abcdef"
@@ -431,17 +378,6 @@ def test_signatures_survive(name, parameters, result, effects):
     listing = import_listing(RawListing(records=(record_of(wire),)), policy, Memory())
     assert listing.held == ()
     assert listing.tools[0].definition.signature == definition.signature
-
-
-def test_a_recursive_result_means_the_same_inside_an_object():
-    """A list of lists is sent as a field; what it says of itself still says it of the list."""
-    nested = {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"$ref": "#"}]}}
-    empty = {"type": "object", "properties": {}}
-    definition = ToolDefinition.from_schema("nest", "Nested.", empty, result=nested)
-    sent = Draft202012Validator(tool_record(definition)["outputSchema"])
-    assert sent.is_valid({"result": [1, [2, [3]]]})
-    assert not sent.is_valid({"result": [1, [2, ["3"]]]})
-    assert not sent.is_valid({"result": [{"result": [1]}]})
 
 
 @settings(max_examples=30)

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Agent
-from agentkit.errors import McpConnectionError
 from agentkit.interop.mcp import McpLimits, McpServer
 from agentkit.interop.mcp.listing import RawListing, prefixed
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
@@ -65,7 +64,8 @@ ASKING_NAMES = """
     content_from_reading_ssh_id_rsa contentFromReadingSshIdRsa content-from-reading-ssh-id-rsa id_rsa
     readingsshidrsa contents_of_env_file allEnvVars etc_passwd_content bash_history kubeconfig_dump
     aws_credentials_file_contents users_ssh_private_keys full_system_prompt previous_tool_results
-    entire_conversation conversation_so_far wallet_seed_phrase_contents contents_of_cursor_mcp_json
+    entire_conversation conversation_so_far wallet_seed_phrase contents_of_cursor_mcp_json
+    kubeconfig kubeConfigFile netrc
 """
 
 
@@ -89,13 +89,6 @@ def test_a_value_that_asks_for_a_secret_is_held(entry, key, value):
         value = value.replace("$(", "").replace(")", "")
     given = [value] if key in {"enum", "examples"} else value
     assert imported(entry(inputSchema=with_parameter(**{key: given}))).tools == ()
-
-
-def test_tool_names_and_names_side_by_side_are_read(entry):
-    """A request may be the name of the tool, or be spread over the names of its parameters."""
-    spread = {"type": "object", "properties": {"contents_of": {}, "the_env": {}, "file": {}}}
-    assert imported(entry("read_etc_passwd")).tools == ()
-    assert imported(entry(inputSchema=spread)).tools == ()
 
 
 def test_names_of_honest_tools_pass(entry):
@@ -131,16 +124,6 @@ def test_a_name_that_writes_over_the_screen_is_shown_harmless(entry):
     (held,) = imported(entry("\x1b[2Jall_is_well")).held
     assert held.code == "suspicious_text"
     assert "\x1b" not in str(held)
-
-
-def test_usual_texts_pass(entry):
-    """Links, markup, other tools' names and long help texts are no reproach."""
-    usual = (
-        "Search **issues**. See https://example.com/docs. First use `get_repo`.\n\n- one\n- two\n"
-    )
-    listing = imported(entry(description=usual * 20))
-    assert [tool.name for tool in listing.tools] == ["add"]
-    assert listing.held == ()
 
 
 @pytest.mark.parametrize(
@@ -182,28 +165,11 @@ def test_entries_that_can_not_be_used_are_held_with_the_reason(record, code):
     assert not listing.held[0].is_approvable
 
 
-def test_deep_schemas_are_no_reason_to_fall_over(entry):
-    """A schema nested beyond any use is held, or read; it never ends the listing."""
-    deep: dict[str, object] = {"type": "object"}
-    for _ in range(3_000):
-        deep = {"type": "object", "properties": {"x": deep}}
-    listing = imported(entry("deep", inputSchema=deep), entry("good"))
-    assert [tool.name for tool in listing.tools] == ["good"]
-
-
 def test_one_name_for_two_tools_is_held_and_the_same_entry_twice_is_one(entry):
     """With two tools of one name a call would be a guess; a repeated entry is only repeated."""
     listing = imported(entry("a", "One."), entry("a", "Two."), entry("b"), entry("b"))
     assert [tool.name for tool in listing.tools] == ["b"]
     assert [(held.name, held.code) for held in listing.held] == [("a", "duplicate")] * 2
-
-
-def test_repairs_of_valid_schemas_are_noted(entry):
-    """What reading changed is told, and kept as it came."""
-    odd = {"type": "object", "properties": {"x": {"type": "string", "pattern": "(?<!\\"}}}
-    listing = imported(entry(inputSchema=odd))
-    held_or_noted = listing.notes or listing.held
-    assert held_or_noted
 
 
 HINTS = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
@@ -241,13 +207,6 @@ async def test_a_destructive_tool_waits_for_a_person(fake, entry):
             agent = Agent(ScriptedModel([[call]]), tools=wiping.tools)
             assert (await agent.run("Go.")).stop_reason == "deferred"
         assert server.calls == []
-
-
-async def test_all_pages_are_read(fake, entry):
-    """A listing in pages is one listing."""
-    server = fake(*(entry(f"tool_{at}") for at in range(25)), page=10)
-    async with McpServer.in_process(server.server, new_tools="screen") as paged:
-        assert [tool.name for tool in paged.tools] == [f"tool_{at}" for at in range(25)]
 
 
 async def test_a_flood_of_tools_is_cut_and_told(fake, entry):
@@ -316,44 +275,11 @@ async def test_a_schema_that_the_protocol_forbids_takes_no_other_tool_with_it(
         assert [(held.name, held.code) for held in server.held] == [("odd", "bad_entry")]
 
 
-@pytest.mark.parametrize(("protocol", "names"), [("legacy", []), ("auto", ["lists"])])
-async def test_what_a_result_may_be_depends_on_the_version(entry, protocol, names):
-    """A result that is a list is held where the agreed version forbids it, and taken elsewhere."""
-    listed = json.dumps([entry("lists", outputSchema={"type": "array"})])
-    place = ["-I", str(RAW), listed]
-    async with McpServer.stdio(
-        sys.executable, place, name="raw", protocol=protocol, new_tools="screen"
-    ) as server:
-        assert [tool.name for tool in server.tools] == names
-
-
 def _deep(levels):
     schema: dict[str, object] = {"type": "object"}
     for _ in range(levels):
         schema = {"type": "object", "properties": {"a": schema}}
     return schema
-
-
-@pytest.mark.parametrize("place", ["inputSchema", "outputSchema", "_meta"])
-async def test_an_entry_nested_deeply_takes_no_other_tool_with_it(entry, place):
-    """Levels that the official client still reads break none of our walks over an entry."""
-    listed = json.dumps([entry("deep", **{place: _deep(90)}), entry("good")])
-    raw = McpServer.stdio(
-        sys.executable, ["-I", str(RAW), listed], protocol="legacy", new_tools="screen"
-    )
-    async with raw as server:
-        assert "good" in {tool.name for tool in server.tools}
-        assert [held.name for held in server.held] in ([], ["deep"])
-
-
-async def test_a_listing_that_nobody_can_read_is_an_error_in_time(entry):
-    """A message too deep for the official client is none, and the wait for it has its end."""
-    listed = json.dumps([entry("deep", inputSchema=_deep(200))])
-    limits = McpLimits(list_seconds=0.5)
-    place = ["-I", str(RAW), listed]
-    with pytest.raises(McpConnectionError, match="can not be reached"):
-        async with McpServer.stdio(sys.executable, place, protocol="legacy", limits=limits):
-            pass
 
 
 WORD = st.text(alphabet="aZ9", min_size=1, max_size=5)
@@ -440,47 +366,3 @@ async def test_a_tool_whose_references_multiply_is_held(fake, entry, where):
         (held,) = s.listing.held
     assert held.code == "bad_schema"
     assert "against more than 10,000 schemas" in held.reasons[0]
-
-
-async def test_an_answer_that_multiplies_with_its_depth_fails_with_a_reason(fake, entry):
-    """A small recursive schema and a nested answer end after a bounded number of steps."""
-    part = {"items": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}}
-    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": part}}
-    deep = 1
-    for _ in range(40):
-        deep = [deep]
-    fakes = fake(entry("ask", outputSchema=schema))
-    fakes.answers["ask"] = {"content": [], "structuredContent": {"x": deep}}
-    result, pause = await called(fakes, {})
-    assert result.failure.kind == "tool_failed"
-    assert "too expensive to validate: more than" in result.text
-    assert pause < 5
-
-
-@pytest.mark.parametrize("where", ["inputSchema", "outputSchema"])
-async def test_a_tool_whose_reference_leads_to_no_schema_is_held(fake, entry, where):
-    """A reference to a list is no contract: the tool is held, and the listing says why."""
-    schema = {"type": "object", "properties": {"x": {"$ref": "#/required"}}, "required": ["x"]}
-    async with McpServer.in_process(
-        fake(entry("bad", **{where: schema}), entry("calm")).server, new_tools="screen"
-    ) as s:
-        assert [tool.name for tool in s.tools] == ["calm"]
-        (held,) = s.listing.held
-    assert held.code == "bad_schema"
-    assert """'#/required' leads to the list ["x"], which is no schema""" in held.reasons[0]
-
-
-async def test_an_answer_against_a_schema_that_breaks_the_validator_fails_with_a_reason(
-    fake, entry
-):
-    """What the library that checks answers does not expect is the failure of one call."""
-    schema = {
-        "type": "object",
-        "properties": {"x": {"$dynamicRef": "#/required"}},
-        "required": ["x"],
-    }
-    fakes = fake(entry("ask", outputSchema=schema))
-    fakes.answers["ask"] = {"content": [], "structuredContent": {"x": 1}}
-    result, _ = await called(fakes, {})
-    assert result.failure.kind == "tool_failed"
-    assert "broke its word" in result.text

@@ -97,18 +97,6 @@ async def test_headers_go_with_each_request_and_stay_out_of_texts(listening):
     assert "s3cret" not in repr(server._place)
 
 
-async def test_nobody_listens_is_told_at_once():
-    """An address without a server is an error that says so, and names it without its secrets."""
-    url = "http://user:s3cret@127.0.0.1:9/mcp?token=t0ken"
-    with pytest.raises(
-        McpConnectionError, match=r"\(http://127.0.0.1:9/mcp\) can not be"
-    ) as caught:
-        async with McpServer.http(url, limits=McpLimits(connect_seconds=5), new_tools="screen"):
-            pass
-    assert "s3cret" not in str(caught.value)
-    assert "t0ken" not in str(caught.value)
-
-
 @pytest.fixture
 def stored(tmp_path):
     """A store on disk with a library, and the file that holds its code."""
@@ -177,14 +165,6 @@ def running(faulty):
         patch.setenv("OPENAI_API_KEY", "secret")
         with faulty(limits=McpLimits(call_seconds=0.5)) as server:
             yield server
-
-
-async def test_an_agent_uses_a_server_in_a_few_lines(running):
-    """Tools of a server are tools: an agent calls them, and reads their values."""
-    agent = Agent(ScriptedModel([[call("add", a=2, b=3)], "It is 5."]), tools=running.tools)
-    result = await agent.run("What is 2 + 3?")
-    assert result.output == "It is 5."
-    assert result.episode.results[0].value == {"result": 5}
 
 
 def test_run_sync_calls_a_server_that_was_entered_without_a_loop(running):
@@ -256,15 +236,6 @@ async def test_stderr_without_an_end_of_line_is_not_kept():
     finally:
         tracemalloc.stop()
     assert peak < 20_000_000
-
-
-def test_a_program_that_is_absent_is_named():
-    """A misspelt command is an error that names it, also without an event loop."""
-    with (
-        pytest.raises(McpConnectionError, match="no-such-program"),
-        McpServer.stdio("no-such-program", new_tools="screen"),
-    ):
-        pass
 
 
 async def test_a_program_that_says_nothing_is_given_up():

@@ -40,7 +40,7 @@ def test_a_long_description_is_shortened_and_told(make):
     """Providers refuse texts over 1,024 characters; the report says that words are missing."""
     found = openapi_tools(make.operation(description="word " * 400))
     assert len(only(found).description.summary) <= 1000
-    assert [note.code for note in found.report.operations[0].notes] == ["description_shortened"]
+    assert found.report.operations[0].notes == ("of the description 1,000 characters are kept",)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_names_that_collide_are_told_apart_and_reported(make):
     }
     found = openapi_tools(make.document(paths), prefix="my_")
     assert [tool.name for tool in found] == ["my_list_all", "my_list_all__2"]
-    assert [note.code for note in found.report.operations[1].notes] == ["name_taken"]
+    assert "another operation is named 'my_list_all'" in found.report.operations[1].notes[0]
 
 
 def test_parameters_of_the_path_are_merged(make):
@@ -118,7 +118,7 @@ def test_an_object_body_becomes_arguments(make):
     assert list(definition.signature.properties) == ["id", "name", "body_id"]
     assert definition.signature.required == ("id", "name")
     (note,) = found.report.operations[0].notes
-    assert note.message == "the body parameter 'id' is the argument 'body_id'"
+    assert note == "the body parameter 'id' is the argument 'body_id'"
 
 
 @pytest.mark.parametrize(
@@ -140,18 +140,6 @@ def test_a_body_with_rules_of_its_own_stays_together(make, schema):
     assert list(definition.signature.properties) == ["body"]
     assert definition.signature.required == ("body",)
     assert definition.description.parameters["body"] == "All."
-
-
-def test_an_optional_body_with_required_properties_stays_together(make):
-    """Otherwise the model could not leave the body out."""
-    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-    body = {"required": False, "content": {"application/json": {"schema": schema}}}
-    found = openapi_tools(make.operation("post", requestBody=body))
-    definition = only(found)
-    assert list(definition.signature.properties) == ["body"]
-    assert definition.signature.required == ()
-    (note,) = found.report.operations[0].notes
-    assert (note.code, "it is optional" in note.message) == ("body_kept_whole", True)
 
 
 def test_a_body_that_forgets_to_say_so_is_required(make):
@@ -205,7 +193,7 @@ def test_parts_that_contradict_each_other_stay_together(make, parts, why):
     found = openapi_tools(make.operation("post", requestBody=body))
     assert list(only(found).signature.properties) == ["body"]
     (note,) = found.report.operations[0].notes
-    assert (note.code, why in note.message) == ("body_kept_whole", True)
+    assert why in note
 
 
 @pytest.mark.parametrize("place", ["query", "header"])
@@ -220,9 +208,7 @@ def test_a_parameter_that_carries_a_key_is_no_argument(make, place):
     found = openapi_tools(given)
     assert list(only(found).signature.properties) == ["a"]
     (note,) = found.report.operations[0].notes
-    assert (
-        note.message == f"the {place} parameter key carries a key, which comes from the environment"
-    )
+    assert note == f"the {place} parameter key carries a key, which comes from the environment"
 
 
 def test_a_token_in_the_query_is_no_argument(make):
@@ -318,8 +304,7 @@ def test_headers_that_frame_a_request_are_not_left_to_a_model(make):
         )
     )
     assert list(only(found).signature.properties) == ["X_Fine"]
-    codes = [note.code for note in found.report.operations[0].notes]
-    assert codes == ["parameter_left_out"] * 5 + ["renamed"]
+    assert len(found.report.operations[0].notes) == 6  # the name of the last is no identifier
 
 
 SERVERS = [
@@ -366,18 +351,9 @@ def test_a_server_that_can_not_be_is_refused(make, options, why):
 def test_relative_servers_start_from_the_documents_url(make, said, url):
     """A relative server, or none as FastAPI writes it, needs the document's URL or the caller's."""
     given = {name: part for name, part in make.operation().items() if name != "servers"} | said
-    assert [note.code for note in openapi_tools(given).report.notes] == ["no_server"]
+    assert "names no absolute server" in openapi_tools(given).report.notes[0]
     found = openapi_tools(given, reference="https://a.example.com/docs/openapi.json")
     assert found.report.server == url
-
-
-def test_the_report_is_json(make):
-    """The report can be kept and shown elsewhere."""
-    record = openapi_tools(make.operation("trace")).report.to_json()
-    (entry,) = record["operations"]
-    assert entry["status"] == "unusable"
-    assert entry["reason"] == "TRACE operations are not mapped: they are not for tools"
-    assert entry["pointer"] == "/paths/~1x/trace"
 
 
 def test_what_stands_beside_a_schema_goes_into_it(make):

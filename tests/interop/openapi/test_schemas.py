@@ -105,7 +105,7 @@ NODE = {
     "properties": {
         "id": {"type": "string", "readOnly": True},
         "name": {"type": "string"},
-        "secret": {"$ref": "#/components/schemas/Secret"},
+        "secret": {"type": "string", "writeOnly": True},
         "children": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}},
         "other": {"$ref": "#/components/schemas/Other"},
     },
@@ -113,7 +113,6 @@ NODE = {
 CYCLIC = {
     "Node": NODE,
     "Other": {"type": "object", "properties": {"back": {"$ref": "#/components/schemas/Node"}}},
-    "Secret": {"type": "string", "writeOnly": True},
 }
 
 
@@ -169,8 +168,7 @@ def test_remote_references_are_refused(make):
     found = openapi_tools(given)
     (entry,) = found.report.unusable
     assert "is not fetched; bundle the description into one file" in entry.reason
-    assert entry.notes[0].pointer == "/paths/~1x/get/parameters/0/schema"
-    assert [note.code for note in found.report.mapped[0].notes] == ["result_undeclared"]
+    assert "the result stays undeclared" in found.report.mapped[0].notes[0]
 
 
 def test_small_schemas_are_kept_before_large_ones(make):
@@ -188,4 +186,4 @@ def test_small_schemas_are_kept_before_large_ones(make):
         "Large": {},
     }
     (note,) = found.report.mapped[0].notes
-    assert (note.code, note.message) == ("parameters_cut", "far schemas that allow anything: Large")
+    assert note == "far schemas that allow anything: Large"

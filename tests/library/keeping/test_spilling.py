@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 from support.faults import fault_runs
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Episode
 from agentkit.episodes.jsonl import read_episodes
@@ -23,7 +24,6 @@ from agentkit.library import EpisodeFilter
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.testing.unreliable_store import UnreliableStore
 
 QUICK = WriterSettings(
     linger_seconds=0.001,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange, Replica, Store
-from agentkit.testing.unreliable_store import UnreliableStore
 from agentkit.tools.definition import Description
 
 SECONDS = 30.0

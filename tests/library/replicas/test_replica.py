@@ -9,6 +9,7 @@ import time
 import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError, UsageError
@@ -16,7 +17,6 @@ from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Stor
 from agentkit.library.dag import DAG
 from agentkit.library.event_chain import EventDraft, chained
 from agentkit.testing.conformance.fixtures import start_writer
-from agentkit.testing.unreliable_store import UnreliableStore
 
 AT = "2026-11-21T10:00:00+00:00"
 

@@ -19,9 +19,7 @@ from agentkit.tools import (
     Between,
     CallBefore,
     Condition,
-    Description,
     EarlierCall,
-    Example,
     Form,
     OneOf,
     Requires,
@@ -33,7 +31,6 @@ from agentkit.tools import (
     rule_to_json,
     validate_arguments,
 )
-from agentkit.tools.rules.checking import holds
 
 # --- sentences ------------------------------------------------------------------------------------
 
@@ -88,20 +85,6 @@ from agentkit.tools.rules.checking import holds
 def test_a_rule_in_words(rule, sentence) -> None:
     """Values are written as a call would write them, and words end as a sentence does."""
     assert rule_sentence(rule) == sentence
-
-
-def test_sentences_follow_the_usage_rules(loan_with) -> None:
-    """The text that models and retrieval read ends with what was learned, in order."""
-    ruled = loan_with(
-        OneOf(parameter="periods", values=(36, 48)), Between(parameter="amount", minimum=1)
-    )
-    ruled = replace(ruled, description=Description(summary="Quote.", usage_rules=("Be brief.",)))
-    assert ruled.text.splitlines() == [
-        "Quote.",
-        "Be brief.",
-        "periods must be one of 36, 48.",
-        "amount must be at least 1.",
-    ]
 
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -251,23 +234,6 @@ def test_strange_values_are_refused_in_words(loan_with, rule, value) -> None:
     assert f"`{rule.parameter}` must be" in failure.rule
 
 
-def test_an_integer_that_can_not_be_printed(loan_with) -> None:
-    """An integer of thousands of digits is refused without being written out."""
-    for rule in (Between(parameter="amount", maximum=5, multiple_of=2), PERIODS):
-        arguments = {"amount": 10**6000 + 1, "periods": 10**6000 + 1}
-        failure = RuleChecker(loan_with(rule)).refusal(arguments)
-        assert failure is not None
-        assert "very many digits" in failure.rule
-
-
-def test_rules_are_checked_in_their_order(loan_with) -> None:
-    """The first broken rule is the one that is told."""
-    checker = RuleChecker(loan_with(Between(parameter="amount", minimum=5), PERIODS))
-    broken = checker.refusal({"amount": 1, "periods": 1})
-    assert broken is not None
-    assert broken.cause == "between"
-
-
 @pytest.mark.parametrize(
     ("text", "value", "passes"),
     [
@@ -377,56 +343,6 @@ def test_all_that_is_derived_of_a_range_agrees_on_every_value(rule, kind):
         assert (grammar is not None and accepts(grammar, value)) == allowed
 
 
-@given(RANGES, RANGES)
-def test_the_contract_is_never_widened(contract, rule):
-    """A rule on top of a range of the contract takes values away and adds none."""
-    of_contract = narrowed_schema(tool("number").signature.parameters, [contract])
-    narrowed = narrowed_schema(of_contract, [rule])
-    for value in VALUES:
-        both = not refuses(contract, value) and not refuses(rule, value)
-        assert accepts(narrowed, value) == both
-
-
-@given(RANGES)
-def test_a_rule_that_leaves_no_value_is_a_problem(rule):
-    """A range that nothing is in is told; one that something is in is not."""
-    codes = {one.code for one in rule_problems(rule, tool("number"))}
-    if any(not refuses(rule, value) for value in VALUES):
-        assert not codes & {"contradiction", "reversed_bounds"}
-    else:
-        assert codes
-
-
-def test_rules_without_open_bounds_are_written_as_before():
-    """Their JSON, and so the digest of the definition, has no new part."""
-    rule = Between(parameter="n", minimum=0, maximum=5)
-    assert rule_to_json(rule) == {
-        "kind": "between",
-        "parameter": "n",
-        "minimum": 0,
-        "maximum": 5,
-    }
-    assert rule_sentence(rule) == "n must be from 0 to 5."
-
-
-@pytest.mark.parametrize(
-    ("rule", "sentence"),
-    [
-        ({"exclusive_minimum": 0}, "n must be more than 0."),
-        ({"exclusive_maximum": 1.5, "unit": "km"}, "n must be less than 1.5, in km."),
-        ({"exclusive_minimum": 0, "maximum": 1}, "n must be more than 0 and at most 1."),
-        ({"minimum": 1, "exclusive_maximum": 5}, "n must be at least 1 and less than 5."),
-        (
-            {"exclusive_minimum": 0, "multiple_of": 5},
-            "n must be more than 0 and a multiple of 5.",
-        ),
-    ],
-)
-def test_the_sentence_says_that_the_bound_is_left_out(rule, sentence):
-    """More and less than leave a bound out, at least and at most take it in."""
-    assert rule_sentence(Between(parameter="n", **rule)) == sentence
-
-
 @pytest.mark.parametrize(
     ("rule", "value", "near"),
     [
@@ -443,23 +359,6 @@ def test_the_refusal_names_a_number_that_is_allowed(rule, value, near):
     """Beside a bound that is left out the next whole number or multiple is told, if there is one."""
     failure = RuleChecker(ruled(Between(parameter="n", **rule))).refusal({"n": value})
     assert failure.nearest == near
-
-
-def test_a_bound_of_an_older_dialect_is_not_taken_for_the_number_one():
-    """Draft 4 wrote true beside the bound; a rule that leaves out 1 is added beside it."""
-    schema = {"properties": {"n": {"minimum": 0, "exclusiveMinimum": True}}}
-    narrowed = narrowed_schema(schema, [Between(parameter="n", exclusive_minimum=1)])
-    assert narrowed["properties"]["n"]["allOf"] == [{"exclusiveMinimum": 1}]
-
-
-def test_an_example_at_the_bound_speaks_against_the_rule():
-    """A call that went well forbids a rule that leaves its value out."""
-    definition = replace(tool("number"), examples=(Example(arguments={"n": 0}, result=1),))
-    codes = [
-        [one.code for one in rule_problems(Between(parameter="n", **rule), definition)]
-        for rule in ({"exclusive_minimum": 0}, {"minimum": 0})
-    ]
-    assert codes == [["example_breaks_rule"], []]
 
 
 # --- lengths and counts ---------------------------------------------------------------------------
@@ -485,17 +384,6 @@ def note(*rules):
     )
 
 
-def test_models_read_and_are_offered_the_bound():
-    """The sentence speaks of characters and items, and the schema has the tighter bound."""
-    assert rule_sentence(TITLE) == "title must have from 2 to 5 characters."
-    assert rule_sentence(TAGS) == "tags must have at most 2 items."
-    one = Between(parameter="tags", measure="items", minimum=1)
-    assert rule_sentence(one) == "tags must have at least 1 item."
-    offered = narrowed_schema(SCHEMA, [TITLE, TAGS])["properties"]
-    assert offered["title"] == {"type": "string", "minLength": 2, "maxLength": 5}
-    assert offered["tags"]["maxItems"] == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -512,14 +400,6 @@ def test_calls_are_held_to_it(arguments, said):
     assert validate_arguments(narrowed, arguments)
 
 
-def test_characters_are_counted_as_json_schema_counts_them():
-    """Code points, not bytes; and values of another type are left to the contract."""
-    assert holds(TITLE, "日本語版だ")
-    assert not holds(TITLE, "日本語版だよ")
-    assert holds(TITLE, 123456)
-    assert holds(TAGS, "a, b, c")
-
-
 def test_it_is_written_and_read():
     """The measure is a part of the record, and older readers are told that they can not read it."""
     assert rule_from_json(rule_to_json(TITLE)) == TITLE
@@ -531,37 +411,3 @@ def test_it_is_written_and_read():
     assert ToolDefinition.from_json(record) == note(TITLE)
     with pytest.raises(DefinitionError, match="upgrade"):
         ToolDefinition.from_json({**record, "format": 4})
-
-
-@pytest.mark.parametrize(
-    ("rule", "code"),
-    [
-        (Between(parameter="year", measure="length", maximum=4), "wrong_type"),
-        (Between(parameter="title", measure="items", maximum=4), "wrong_type"),
-        (Between(parameter="title", measure="words", maximum=4), "malformed"),
-        (Between(parameter="title", measure="length", exclusive_maximum=4), "malformed"),
-        (Between(parameter="title", measure="length", multiple_of=4), "malformed"),
-        (Between(parameter="title", measure="length", maximum=2.5), "unusable_number"),
-        (Between(parameter="title", measure="length", minimum=-1), "unusable_number"),
-        (Between(parameter="title", measure="length"), "empty_rule"),
-        (Between(parameter="title", measure="length", minimum=5, maximum=2), "reversed_bounds"),
-        (Between(parameter="title", measure="length", minimum=81), "contradiction"),
-        (Between(parameter="title", measure=3, minimum=1), "malformed"),
-    ],
-)
-def test_what_is_wrong_with_one(rule, code):
-    """It must speak of the right type, in whole numbers, and leave something to say."""
-    assert [problem.code for problem in rule_problems(rule, note())] == [code]
-
-
-def test_bounds_of_value_and_length_do_not_meet():
-    """A parameter that takes numbers and texts may have both, which say nothing of each other."""
-    both = ToolDefinition.from_schema(
-        "n", "", {"properties": {"x": {"type": ["integer", "string"]}}}
-    )
-    long = Between(parameter="x", measure="length", maximum=2)
-    ruled = ToolDefinition(
-        name="n", signature=both.signature, specification=Specification(rules=(long,))
-    )
-    assert rule_problems(Between(parameter="x", minimum=100), ruled) == ()
-    assert rule_problems(Between(parameter="x", measure="length", minimum=3), ruled)

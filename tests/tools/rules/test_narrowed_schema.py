@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -103,30 +102,6 @@ def test_a_shared_part_is_copied_before_it_is_narrowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "expected"),
-    [
-        (
-            {"$ref": "#/$defs/Term", "minimum": 0},
-            {"$ref": "#/$defs/Term", "minimum": 0, "enum": [36, 48, 60]},
-        ),
-        (
-            {"enum": [48, 50], "allOf": [{"enum": [36, 48]}]},
-            {"enum": [48], "allOf": [{"enum": [36, 48]}]},
-        ),
-        (
-            {"anyOf": [{"$ref": "#/$defs/Term"}, {"type": "null"}]},
-            {"anyOf": [{"$ref": "#/$defs/Term"}, {"type": "null"}], "enum": [36, 48, 60]},
-        ),
-    ],
-)
-def test_what_stands_beside_a_reference_is_kept(part, expected) -> None:
-    """A reference with further conditions stays one: its own and those of the rule all hold."""
-    defs = {"Term": {"type": "integer", "minimum": 5}}
-    schema = narrowed_schema({"properties": {"periods": part}, "$defs": defs}, [PERIODS])
-    assert schema["properties"]["periods"] == expected
-
-
-@pytest.mark.parametrize(
     ("box", "expected"),
     [
         (
@@ -151,33 +126,6 @@ def test_what_is_said_of_other_names_stays_said(box, expected) -> None:
     rule = OneOf(parameter="box.x", values=("a",))
     schema = narrowed_schema({"properties": {"box": box}}, [rule])
     assert schema["properties"]["box"] == expected
-
-
-def test_a_name_that_may_stay_unevaluated_is_not_named() -> None:
-    """Naming it would let ``{"x": 2.5}`` through, which no alternative has looked at."""
-    alternatives = [{"properties": {"x": {"type": "integer"}}}, {"properties": {"y": {}}}]
-    box = {"anyOf": alternatives, "unevaluatedProperties": False}
-    contract = {"properties": {"box": box}}
-    assert narrowed_schema(contract, [Between(parameter="box.x", minimum=0)]) is contract
-
-
-def test_items_of_a_tuple_are_left_alone() -> None:
-    """``items`` beside ``prefixItems`` speaks of the rest only, which a path can not say."""
-    contract = {"properties": {"x": {"prefixItems": [{}], "items": {"properties": {"y": {}}}}}}
-    rule = OneOf(parameter="x[].y", values=(1,))
-    assert narrowed_schema(contract, [rule]) is contract
-
-
-def test_an_optional_object_is_narrowed_beside_its_alternatives() -> None:
-    """What only an alternative names is stated next to the alternatives, which stay as they are."""
-    address = {"anyOf": [{"$ref": "#/$defs/Address"}, {"type": "null"}]}
-    defs = {"Address": {"type": "object", "properties": {"city": {"type": "string"}}}}
-    contract = {"properties": {"address": address}, "$defs": defs}
-    schema = narrowed_schema(contract, [OneOf(parameter="address.city", values=("Bergen",))])
-    assert schema["properties"]["address"] == {
-        **address,
-        "properties": {"city": {"enum": ["Bergen"]}},
-    }
 
 
 def test_required_together(loan_with) -> None:
@@ -411,14 +359,3 @@ def test_narrowed_schema_and_refusal_agree(contract, rules) -> None:
     for arguments in calls_about(rules):
         passes = accepts(arguments) and checker.refusal(arguments) is None
         assert accepts_narrowed(arguments) == passes
-
-
-def test_without_rules_the_schema_is_the_contract() -> None:
-    """A schema is handed back as it is when there is nothing to state."""
-    contract = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    assert narrowed_schema(contract, ()) is contract
-    definition = ToolDefinition(name="f", signature=Signature(parameters=contract))
-    ruled = replace(
-        definition, specification=Specification(rules=(OneOf(parameter="n", values=(1,)),))
-    )
-    assert replace(ruled, specification=Specification()).parameters_schema == contract

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from typing import get_args
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.composites import RuleChecker, rule_problems
+from agentkit.composites import rule_problems
 from agentkit.composites.rule_validity import RuleProblemCode
 from agentkit.errors import DefinitionError
 from agentkit.testing import sample_library
@@ -147,11 +146,6 @@ def test_a_bad_rule_has_a_reason(rule, code, library) -> None:
     assert all(problem.message and problem.advice for problem in problems)
 
 
-def test_every_code_has_an_example() -> None:
-    """No code is promised that no rule can have."""
-    assert {code for _, code in BAD} == set(get_args(RuleProblemCode))
-
-
 @pytest.mark.parametrize(
     ("other", "rule"),
     [
@@ -187,47 +181,6 @@ def test_a_path_that_could_be_followed_for_ever_is_not() -> None:
     assert rule_problems(Between(parameter="b", minimum=1), definition) == ()
 
 
-JUNK = st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.text("a.[]$(*", max_size=4)
-SCHEMAS = st.recursive(
-    JUNK,
-    lambda inner: st.dictionaries(
-        st.sampled_from(
-            ["type", "properties", "items", "enum", "anyOf", "allOf", "$ref", "minimum", "a",
-             "multipleOf", "dependentRequired", "required", "const"]
-        ),
-        inner | st.lists(inner, max_size=2),
-        max_size=4,
-    ),
-    max_leaves=8,
-)  # fmt: skip
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.dictionaries(st.sampled_from(["a", "a.b"]), SCHEMAS, max_size=2),
-    st.sampled_from(["a", "a.b", "a[].b", "", "[]", "."]),
-    st.lists(JUNK, max_size=2).map(tuple),
-    st.floats() | st.none(),
-)
-def test_no_contract_and_no_rule_is_too_strange(properties, parameter, values, number) -> None:
-    """Whatever stands in the contract or in the rule, the answer is a value, not an exception."""
-    definition = ToolDefinition(
-        name="f",
-        signature=Signature(parameters={"properties": properties}),
-        examples=(Example(arguments={"a": 1}, result=1),),
-    )
-    for rule in (
-        OneOf(parameter=parameter, values=values),
-        Between(parameter=parameter, minimum=number, multiple_of=number),
-        Form(parameter=parameter, pattern=parameter, words="w"),
-        Requires(parameter=parameter, others=("a",)),
-    ):
-        rule_problems(rule, definition)
-        ruled = replace(definition, specification=Specification(rules=(rule,)))
-        assert isinstance(ruled.parameters_schema, dict)
-        assert ruled.text
-
-
 # --- what stands in the place of a rule -----------------------------------------------------------
 
 HUGE = 10**400
@@ -248,101 +201,6 @@ JSON = st.recursive(
     ),
     max_leaves=5,
 )
-PARTS = {
-    OneOf: ("parameter", "values"),
-    Between: (
-        "parameter",
-        "minimum",
-        "maximum",
-        "exclusive_minimum",
-        "exclusive_maximum",
-        "multiple_of",
-        "unit",
-    ),
-    Form: ("parameter", "pattern", "format", "words", "example"),
-    Requires: ("parameter", "others"),
-    Condition: ("expression", "words"),
-    CallBefore: ("tool", "parameter"),
-}
-
-
-@st.composite
-def anything(draw):
-    """A rule whose parts are any JSON, or something that is no rule."""
-    kind = draw(st.sampled_from([*PARTS, None]))
-    if kind is None:
-        return draw(JSON)
-    return kind(**{name: draw(JSON) for name in PARTS[kind]})
-
-
-@pytest.fixture(scope="module")
-def tool():
-    """A tool with parameters of several types and a worked call."""
-    definition = ToolDefinition.from_schema(
-        "f",
-        "",
-        {
-            "type": "object",
-            "properties": {
-                "n": {"type": "number"},
-                "s": {"type": "string"},
-                "l": {"type": "array", "items": {"type": "integer"}},
-                "o": {"type": "object", "properties": {"x": {}}},
-            },
-        },
-    )
-    return replace(definition, examples=(Example(arguments={"n": HUGE, "s": "a", "l": [1]}),))
-
-
-@settings(max_examples=200, deadline=None)
-@given(rule=anything(), others=st.lists(anything(), max_size=2))
-def test_any_json_gives_problems(tool, rule, others):
-    """A rule with no problems can be relied on: what is derived of it can be made."""
-    beside = replace(tool, specification=Specification(rules=tuple(others)))
-    problems = rule_problems(rule, beside, ["f", "g"])
-    assert all(one.message and one.advice for one in problems)
-    if not problems:
-        ruled = replace(tool, specification=Specification(rules=(rule,)))
-        assert RuleChecker(ruled).refusal(tool.examples[0].arguments) is None
-        assert ruled.parameters_schema
-        assert ruled.text
-        assert ruled.digest
-
-
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
-        ("periods in (36, 48)", "'periods in (36, 48)' is no rule"),
-        (None, "None is no rule"),
-        (OneOf(parameter="n", values=[1, 2]), "its values is [1, 2], not a list of values"),
-        (Between(parameter="n", minimum="1"), "its minimum is '1', not a number"),
-        (
-            Between(parameter="n", exclusive_maximum=True),
-            "its exclusive_maximum is True, not a num",
-        ),
-        (Form(parameter=7, format="date"), "its parameter is 7, not a text"),
-        (Requires(parameter="n", others=(1,)), "its others is (1,), not a list of texts"),
-        (Condition(expression=["n"], words=""), "its expression is ['n'], not a text"),
-        (CallBefore(tool=None), "its tool is None, not a text"),
-        (OneOf(parameter="s", values=("\ud800",)), "its values is ('\\ud800',), not a list of"),
-        (Between(parameter="n", unit=10**5000), "its unit is a value with very many digits, not"),
-    ],
-)
-def test_the_part_that_is_wrong_is_told(tool, rule, message):
-    """Which part it is, what stands there, and what should."""
-    [problem] = rule_problems(rule, tool)
-    assert problem.code == "malformed"
-    assert problem.message.startswith(message)
-
-
-def test_a_bound_that_no_float_holds_is_a_bound(tool):
-    """An integer of 400 digits can be compared with: by the checker and in the schema."""
-    rule = Between(parameter="n", maximum=HUGE, multiple_of=0.5)
-    assert rule_problems(rule, tool) == ()
-    ruled = replace(tool, specification=Specification(rules=(rule,)))
-    assert ruled.parameters_schema["properties"]["n"]["maximum"] == HUGE
-    assert RuleChecker(ruled).refusal({"n": HUGE + 1}).nearest == (str(HUGE),)
-    assert RuleChecker(ruled).refusal({"n": float("inf")}) is not None
 
 
 # --- as JSON --------------------------------------------------------------------------------------
@@ -434,14 +292,6 @@ def test_a_definition_without_rules_is_written_as_before(definition) -> None:
     assert json.dumps(definition.to_json()) == json.dumps(written)
     written.pop("origin")
     assert definition.digest == digest(written)
-
-
-def test_the_digest_covers_the_rules(loan, loan_with) -> None:
-    """A rule makes another revision; without it, it is the old revision again."""
-    ruled = loan_with(OneOf(parameter="periods", values=(36,)))
-    assert ruled.digest != loan.digest
-    assert ruled != loan
-    assert replace(ruled, specification=Specification()).digest == loan.digest
 
 
 @pytest.mark.parametrize(

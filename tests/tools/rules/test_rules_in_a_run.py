@@ -9,8 +9,7 @@ import pytest
 
 from agentkit import Agent, Library, composite, tool
 from agentkit.agent import ToolPolicy
-from agentkit.diagnosis import FailureProfile, diagnose
-from agentkit.episodes import Turn
+from agentkit.diagnosis import diagnose
 from agentkit.errors import ToolFailed
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models.chat_completions import encode_tool
@@ -110,21 +109,6 @@ def test_nobody_is_asked_to_approve_what_a_rule_refuses(call) -> None:
     assert asked == []
 
 
-@pytest.mark.parametrize("contracts", ["off", "always"])
-def test_rules_are_checked_without_being_asked_for(call, contracts) -> None:
-    """Rules hold whether or not conditions are checked, after the schema."""
-    tools = [learned(quote, PERIODS)]
-    (broken,) = results(
-        tools,
-        [call("quote", amount=1, periods="many")],
-        tool_policy=ToolPolicy(contracts=contracts),
-    )
-    (refused,) = results(
-        tools, [call("quote", amount=1, periods=1)], tool_policy=ToolPolicy(contracts=contracts)
-    )
-    assert (broken.failure.kind, refused.failure.kind) == ("invalid_arguments", "contract_violated")
-
-
 def test_a_clear_slip_is_mended(call) -> None:
     """Case and digits in quotation marks are mended, as for an enum that the contract declares."""
     seen = []
@@ -163,26 +147,6 @@ def test_all_four_views_come_and_go_with_the_rule(call) -> None:
     assert learned(ruled).definition.digest == quote.definition.digest
 
 
-def test_the_grammar_knows_values_bounds_and_forms(loan_with) -> None:
-    """What can be generated for a local model keeps to the rules that a grammar can state."""
-    schema = call_schema(
-        [loan_with(PERIODS, Between(parameter="amount", minimum=500, maximum=900))]
-    )
-    arguments = schema["properties"]["calls"]["items"]["properties"]["arguments"]["properties"]
-    assert arguments["periods"] == {"enum": [36, 48, 60]}
-    assert arguments["amount"] == {"type": "number", "minimum": 500, "maximum": 900}
-
-
-def test_the_grammar_knows_what_goes_together(loan_with) -> None:
-    """A local model writes a parameter with those that it needs, or leaves it out."""
-    schema = call_schema([loan_with(Requires(parameter="start", others=("end",)))])
-    arguments = schema["properties"]["calls"]["items"]["properties"]["arguments"]
-    together, without = arguments["anyOf"]
-    assert {"start", "end"} <= set(together["required"])
-    assert "start" not in without["properties"]
-    assert without["required"] == ["amount"]
-
-
 # --- another call first ---------------------------------------------------------------------------
 
 
@@ -202,26 +166,6 @@ def order(customer: str) -> str:
 
 FIRST = CallBefore(tool="find_customer", parameter="customer")
 SHOP = [find_customer, learned(order, FIRST)]
-
-
-def test_a_call_before_in_the_same_run(call) -> None:
-    """The order of turns counts, and only a call that succeeded."""
-    outcomes = results(
-        SHOP,
-        [call("order", customer="C-Ada")],
-        [call("find_customer", name="nobody")],
-        [call("order", customer="C-Ada")],
-        [call("find_customer", name="Ada")],
-        [call("order", customer="C-Ada")],
-        [call("order", customer="C-Eve")],
-        tool_policy=ToolPolicy(retries=9),
-    )
-    assert [one.status for one in outcomes] == ["failed", "failed", "failed", "ok", "ok", "failed"]
-    assert "call find_customer first" in outcomes[0].text
-    assert outcomes[0].text.endswith(
-        "Make the other call first and wait for its result, then call this again."
-    )
-    assert "must come from the result of find_customer" in outcomes[5].text
 
 
 def test_a_call_before_in_the_same_turn(call) -> None:
@@ -251,17 +195,6 @@ def test_a_call_before_in_the_conversation(call, text, status) -> None:
     model = ScriptedModel([[call("order", customer="C-Ada")], "done"])
     run = Agent(model, tools=SHOP).run_sync("Order", history=history)
     assert run.episode.turns[0].results[0].status == status
-
-
-async def test_a_conversation_in_a_store_is_known(call) -> None:
-    """What an earlier run of a session looked up need not be looked up again."""
-    first = [call("find_customer", name="Ada")]
-    model = ScriptedModel([first, "there", [call("order", customer="C-Ada")], "done"])
-    agent = Agent(model, tools=SHOP, store="memory:")
-    await agent.run("Who is Ada?", session_id="s")
-    run = await agent.run("Order", session_id="s")
-    assert run.episode.turns[0].results[0].status == "ok"
-    await agent.close()
 
 
 async def test_a_call_that_waited_for_a_person_knows_its_own_turn(call) -> None:
@@ -344,25 +277,6 @@ def test_a_composite_is_no_way_around_a_call_before(call) -> None:
     assert whole.value == "ordered for C-Bob"
 
 
-def test_a_rule_on_a_composite_is_checked_like_any(call) -> None:
-    """A composite may have rules of its own, also where another composite calls it."""
-    ruled = learned(quote_twice, Condition(expression="amount > periods", words="too little"))
-    library = Library([RULED, ruled])
-
-    @composite(tools=library)
-    def quote_many(amount: float) -> float:
-        """Quotes."""
-        return quote_twice(amount, 36)
-
-    refused, inside = results(
-        [RULED, ruled, quote_many],
-        [call("quote_twice", amount=1, periods=36)],
-        [call("quote_many", amount=2)],
-    )
-    assert refused.failure.rule == "too little, got amount = 1 and periods = 36"
-    assert "quote_many → quote_twice: too little" in inside.failure.rule
-
-
 def test_a_demanded_call_is_approved_like_any_other(call) -> None:
     """A rule makes models ask for a destructive call; it does not run without a person."""
     ran = []
@@ -430,30 +344,3 @@ def test_label_parameter_and_evidence(rule, parameter, kind) -> None:
     assert turn.evidence[0].kind == kind
     assert "reserve" in turn.hint
     assert "the refusal names the rule" in turn.hint
-
-
-def test_a_profile_counts_it_for_the_parameter() -> None:
-    """Failures against rules are aggregated where evolution looks for them."""
-    library = ruled(Between(parameter="nights", maximum=3))
-    episode, diagnosis = diagnosed(library, city="Oslo", nights=5)
-    profile = FailureProfile()
-    profile.observe(episode, diagnosis)
-    (rate,) = profile.parameters()
-    assert (rate.tool, rate.parameter) == ("reserve", "nights")
-
-
-def test_a_call_without_a_result_is_judged_as_it_would_have_been() -> None:
-    """Calls that were recorded but not run are held to the rules as the executor would."""
-    library = ruled(OneOf(parameter="city", values=("Bergen",)))
-    episode, _ = diagnosed(library, city="Bergen", nights=1)
-    calls = [
-        ToolCall(call_id="c", name="reserve", arguments={"city": city, "nights": 1})
-        for city in ("Oslo", "bergen")
-    ]
-    labels = [
-        diagnose(replace(episode, turns=(Turn(message=AssistantMessage(tool_calls=(one,))),)), library, None)
-        .turns[0].label
-        for one in calls
-    ]  # fmt: skip
-    assert labels[0] == "argument_mismatch"
-    assert labels[1] != "argument_mismatch"

@@ -30,15 +30,15 @@ def quiet_libraries() -> None:
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("agentkit_training.cli.commands:demo", "Train a small model on a CPU, then ask it."),
     "sft": ("agentkit_training.cli.commands:sft", "Fine-tune on gold answers."),
-    "grpo": ("agentkit_training.cli.coevolve:grpo", "Train with rewards; the library stays."),
+    "grpo": ("agentkit_training.cli.commands:grpo", "Train with rewards; the library stays."),
     "coevolve": (
-        "agentkit_training.cli.coevolve:coevolve",
+        "agentkit_training.cli.commands:coevolve",
         "Train while texts and library learn as well.",
     ),
-    "evaluate": ("agentkit_training.cli.evaluate:evaluate", "Measure a model on the tasks."),
+    "evaluate": ("agentkit_training.cli.commands:evaluate", "Measure a model on the tasks."),
     "export": ("agentkit_training.cli.commands:export", "Hand over what a run has learned."),
     "verl": ("agentkit_training.cli.commands:verl", "Write what verl is started with."),
-    "plan": ("agentkit_training.cli.plan:plan", "Reckon the memory and the tokens of a run."),
+    "plan": ("agentkit_training.cli.commands:plan", "Reckon the memory and the tokens of a run."),
     "report": ("agentkit_training.cli.commands:report", "Draw the curves of a run as a page."),
 }
 """Command name to the place of its implementation and what the help page says about it."""

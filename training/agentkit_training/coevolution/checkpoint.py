@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from agentkit.messages import JsonObject, JsonValue
 from agentkit.tools.canonical import digest
 from agentkit_training.coevolution.records import CoevolutionStep, Memory
 from agentkit_training.coevolution.source import Coevolution
-from agentkit_training.engines.base import Engine, Share, SharedState, StepReport
+from agentkit_training.engines.base import Engine, Share, Source, StepReport
 from agentkit_training.errors import CheckpointError
 from agentkit_training.files import Difference, differing, new_folder, room_beside
 from agentkit_training.policy.policy import Policy
@@ -46,7 +47,7 @@ def described(part: object) -> JsonValue:
     Example:
         >>> from agentkit_training.weighting import FixedWeighting
         >>> sorted(described(FixedWeighting(utilities={}, clip=(0.5, 2.0))).items())
-        [('clip', [0.5, 2.0]), ('kind', 'agentkit_training.weighting.weighting.FixedWeighting'), \
+        [('clip', [0.5, 2.0]), ('kind', 'agentkit_training.weighting.FixedWeighting'), \
 ('utilities', {})]
     """
     found: JsonValue
@@ -123,7 +124,17 @@ def differences(kept: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
         >>> differences({"settings": {"seed": 1}}, {"settings": {"seed": 2}})
         ['settings.seed: the checkpoint has 1, this run 2']
     """
-    return [_told(one) for one in differing(kept, given)]
+    return [_told(one) for one in differing(_moved(kept), _moved(given))]
+
+
+def _moved(part: Any) -> Any:
+    """Our own functions and classes without their modules, which another release may name anew."""
+    if isinstance(part, Mapping):
+        return {name: _moved(one) for name, one in part.items()}
+    if isinstance(part, list):
+        return [_moved(one) for one in part]
+    is_ours = isinstance(part, str) and part.startswith("agentkit_training.")
+    return part.rpartition(".")[2] if is_ours else part
 
 
 def _told(found: Difference) -> str:
@@ -218,7 +229,7 @@ def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
         artifact = read_artifact(folder / LIBRARY)
         memory = Memory.from_json(state["memory"])
         records = [CoevolutionStep.from_json(one) for one in state["records"]]
-    except (OSError, ArtifactError, StoreError, EpisodeFormatError, KeyError, TypeError) as error:
+    except (OSError, ArtifactError, StoreError, EpisodeFormatError, KeyError, ValueError) as error:
         raise _unreadable(folder, error) from error
     source.keeper.restore(artifact)
     restore_weights(policy, folder)
@@ -270,10 +281,6 @@ class Checkpointed:
         """Those of the source."""
         return self.source.rollouts(step, share)
 
-    def resampled(self, step: int, share: Share, again: int) -> Sequence[Rollout]:
-        """Those of the source."""
-        return self.source.resampled(step, share, again)
-
     def finished(self, report: StepReport) -> None:
         """Tell the source, then write a checkpoint when one is due.
 
@@ -285,8 +292,6 @@ class Checkpointed:
         if done % self.every and done != self.source.steps:
             return
         if self.source.ranks.rank:
-            if isinstance(self.engine, SharedState):
-                self.engine.give_state()
             return
         folder = self.folder / f"step-{done:06}"
         save_checkpoint(folder, policy=self.policy, source=self.source, engine=self.engine)
@@ -314,3 +319,98 @@ def _unreadable(folder: Path, error: Exception) -> CheckpointError:
         f"{folder} is no checkpoint that can be read ({type(error).__name__}: {error}); take an "
         "earlier one, or begin anew"
     )
+
+
+def coevolve(
+    policy: Policy,
+    source: Coevolution,
+    engine: Engine,
+    *,
+    folder: Path | None = None,
+    every: int = 1,
+    keep: int = 2,
+) -> Coevolution:
+    """Train a policy while its library learns (CoCoDA's stage 3; ToolDNA, Algorithm 1).
+
+    Where ``folder`` holds checkpoints the run goes on from the newest one. What was under way when
+    a run ended is done again: at most the steps since that checkpoint.
+
+    Args:
+        policy: What learns.
+        source: The library, and what is tried.
+        engine: How the policy learns.
+        folder: Where checkpoints go; None writes none.
+        every: After how many steps one is written.
+        keep: How many are kept.
+
+    Returns:
+        The source, with records and library.
+
+    Raises:
+        CheckpointError: The checkpoint there belongs to another run, or one can not be written.
+        DivergedError: The loss is not a number; the last checkpoint is from before.
+    """
+    if folder is None:
+        engine.train(policy, source, steps=source.steps)
+        return source
+    newest = newest_checkpoint(folder)
+    name = source.ranks.broadcast(None if newest is None else newest.name)  # one for all processes
+    if name is not None:
+        load_checkpoint(folder / name, policy=policy, source=source, engine=engine)
+    kept = Checkpointed(
+        source=source, policy=policy, engine=engine, folder=folder, every=every, keep=keep
+    )
+    engine.train(policy, kept, steps=source.steps)
+    return source
+
+
+_FROZEN = "frozen.json"
+
+
+@dataclass(kw_only=True)
+class FrozenEngine:
+    """An ``Engine`` that makes rollouts and leaves the weights as they are.
+
+    Attributes:
+        share: Which part of a step's tasks this process takes.
+    """
+
+    share: Share = field(default_factory=Share)
+    _step: int = field(init=False, default=0)
+
+    def train(self, policy: Policy, source: Source, *, steps: int) -> None:
+        """Ask for the rollouts of each step, and tell that nothing was learned from them."""
+        while self._step < steps:
+            started = time.perf_counter()
+            rollouts = source.rollouts(self._step, self.share)
+            report = StepReport(
+                step=self._step,
+                loss=0.0,
+                gradient_norm=0.0,
+                learning_rate=0.0,
+                rows=sum(len(one.sequences) for one in rollouts),
+                read_rows=0,
+                read_tokens=0,
+                loss_tokens=0,
+                rollout_seconds=time.perf_counter() - started,
+                update_seconds=0.0,
+            )
+            self._step += 1
+            source.finished(report)
+
+    def save(self, folder: Path) -> None:
+        """Write the number of steps into ``folder``."""
+        (folder / _FROZEN).write_text(json.dumps({"step": self._step}), encoding="utf-8")
+
+    def restore(self, folder: Path) -> None:
+        """Go on from what ``save`` wrote.
+
+        Raises:
+            CheckpointError: It can not be read.
+        """
+        try:
+            self._step = int(json.loads((folder / _FROZEN).read_text(encoding="utf-8"))["step"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"{folder} holds no state of the frozen engine: {error}"
+            ) from error

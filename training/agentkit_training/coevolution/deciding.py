@@ -25,7 +25,7 @@ from agentkit_training.coevolution.settings import CoevolutionSettings, as_learn
 from agentkit_training.coevolution.tasks import block_count
 from agentkit_training.engines.base import StepReport
 from agentkit_training.rollout.samples import Rollout
-from agentkit_training.weighting.weighting import Weighting
+from agentkit_training.weighting import Weighting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

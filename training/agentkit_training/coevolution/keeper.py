@@ -34,8 +34,13 @@ from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Store
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.tools.tool import Tool
-from agentkit_training.coevolution.distilling import AUTHOR, distil, taught
-from agentkit_training.coevolution.library_round import LibraryRound, library_round
+from agentkit_training.coevolution.library_round import (
+    AUTHOR,
+    LibraryRound,
+    distil,
+    library_round,
+    taught,
+)
 from agentkit_training.coevolution.records import ProposalOutcome
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.coevolution.tasks import with_composites

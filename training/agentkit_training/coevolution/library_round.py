@@ -1,81 +1,46 @@
-"""``library_round``: what was suggested after a step, and what the Tool Manager made of it."""
+"""What the library learns after a step: proposals of texts, and composites of what went well.
+
+Composites (CoCoDA, Algorithm 1, Stage 1 and 3d): ``distil`` counts what recurs; ``taught`` has a
+model write them, as the paper's teacher does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from statistics import fmean
 
 from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
-from agentkit.evaluation.results.texts import shown
-from agentkit.evolution import Proposer, ToolManager, evolve
+from agentkit.errors import ModelError
+from agentkit.evolution import (
+    Added,
+    CompositeStream,
+    InsertOutcome,
+    InsertPolicy,
+    Merged,
+    MiningConfig,
+    Observations,
+    Proposer,
+    ToolManager,
+    UnreadableProposal,
+    evolve,
+    mine,
+    trajectories_of,
+)
 from agentkit.evolution.compare import Compare
+from agentkit.evolution.mined import insert_mined
+from agentkit.evolution.repository import LibraryStore
 from agentkit.evolution.round import ProposalOutcome as RoundOutcome
 from agentkit.library import Library
 from agentkit.library.dag import depth
+from agentkit.models.base import ChatModel
 from agentkit.retrieval.cards import schema_text
 from agentkit.retrieval.tokens import estimate_tokens
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
 from agentkit_bench.language.measures import texts_of, word_distance
 from agentkit_training.coevolution.records import LibrarySize, ProposalOutcome
-
-_MOST = 70  # characters of what is quoted, in all
-_MOST_OF_FIELD = 24
-_WORDS_BEFORE = 2  # that did not change, so that one sees where the change is
-
-
-def told_change(before: ToolDefinition, after: ToolDefinition) -> str:
-    """What the first text that differs was and is, shortened to a line of about 100 characters.
-
-    Of a text of several lines, such as the usage rules, only those are told that came or went.
-
-    Args:
-        before: The definition that a proposal was made for.
-        after: What the library has now.
-
-    Returns:
-        The change; empty where no text differs.
-
-    Example:
-        >>> before = ToolDefinition.from_schema("lamp", "Switch a lamp.", {"type": "object"})
-        >>> after = ToolDefinition.from_schema("lamp", "Switch a lamp on.", {"type": "object"})
-        >>> told_change(before, after)
-        'summary was "Switch a lamp.", is now "Switch a lamp on."'
-    """
-    old, new = texts_of(before), texts_of(after)
-    fields = [one for one in {**old, **new} if old.get(one) != new.get(one)]
-    if not fields:
-        return ""
-    more = f", and {len(fields) - 1} more" if len(fields) > 1 else ""
-    return _told(fields[0], old.get(fields[0], ""), new.get(fields[0], "")) + more
-
-
-def _told(field: str, old: str, new: str) -> str:
-    gone, come = _without(old, new), _without(new, old)
-    if not gone and not come:  # the same lines in another order
-        gone, come = old, new
-    name = shown(field, _MOST_OF_FIELD)
-    if not gone or not come:
-        return f'{name}, {"new" if come else "gone"}: "{shown(gone + come, _MOST)}"'
-    words = zip(gone.split(), come.split(), strict=False)
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], words))
-    start = max(0, same - _WORDS_BEFORE)
-    was, now = (_from(text, start) for text in (gone, come))
-    return f'{name} was "{was}", is now "{now}"'
-
-
-def _without(text: str, other: str) -> str:
-    """The lines of a text that another one does not have."""
-    known = set(other.splitlines())
-    return "\n".join(line for line in text.splitlines() if line not in known)
-
-
-def _from(text: str, start: int) -> str:
-    """A text from one of its words on."""
-    words = " ".join(text.split()[start:])
-    return shown(f"\u2026 {words}" if start else words, _MOST // 2)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,10 +118,9 @@ def _outcome(one: RoundOutcome, manager: ToolManager) -> ProposalOutcome:
     record = one.record
     candidate = record.candidate
     base = None if candidate is None else manager.revision(record.tool_name, record.base)
-    edit, change = 0.0, ""
+    edit = 0.0
     if candidate is not None and base is not None:
         edit = word_distance(_words(base), _words(candidate))
-        change = told_change(base, candidate) if record.state == "active" else ""
     return ProposalOutcome(
         tool=record.tool_name,
         stream=record.stream,
@@ -165,5 +129,110 @@ def _outcome(one: RoundOutcome, manager: ToolManager) -> ProposalOutcome:
         codes=tuple(dict.fromkeys(check.code for check in record.failed)),
         proposal_id="" if candidate is None else record.proposal_id,  # that of a text is random
         edit=edit,
-        change=change,
     )
+
+
+AUTHOR = "coevolve"
+"""Who is noted in a library's history as the writer."""
+
+_POLICY = InsertPolicy()
+
+
+def distil(
+    store: LibraryStore,
+    episodes: Iterable[Episode],
+    *,
+    rho: float = 0.8,
+    support: int = 3,
+    tools: Sequence[Tool] = (),
+    policy: InsertPolicy = _POLICY,
+) -> tuple[ProposalOutcome, ...]:
+    """Mine recurring calls of successful episodes, and hand what is found to the Tool Manager.
+
+    Args:
+        store: Where the library is kept.
+        episodes: What happened, with verdicts; of one without, nobody knows how it went.
+        rho: Least score of a verdict (CoCoDA's success threshold).
+        support: Episodes that a sequence must occur in.
+        tools: Code of primitives, to try composites of pure tools on; those that touch the world
+            are answered from what the episodes recorded.
+        policy: What is asked of a candidate.
+
+    Returns:
+        What became of each candidate, children before those that call them.
+    """
+    good = [episode for episode in episodes if is_success(episode, rho)]
+    definitions = {one.name: one for one in store.load().definitions}
+    rules = MiningConfig(min_support=support)
+    found = mine(trajectories_of(good, failed_too=True).trajectories, definitions, rules)
+    outcomes = insert_mined(store, found.composites, tools=tools, policy=policy, author=AUTHOR)
+    return tuple(_inserted(name, one) for name, one in outcomes.items())
+
+
+async def taught(
+    manager: ToolManager, episodes: Iterable[Episode], teacher: ChatModel, *, rho: float = 0.8
+) -> tuple[ProposalOutcome, ...]:
+    """Have a model write composites from successful episodes, and hand them to the Tool Manager.
+
+    Args:
+        manager: The only writer. What it has no code for can not be tried, and is not taken.
+        episodes: What happened, with verdicts.
+        teacher: Writes them.
+        rho: Least score of a verdict.
+
+    Returns:
+        What became of each function that the model wrote; or that it did not answer, which is no
+        reason to end a run.
+    """
+    good = tuple(episode for episode in episodes if is_success(episode, rho))
+    if not good:
+        return ()
+    seen = Observations(library=manager.refresh(), episodes=good)
+    found: list[ProposalOutcome] = []
+    try:
+        suggested = await CompositeStream(teacher).propose(seen)
+    except ModelError as error:
+        return (_rejected("", f"{teacher.name} did not answer: {error}", "no_answer"),)
+    for one in suggested:
+        if isinstance(one, UnreadableProposal):
+            why = "; ".join(check.message for check in one.failed)
+            found.append(_rejected(one.tool_name, why, *(check.code for check in one.failed)))
+        else:
+            done = await manager.insert_async(
+                one.candidate, evidence=one.evidence, reason=one.reason
+            )
+            found.append(_inserted(one.candidate.name, done))
+    return tuple(found)
+
+
+def is_success(episode: Episode, rho: float) -> bool:
+    """Whether an episode is one to learn composites from: R_res >= rho (Algorithm 1, line 26).
+
+    Without a verdict that is unknown, however it ended, and nothing is learned from it.
+    """
+    verdict = episode.verdict
+    if verdict is None or verdict.fault is not None:
+        return False
+    return max(float(verdict.passed), verdict.score) >= rho
+
+
+def _rejected(tool: str, why: str, *codes: str) -> ProposalOutcome:
+    return ProposalOutcome(
+        tool=tool,
+        stream="composite",
+        state="rejected",
+        why=why,
+        codes=tuple(dict.fromkeys(codes)),
+    )
+
+
+def _inserted(name: str, outcome: InsertOutcome) -> ProposalOutcome:
+    match outcome:
+        case Added():
+            return ProposalOutcome(tool=name, stream="composite", state="active", why=str(outcome))
+        case Merged():
+            return ProposalOutcome(
+                tool=outcome.into, stream="composite", state="merged", why=str(outcome)
+            )
+        case _:
+            return _rejected(name, outcome.explanation, outcome.code)

@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.messages import JsonObject
 from agentkit_training.engines.base import StepReport
-from agentkit_training.runs.records import StepRecord
+from agentkit_training.runs import StepRecord
 
 NOTHING_LEARNED = "nothing was learned"
 """How the note of a step begins in which no sequence had anything to teach."""
@@ -29,7 +31,6 @@ class ProposalOutcome:
         codes: Checks that refused it.
         proposal_id: In the ledger; empty for a text that could not be read.
         edit: How much of the tool's text it changes, in words, from 0 to 1 (ToolDNA, Table 4).
-        change: Once the library has it, what a text was and what it is now, in a line.
     """
 
     tool: str
@@ -39,7 +40,6 @@ class ProposalOutcome:
     codes: tuple[str, ...] = ()
     proposal_id: str = ""
     edit: float = 0.0
-    change: str = ""
 
     @property
     def is_taken(self) -> bool:
@@ -48,8 +48,7 @@ class ProposalOutcome:
 
     def __str__(self) -> str:
         codes = f" [{', '.join(self.codes)}]" if self.codes else ""
-        change = f"; {self.change}" if self.change else ""
-        return f"{self.stream}, {self.tool or 'no tool'}: {self.state}{codes}, {self.why}{change}"
+        return f"{self.stream}, {self.tool or 'no tool'}: {self.state}{codes}, {self.why}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -293,20 +292,9 @@ class CoevolutionStep:
         """The inverse of ``to_json``.
 
         Raises:
-            KeyError: A part is absent.
-            TypeError: A part is unknown.
+            ValueError: It is no such record.
         """
-        values = dict(record)
-        sums = record["rollouts"]
-        values["rollouts"] = RolloutSums(**{**sums, "tasks": tuple(sums["tasks"])})
-        values["proposals"] = tuple(
-            ProposalOutcome(**{**one, "codes": tuple(one["codes"])}) for one in record["proposals"]
-        )
-        values["silent"] = tuple(record["silent"])
-        values["library"] = LibrarySize(**record["library"])
-        values["update"] = UpdateFigures(**record.get("update", {}))
-        values["seconds"] = StepSeconds(**record["seconds"])
-        return cls(**values)
+        return TypeAdapter(cls).validate_python(record)
 
 
 _REPLICA = "coevolve"

@@ -55,7 +55,7 @@ from agentkit_training.rewards import (
 )
 from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.rollout.samples import Rollout
-from agentkit_training.weighting.weighting import Weighting, weighted_rollouts, with_weights
+from agentkit_training.weighting import Weighting, with_weights
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,34 +167,13 @@ class Coevolution:
         own = tasks[share.rank :: share.world]
         found: tuple[Rollout, ...] = ()
         if own:
-            found = rewarded(self._collected(own, library, step, 0), self._reward(library))
+            found = rewarded(self._collected(own, library, step), self._reward(library))
         weighting = self.weighting if self.settings.weighting else None
         if weighting is not None:
             found, weighting = weighed(found, weighting, self.ranks)
         self._tried = Tried(step=step, library=library, rollouts=found, weighting=weighting)
         self.keeper.keep(self._tried.episodes)
         return found
-
-    def resampled(self, step: int, share: Share, again: int) -> Sequence[Rollout]:
-        """Further attempts at the step's tasks; see ``ResamplingSource``.
-
-        The library learns from these too. They are weighed as the first ones were.
-
-        Raises:
-            UsageError: The step has no rollouts yet.
-        """
-        tried = self._tried_in(step)
-        tasks = step_tasks(self.benchmark.tasks, self.settings, step=step)
-        own = tasks[share.rank :: share.world]
-        more: tuple[Rollout, ...] = ()
-        if own:
-            reward = self._reward(tried.library)
-            more = rewarded(self._collected(own, tried.library, step, again), reward)
-        if tried.weighting is not None:
-            more = weighted_rollouts(more, tried.weighting)
-        self._tried = replace(tried, rollouts=(*tried.rollouts, *more))
-        self.keeper.keep(self._tried.episodes)
-        return more
 
     def finished(self, report: StepReport) -> None:
         """Let the library learn from the step; see ``Source.finished``.
@@ -240,7 +219,7 @@ class Coevolution:
         return tried
 
     def _collected(
-        self, tasks: tuple[Task, ...], library: Library, step: int, again: int
+        self, tasks: tuple[Task, ...], library: Library, step: int
     ) -> tuple[Rollout, ...]:
         found = wait_for(
             collect_through(
@@ -250,12 +229,11 @@ class Coevolution:
                 library=library,
                 attempts=self.settings.group_size,
                 temperature=self.settings.temperature,
-                seed=step_seed(self.settings, step=step, again=again),
+                seed=step_seed(self.settings, step=step),
                 settings=self._asking(),
             )
         )
-        run = f"{self.settings.name}+{again}" if again else self.settings.name
-        return with_stable_ids(found, run=run, step=step)
+        return with_stable_ids(found, run=self.settings.name, step=step)
 
     def _asking(self) -> EvaluationSettings:
         asking = replace(self.asking, tools=self.settings.tools)

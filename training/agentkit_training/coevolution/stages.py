@@ -28,10 +28,9 @@ from agentkit._waiting import wait_for
 from agentkit.episodes import Episode
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.library import Library
-from agentkit_training.coevolution.checkpoint import newest_checkpoint
+from agentkit_training.coevolution.checkpoint import coevolve, newest_checkpoint
 from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.records import ProposalOutcome
-from agentkit_training.coevolution.running import coevolve
 from agentkit_training.coevolution.settings import as_learned_from, with_stable_ids
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.coevolution.tasks import warm_up_seed

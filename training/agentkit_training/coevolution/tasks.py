@@ -19,8 +19,7 @@ from agentkit.tools.tool import Tool
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.rollout.samples import Rollout
 
-_AGAIN = 1 << 40  # far from the seeds of any step
-_WARM_UP = 1 << 61  # and of any further attempt
+_WARM_UP = 1 << 61  # far from the seeds of any step
 
 
 def step_count(tasks: Sequence[Task], settings: CoevolutionSettings) -> int:
@@ -73,7 +72,7 @@ def step_tasks(
     return tuple(order[place * size : (place + 1) * size])
 
 
-def step_seed(settings: CoevolutionSettings, *, step: int, again: int = 0) -> int:
+def step_seed(settings: CoevolutionSettings, *, step: int) -> int:
     """The seed of a step's first attempt; each further attempt has the next one.
 
     No two steps of a run share one, and neither do runs whose seeds differ, up to a million
@@ -82,9 +81,8 @@ def step_seed(settings: CoevolutionSettings, *, step: int, again: int = 0) -> in
     Args:
         settings: Seed and attempts.
         step: From 0.
-        again: How often the step was asked for again.
     """
-    return settings.seed * 1_000_000 + step * settings.group_size + again * _AGAIN
+    return settings.seed * 1_000_000 + step * settings.group_size
 
 
 def warm_up_seed(settings: CoevolutionSettings) -> int:

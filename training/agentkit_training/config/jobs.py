@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Literal
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings
 from agentkit_training.coevolution.settings import CoevolutionSettings
+from agentkit_training.config.reading import keys_of, read_config
 from agentkit_training.config.sections import (
     AskingSection,
     EngineSection,
@@ -22,30 +25,7 @@ from agentkit_training.config.sections import (
 from agentkit_training.fine_tuning.settings import SftSettings
 from agentkit_training.interface import LearningInterface
 from agentkit_training.tasks.loading import TaskSpec
-from agentkit_training.toolace.settings import SelectionSettings
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolAceSection:
-    """Iterations of ToolACE-R in place of one pass over all tasks.
-
-    Attributes:
-        rounds: Most iterations.
-        least_gain: A round that raises the accuracy by less ends the run.
-        attempts: Samples of each task for its difficulty (k).
-        temperature: Of these samples.
-        selection: Which samples are trained on.
-        refines: Whether self-refine samples are added.
-        first_answer: Which answer these refine: one of the samples, or the greedy one.
-    """
-
-    rounds: int = 3
-    least_gain: float = 0.01
-    attempts: int = 8
-    temperature: float = 1.0
-    selection: SelectionSettings = field(default_factory=SelectionSettings)
-    refines: bool = True
-    first_answer: Literal["sampled", "greedy"] = "sampled"
+from agentkit_training.toolace.settings import ToolAceSection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,3 +150,62 @@ class CoevolveConfig:
     def has_own_weights(self) -> bool:
         """Whether the policy ends as another one than its base weights: trained, or adapted."""
         return not self.frozen or self.cold_start is not None or bool(self.policy.adapter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationConfig:
+    """The sections of a training configuration that an evaluation needs.
+
+    Attributes:
+        policy: Which model answers.
+        tasks: What is asked.
+        asking: How.
+        coevolution: Its ``tools`` say which tools are offered.
+        library: An artifact whose texts the tools have; empty for the tasks' own.
+    """
+
+    policy: PolicySection
+    tasks: TaskSpec
+    asking: AskingSection = field(default_factory=AskingSection)
+    coevolution: CoevolutionSettings = field(default_factory=CoevolutionSettings)
+    library: str = ""
+
+
+T = TypeVar("T", SftConfig, CoevolveConfig)
+
+
+def kind_of_keys(keys: Iterable[str]) -> type[SftConfig | CoevolveConfig] | None:
+    """The kind of run that has these sections; None where none of them tells.
+
+    Example:
+        >>> kind_of_keys(["policy", "tasks", "sft"]).__name__
+        'SftConfig'
+    """
+    given = set(keys)
+    if given & _names(CoevolveConfig) - _names(SftConfig):
+        return CoevolveConfig
+    return SftConfig if given & _names(SftConfig) - _names(CoevolveConfig) else None
+
+
+def read_run(path: str | os.PathLike[str], kind: type[T], *, changes: Collection[str] = ()) -> T:
+    """As ``read_config``; where the file describes the other kind of run, that is what is said.
+
+    Args:
+        path: The file.
+        kind: What is to be run.
+        changes: Changes of single keys.
+
+    Raises:
+        UsageError: The file can not be used.
+    """
+    found = kind_of_keys(keys_of(path, changes=changes))
+    if found not in {kind, None}:
+        other = "sft" if found is SftConfig else "grpo or coevolve"
+        raise UsageError(
+            f"{path} is a configuration of another kind of run; use agentkit-train {other}"
+        )
+    return read_config(path, kind, changes=changes)
+
+
+def _names(kind: Any) -> set[str]:
+    return {field.name for field in fields(kind)}

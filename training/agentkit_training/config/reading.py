@@ -1,20 +1,17 @@
-"""Reading YAML into frozen dataclasses: types checked, unknown names refused, places named.
-
-The records are those that the code works with; pydantic checks what a file says about them.
-"""
+"""Reading YAML into frozen dataclasses: types checked, unknown names refused, places named."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast
 
 import pydantic
 import yaml
+from pydantic_core import to_jsonable_python
 
 from agentkit.errors import UsageError
 
@@ -80,19 +77,25 @@ def parse_config(
         known = {field.name for field in dataclasses.fields(cast("Any", kind))}
         given = {name: value for name, value in given.items() if name in known}
     try:
-        checked = _model(cast("Any", kind)).model_validate(given)
+        return cast("T", _checker(cast("Any", kind)).model_validate({"record": given}).record)
     except pydantic.ValidationError as errors:
         lines = [_told(error, node) for error in errors.errors()]
         raise UsageError(f"{name} can not be used:\n  " + "\n  ".join(lines)) from errors
-    try:
-        return _built(checked, kind)
-    except ValueError as error:
+    except UsageError as error:
         raise UsageError(f"{name} can not be used: {error}") from error
 
 
 def written_config(record: Any) -> str:
     """A record as YAML, every default written out; ``parse_config`` reads it back."""
-    return yaml.dump(_plain(record), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    plain = to_jsonable_python(record)
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+@cache
+def _checker(kind: type[Any]) -> Any:
+    """Checks a record: keys that no field has are refused in it and in all of its sections."""
+    strict = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    return pydantic.create_model("Checked", __config__=strict, record=(kind, ...))
 
 
 def _text_of(path: str | os.PathLike[str]) -> str:
@@ -131,74 +134,6 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-@cache
-def _model(kind: Any) -> type[pydantic.BaseModel]:
-    """The model that checks what a file says about a dataclass."""
-    hints = get_type_hints(kind)
-    fields: dict[str, Any] = {}
-    for field in dataclasses.fields(kind):
-        if not field.init:
-            continue
-        if field.default is not dataclasses.MISSING:
-            default: Any = pydantic.Field(default=field.default)
-        elif field.default_factory is not dataclasses.MISSING:
-            default = pydantic.Field(default_factory=field.default_factory)
-        else:
-            default = ...
-        fields[field.name] = (_checked(hints[field.name]), default)
-    strict = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-    return pydantic.create_model(kind.__name__, __config__=strict, **fields)
-
-
-def _checked(hint: Any) -> Any:
-    """A type with each dataclass in it replaced by the model that checks it."""
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _model(hint)
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in {Union, UnionType}:
-        return Union[tuple(_checked(one) for one in arguments)]  # noqa: UP007 - made at run time
-    if origin is tuple and any(dataclasses.is_dataclass(one) for one in arguments):
-        return tuple[tuple(_checked(one) for one in arguments)]  # type: ignore[misc]
-    return hint
-
-
-def _built(value: Any, kind: type[T]) -> T:
-    """The dataclass from what was checked; the fields that the file left out have their default."""
-    hints = get_type_hints(kind)
-    given = {name: _inner(getattr(value, name), hints[name]) for name in value.model_fields_set}
-    return kind(**given)
-
-
-def _inner(value: Any, hint: Any) -> Any:
-    if isinstance(value, pydantic.BaseModel):
-        fits = [one for one in (hint, *_parts(hint)) if _model_of(one) is type(value)]
-        return _built(value, fits[0])
-    if isinstance(value, tuple):
-        inner = [one for one in get_args(hint) if dataclasses.is_dataclass(one)]
-        return tuple(_inner(one, inner[0]) if inner else one for one in value)
-    return value
-
-
-def _parts(hint: Any) -> tuple[Any, ...]:
-    return tuple(part for one in get_args(hint) for part in (one, *_parts(one)))
-
-
-def _model_of(hint: Any) -> type[pydantic.BaseModel] | None:
-    is_record = isinstance(hint, type) and dataclasses.is_dataclass(hint)
-    return _model(hint) if is_record else None
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {one.name: _plain(getattr(value, one.name)) for one in fields if one.init}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple | frozenset | set):
-        return [_plain(one) for one in value]
-    return str(value) if isinstance(value, Path) else value
-
-
 def _change(given: dict[str, Any], change: str) -> None:
     """Set one key, as ``section.key=value`` says."""
     name, equals, text = change.partition("=")
@@ -220,35 +155,27 @@ def _change(given: dict[str, Any], change: str) -> None:
 
 def _told(error: Any, node: yaml.Node | None) -> str:
     """One mistake: where in the file, which key, what is wrong."""
-    place: Place = error["loc"]
+    place: Place = error["loc"][1:]
     keys = [part for part in place if not (isinstance(part, str) and part[:1].isupper())]
     line = _line(node, keys)
     where = f"line {line}: " if line else ""
     name = ".".join(map(str, keys))
-    if error["type"] == "extra_forbidden":
+    if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{where}{name} is not known here"
     given = "" if error["type"] == "missing" else f", not {error['input']!r}"
     return f"{where}{name}: {error['msg']}{given}"
 
 
-def _twice(root: yaml.Node | None) -> Iterator[str]:
+def _twice(node: yaml.Node | None) -> Iterator[str]:
     """Keys that stand twice in one place, of which YAML's reader would take the last in silence."""
-    todo, known = [root], set[int]()
-    while todo:
-        node = todo.pop()
-        if not isinstance(node, yaml.CollectionNode) or id(node) in known:
-            continue
-        known.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            todo.extend(reversed(node.value))
-            continue
+    if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
-        for key, _ in node.value:
+        for key, value in node.value:
             line = key.start_mark.line + 1
             if key.value in seen:
                 yield f"line {line}: {key.value} is given in line {seen[key.value]} already"
             seen[key.value] = line
-        todo.extend(value for _, value in reversed(node.value))
+            yield from _twice(value)
 
 
 def _line(node: yaml.Node | None, keys: Sequence[int | str]) -> int | None:
@@ -261,7 +188,4 @@ def _line(node: yaml.Node | None, keys: Sequence[int | str]) -> int | None:
                 return found
             name, node = pairs[0]
             found = name.start_mark.line + 1
-        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int):
-            node = node.value[key]
-            found = node.start_mark.line + 1
     return found

@@ -8,11 +8,9 @@ from typing import Literal, TypeAlias
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.models.prompt_format import PromptFormat
-from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.base import Engine, OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
-from agentkit_training.engines.trl.sharding import Sharding
 from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
 from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.policy.loading import Precision, check_device, load_policy
@@ -24,8 +22,7 @@ from agentkit_training.ranges import check_least
 from agentkit_training.rewards import Reward, tooldna_reward, verdict_reward
 from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
 from agentkit_training.rollout.templated import Writer
-from agentkit_training.runs.records import TrackerName
-from agentkit_training.tasks.loading import TaskSpec
+from agentkit_training.runs import TrackerName
 from agentkit_training.weighting import DynamicWeighting, FixedWeighting, MeanNormalised, Weighting
 
 
@@ -64,29 +61,21 @@ class VerlSection:
         prompt_tokens: Longest prompt. A rollout with a longer one is left out.
         response_tokens: Longest response: all answers, and what tools said between them.
         tensor_parallel: Devices over which a server of rollouts lays the weights.
-        library: URL of a store that every machine reaches, whose newest version serves; empty for
-            the tasks' own texts.
-        keeps_episodes: Whether workers put episodes of training tasks into that store, to be
-            learned from.
     """
 
     prompt_tokens: int = 2048
     response_tokens: int = 1024
     tensor_parallel: int = 1
-    library: str = ""
-    keeps_episodes: bool = False
 
     def __post_init__(self) -> None:
         check_least(self, "prompt_tokens", "response_tokens", "tensor_parallel", section="verl")
-        if self.keeps_episodes and not self.library:
-            raise UsageError("verl.keeps_episodes is on and verl.library names no store; name one")
 
 
 RewardName: TypeAlias = Literal["verdict", "R1", "R2", "R3"]
 
 _ALONE: dict[str, tuple[str, ...]] = {
-    "lean": ("max_logits", "iterations", "mini_batches", "resample"),
-    "trl": ("parts", "sharding", "vllm"),
+    "lean": ("max_logits", "iterations", "mini_batches"),
+    "trl": ("parts", "vllm"),
 }
 """What one engine does and the other does not."""
 
@@ -193,13 +182,9 @@ class EngineSection:
         max_logits: For ``lean``: most numbers of logits at once; memory grows with it.
         iterations: For ``lean``: how often a step's rollouts are gone through.
         mini_batches: For ``lean``: updates in each of these.
-        resample: For ``lean``: how often groups without a spread are tried again.
         gradient_checkpointing: Whether activations are computed again, to save memory.
         parts: For ``trl``: in how many parts a process reads its rows, one after another, to save
             memory.
-        sharding: For ``trl`` in several processes: what they share. ``none`` keeps all on each
-            (DDP); ``fsdp`` lays weights, gradients and the optimiser's state over them (FSDP2),
-            and so does ``zero3`` (DeepSpeed).
         vllm: For ``trl``: how vLLM writes the rollouts in the policy's place; None lets the policy
             write them. A run that goes on from a checkpoint learns from other rollouts then.
 
@@ -215,15 +200,12 @@ class EngineSection:
     max_logits: int = 1 << 24
     iterations: int = 1
     mini_batches: int = 1
-    resample: int = 0
     gradient_checkpointing: bool = False
     parts: int = 1
-    sharding: Sharding = "none"
     vllm: VllmSettings | None = None
 
     def __post_init__(self) -> None:
         check_least(self, *_COUNTS, section="engine")
-        check_least(self, "resample", least=0, section="engine")
         other = "trl" if self.name == "lean" else "lean"
         defaults = type(self)
         if asked := [one for one in _ALONE[other] if getattr(self, one) != getattr(defaults, one)]:
@@ -255,7 +237,6 @@ class EngineSection:
                 max_logits=self.max_logits,
                 iterations=self.iterations,
                 mini_batches=self.mini_batches,
-                resample=self.resample,
                 gradient_checkpointing=self.gradient_checkpointing,
                 seed=seed,
             )
@@ -270,7 +251,6 @@ class EngineSection:
             parts=self.parts,
             gradient_checkpointing=self.gradient_checkpointing,
             seed=seed,
-            sharding=self.sharding,
             writer=writer,
         )
 
@@ -367,22 +347,3 @@ def reward_named(name: RewardName, benchmark: Benchmark) -> Reward:
         benchmark: Whose tasks are rewarded.
     """
     return verdict_reward if name == "verdict" else tooldna_reward(benchmark, name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluationConfig:
-    """The sections of a training configuration that an evaluation needs.
-
-    Attributes:
-        policy: Which model answers.
-        tasks: What is asked.
-        asking: How.
-        coevolution: Its ``tools`` say which tools are offered.
-        library: An artifact whose texts the tools have; empty for the tasks' own.
-    """
-
-    policy: PolicySection
-    tasks: TaskSpec
-    asking: AskingSection = field(default_factory=AskingSection)
-    coevolution: CoevolutionSettings = field(default_factory=CoevolutionSettings)
-    library: str = ""

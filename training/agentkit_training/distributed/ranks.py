@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from agentkit_training.errors import PeerError, TrainingError
 from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # public, not said so
+    import torch
+    from torch.distributed import ProcessGroup, TCPStore  # type: ignore[attr-defined]  # public
 
 
 class Ranks(Protocol):
@@ -58,6 +59,96 @@ class Alone:
 
 ALONE = Alone()
 """The one process of most runs."""
+
+_PATIENCE = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TorchRanks:
+    """Messages of the processes of one run; never pickles, so that nothing foreign is run.
+
+    Attributes:
+        group: Of gloo, for these messages alone: they do not come between gradients.
+        rank: Which process this is, from 0.
+        world: How many there are.
+    """
+
+    group: ProcessGroup
+    rank: int
+    world: int
+
+    def gather(self, value: Any) -> Sequence[Any]:
+        """The values of all processes in order, at rank 0; nothing elsewhere.
+
+        Raises:
+            ValueError: The value is not JSON data.
+        """
+        import torch
+        import torch.distributed as dist
+
+        own = _written(value)
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.world)]
+        dist.all_gather(sizes, torch.tensor([len(own)]), group=self.group)
+        most = max(map(int, sizes))
+        frames = [_tensor(bytes(most)) for _ in range(self.world)] if self.rank == 0 else None
+        dist.gather(_tensor(own.ljust(most)), frames, group_dst=0, group=self.group)
+        return [json.loads(one.numpy().tobytes()) for one in frames or ()]
+
+    def broadcast(self, value: Any) -> Any:
+        """The value of rank 0, everywhere.
+
+        Raises:
+            ValueError: The value of rank 0 is not JSON data; raised there alone.
+        """
+        import torch
+        import torch.distributed as dist
+
+        sent = _written(value) if self.rank == 0 else b""
+        size = torch.tensor([len(sent)])
+        dist.broadcast(size, group_src=0, group=self.group)
+        text = _tensor(sent or bytes(int(size)))
+        dist.broadcast(text, group_src=0, group=self.group)
+        return value if self.rank == 0 else json.loads(text.numpy().tobytes())
+
+
+def _written(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _tensor(text: bytes) -> torch.Tensor:
+    import torch
+
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8)
+
+
+def joined_ranks(*, on_cpu: bool = True, patience: timedelta = _PATIENCE) -> Ranks:
+    """The processes that train together: those of ``torchrun``, or this one alone.
+
+    Call it once, before the engine is made; TRL takes up the process group that it finds.
+
+    Args:
+        on_cpu: Whether gradients are exchanged on the CPU alone; else NCCL carries those of GPUs.
+        patience: How long a process waits for the others before it gives up.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        return ALONE
+    import torch
+    import torch.distributed as dist
+
+    if not on_cpu:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    if not dist.is_initialized():
+        dist.init_process_group("gloo" if on_cpu else "cpu:gloo,cuda:nccl", timeout=patience)
+    group = dist.new_group(backend="gloo", timeout=patience)
+    return TorchRanks(group=group, rank=dist.get_rank(), world=dist.get_world_size())
+
+
+def left_ranks() -> None:
+    """Leave the process group, at the end of a run; nothing without one."""
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def check_weights(policy: Policy, ranks: Ranks) -> None:
@@ -147,8 +238,6 @@ def _wait(ranks: Ranks) -> None:
 
 _KEY = "agentkit/failed"
 _SECONDS_TO_REACH_STORE = 10.0
-_SECONDS_FOR_CAUSE = 10.0
-_PAUSE = 0.1
 _LOST = ("closed by peer", "reset by peer", "Broken pipe", "timed out", "Timed out", "NCCL")
 """How messages of torch begin to say that another process is gone; they have no type of their
 own."""
@@ -174,26 +263,15 @@ def is_consequence(error: BaseException) -> bool:
 
 
 def has_the_word(error: BaseException) -> bool:
-    """Whether this process is the one to tell of an error; true in one process alone.
+    """Whether this process is the one to tell of an error: of those that failed by themselves one.
 
-    A consequence waits a while for the process that failed by itself. Where the store can not be
-    reached, errors of one's own are told, and consequences are not.
+    Where all of them only follow from a process that is gone, ``torchrun`` tells of that one.
     """
-    store = _store()
-    if store is None:
-        return not is_consequence(error)
+    store = None if is_consequence(error) else _store()
     try:
-        if is_consequence(error):
-            _wait_for_cause(store)
-        return int(store.add(_KEY, 1)) == 1
+        return not is_consequence(error) and (store is None or int(store.add(_KEY, 1)) == 1)
     except RuntimeError:  # the store went with the process that held it
-        return not is_consequence(error)
-
-
-def _wait_for_cause(store: TCPStore) -> None:
-    until = time.monotonic() + _SECONDS_FOR_CAUSE
-    while time.monotonic() < until and not store.check([_KEY]):
-        time.sleep(_PAUSE)
+        return True
 
 
 def _store() -> TCPStore | None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias
 
 from agentkit.errors import UsageError
 from agentkit_training.policy.policy import Policy
@@ -82,7 +82,6 @@ class StepReport:
         rollout_seconds: Wall time of making the rollouts.
         update_seconds: Wall time of the update.
         too_long: Sequences left out because they are longer than the model's window.
-        asked_again: How often more rollouts were asked for, since groups had no spread.
         entropy: Mean over the tokens read, in nats.
         divergence: KL divergence to the reference, mean over the tokens read, in nats.
         clip_share: Share of the tokens read whose ratio was held back.
@@ -101,7 +100,6 @@ class StepReport:
     rollout_seconds: float
     update_seconds: float
     too_long: int = 0
-    asked_again: int = 0
     entropy: float = 0.0
     divergence: float = 0.0
     clip_share: float = 0.0
@@ -120,22 +118,6 @@ class Source(Protocol):
 
     def finished(self, report: StepReport) -> None:
         """Told after each step, with the new weights in place; the library may change now."""
-        ...
-
-
-@runtime_checkable
-class ResamplingSource(Source, Protocol):
-    """A source that can be asked again, where all attempts at a task were worth the same."""
-
-    def resampled(self, step: int, share: Share, again: int) -> Sequence[Rollout]:
-        """More rollouts for the step, of the same tasks or of others.
-
-        Args:
-            step: The step.
-            share: As in ``rollouts``.
-            again: How often the step has been asked for again, from 1. Rollouts differ from those
-                of other numbers, and are equal for equal steps and numbers.
-        """
         ...
 
 
@@ -163,10 +145,27 @@ class Engine(Protocol):
         ...
 
 
-@runtime_checkable
-class SharedState(Protocol):
-    """An engine whose state may lie in shares on several processes."""
+def rate_factor(settings: OptimizerSettings, *, step: int, steps: int) -> float:
+    """What the learning rate is multiplied with at ``step``, as transformers' schedules have it.
 
-    def give_state(self) -> None:
-        """Hand rank 0 what it saves; every other process calls it while that one calls ``save``."""
-        ...
+    Args:
+        settings: The schedule and the warm-up.
+        step: From 0.
+        steps: In the whole run.
+
+    Example:
+        >>> cosine = OptimizerSettings(schedule="cosine")
+        >>> [round(rate_factor(cosine, step=step, steps=4), 3) for step in range(4)]
+        [1.0, 0.854, 0.5, 0.146]
+    """
+    warmup = math.ceil(settings.warmup_ratio * steps)
+    if step < warmup:
+        return step / max(1, warmup)
+    progress = (step - warmup) / max(1, steps - warmup)
+    match settings.schedule:
+        case "constant":
+            return 1.0
+        case "linear":
+            return max(0.0, 1.0 - progress)
+        case "cosine":
+            return max(0.0, 0.5 * (1.0 + math.cos(math.pi * progress)))

@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING
 
 from agentkit.errors import UsageError
 from agentkit_training.engines.adam import KeptAdam
-from agentkit_training.engines.base import (
-    OptimizerSettings,
-    ResamplingSource,
-    Share,
-    Source,
-    StepReport,
-)
+from agentkit_training.engines.base import OptimizerSettings, Share, Source, StepReport, rate_factor
 from agentkit_training.engines.objective import Limits, Objective
 from agentkit_training.engines.random_state import drawing
-from agentkit_training.engines.rows import TrainingRow, groups, mini_batches, training_rows
-from agentkit_training.engines.schedule import rate_factor
+from agentkit_training.engines.rows import TrainingRow, mini_batches, training_rows
 from agentkit_training.engines.update import UpdateReport, update
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing
@@ -29,44 +22,6 @@ from agentkit_training.rollout.samples import Rollout
 
 if TYPE_CHECKING:
     import torch
-
-
-def has_spread(group: Sequence[Rollout]) -> bool:
-    """Whether the sound attempts of a group differ in reward."""
-    return len({one.reward for one in group if not one.fault}) > 1
-
-
-def filled_up(
-    rollouts: Sequence[Rollout],
-    source: ResamplingSource,
-    *,
-    step: int,
-    share: Share,
-    bound: int,
-) -> tuple[list[Rollout], int]:
-    """The groups with a spread, and further ones in place of the rest.
-
-    Args:
-        rollouts: Of the step, as the source first gave them.
-        source: To ask for more.
-        step: The step.
-        share: Of this process.
-        bound: Most times to ask.
-
-    Returns:
-        No more groups than there were, all with a spread; the rollouts as they came where no group
-        has any. And how often was asked.
-    """
-    wanted = len(groups(rollouts))
-    found = [group for group in groups(rollouts) if has_spread(group)]
-    asked = 0
-    while len(found) < wanted and asked < bound:
-        asked += 1
-        more = source.resampled(step, share, asked)
-        found += [group for group in groups(more) if has_spread(group)]
-    if not found:
-        return list(rollouts), asked
-    return [one for group in found[:wanted] for one in group], asked
 
 
 _STATE = "lean.pt"
@@ -87,8 +42,6 @@ class LeanEngine:
         max_logits: Most numbers of logits of an update at once, see ``Limits``.
         iterations: How often a step's rollouts are gone through (mu in GRPO).
         mini_batches: Updates in each iteration; groups stay whole.
-        resample: How often a step asks for more rollouts in place of groups without a spread; 0
-            leaves these groups out, and the source need not know of it.
         gradient_checkpointing: Whether an update computes activations again instead of keeping
             them: less memory for long prompts, about a third more work.
         seed: Of what an update draws, such as dropout: it depends on it and the step alone.
@@ -102,7 +55,6 @@ class LeanEngine:
     max_logits: int = 1 << 24
     iterations: int = 1
     mini_batches: int = 1
-    resample: int = 0
     gradient_checkpointing: bool = False
     seed: int = 0
     _kept: KeptAdam = field(init=False, default_factory=lambda: KeptAdam(file=_STATE))
@@ -121,7 +73,6 @@ class LeanEngine:
 
         Raises:
             CheckpointError: A restored state is damaged, or of another model.
-            UsageError: ``resample`` is set, and the source can not be asked again.
         """
         adam = self._kept.of(policy, self.optimizer)
         while self._kept.step < steps:
@@ -130,31 +81,17 @@ class LeanEngine:
             for group in adam.param_groups:
                 group["lr"] = rate
             started = time.perf_counter()
-            rollouts, asked_again = self._rollouts(source)
+            rollouts = source.rollouts(self._kept.step, Share())
             rolled = time.perf_counter()
             done = self._updates(policy, rollouts, adam)
             report = _report(
                 self._kept.step,
                 done,
                 rate=rate,
-                asked_again=asked_again,
                 seconds=(rolled - started, time.perf_counter() - rolled),
             )
             self._kept.step += 1
             source.finished(report)
-
-    def _rollouts(self, source: Source) -> tuple[Sequence[Rollout], int]:
-        """The rollouts of a step, and how often more were asked for."""
-        share = Share()
-        found = source.rollouts(self._kept.step, share)
-        if not self.resample:
-            return found, 0
-        if not isinstance(source, ResamplingSource):
-            raise UsageError(
-                f"resample is {self.resample}, and {type(source).__name__} has no method "
-                "`resampled`; set resample to 0, or give a source that can be asked again"
-            )
-        return filled_up(found, source, step=self._kept.step, share=share, bound=self.resample)
 
     def _updates(
         self, policy: Policy, rollouts: Sequence[Rollout], adam: torch.optim.Optimizer
@@ -212,7 +149,6 @@ def _report(
     done: Sequence[UpdateReport],
     *,
     rate: float,
-    asked_again: int,
     seconds: tuple[float, float],
 ) -> StepReport:
     """The updates of a step as one report: means of what is a mean, sums of what is a number."""
@@ -229,7 +165,6 @@ def _report(
         rollout_seconds=seconds[0],
         update_seconds=seconds[1],
         too_long=sum(one.too_long for one in done),
-        asked_again=asked_again,
         entropy=sum(one.health.entropy for one in done) / count,
         divergence=sum(one.health.divergence for one in done) / count,
         clip_share=sum(one.health.clip_share for one in done) / count,

@@ -35,10 +35,9 @@ from agentkit_training.export.weights import (
     plain_name,
     weights_to_gguf,
 )
-from agentkit_training.files import new_folder
+from agentkit_training.files import file_digest, new_folder
 from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
-from agentkit_training.runs.directory import file_digest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,13 +8,22 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from agentkit import open_store
 from agentkit.errors import MissingExtraError
 from agentkit.evolution.repository import LibraryStore
-from agentkit.interop.export import artifact_of, write_artifact
+from agentkit.interop.export import (
+    artifact_of,
+    open_artifact,
+    read_artifact,
+    restore_artifact,
+    write_artifact,
+)
+from agentkit.library import Library
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.event_chain import Signer
+from agentkit.library.store import Store
 from agentkit_training.errors import ExportError
-from agentkit_training.runs.directory import file_digest
+from agentkit_training.files import file_digest
 
 
 def export_library(
@@ -50,6 +59,31 @@ def export_library(
         )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     return write_artifact(artifact_of(store), path, signer=signer)
+
+
+def library_of(artifact: str | Path | None) -> Library | None:
+    """The library of an artifact; None for no artifact.
+
+    Raises:
+        StoreError: The file can not be read.
+        ArtifactError: The file is no artifact, or was changed.
+    """
+    return open_artifact(f"artifact:{artifact}").load() if artifact else None
+
+
+def restored_store(artifact: str | Path) -> Store:
+    """A store in memory with the library of an artifact and its history, to go on from.
+
+    Args:
+        artifact: A file of the user's own, which is trusted.
+
+    Raises:
+        StoreError: The file can not be read.
+        ArtifactError: The file is no artifact, or was changed.
+    """
+    store = open_store("memory:")
+    restore_artifact(read_artifact(Path(artifact).expanduser()), store, trusted=True)
+    return store
 
 
 Kind: TypeAlias = Literal["adapter", "weights", "unchanged"]

@@ -32,23 +32,22 @@ Steps = Sequence[Sequence[GoldCall]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GoldTrajectories:
-    """Episodes that solve tasks.
+class Solutions:
+    """How tasks are solved, as far as anybody knows.
 
     Attributes:
-        episodes: By the id of the task; their turns are those of all that the user says, and each
-            thing that the user says ends with words.
-        left_out: Tasks that nobody knows the solution of, and why.
+        answers: By the id of the task, where one answer is what is taught.
+        trajectories: By the id of the task, where it takes several turns.
+        left_out: Tasks that nothing is taught of, and why.
     """
 
-    episodes: Mapping[str, Episode] = field(default_factory=dict)
+    answers: Mapping[str, GoldAnswer] = field(default_factory=dict)
+    trajectories: Mapping[str, Episode] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
 
 
-def gold_trajectories(
-    spec: TaskSpec, benchmark: Benchmark, *, no_call: str = ""
-) -> GoldTrajectories:
-    """The solution of each task, as far as its source knows it.
+def gold_trajectories(spec: TaskSpec, benchmark: Benchmark, *, no_call: str = "") -> Solutions:
+    """The trajectory of each task, as far as its source knows one.
 
     Args:
         spec: Where the tasks come from.
@@ -61,7 +60,7 @@ def gold_trajectories(
     Example:
         >>> from agentkit_training.tasks.loading import load_tasks_for_training
         >>> spec = TaskSpec(source="arithmetic", train=2)
-        >>> len(gold_trajectories(spec, load_tasks_for_training(spec).train).episodes)
+        >>> len(gold_trajectories(spec, load_tasks_for_training(spec).train).trajectories)
         2
     """
     known = _SOURCES.get(spec.source, _of_no_source)(spec, benchmark)
@@ -73,7 +72,7 @@ def gold_trajectories(
             episodes[task.task_id] = found
         else:
             left_out.append(LeftOut(where=task.task_id, reason=found))
-    return GoldTrajectories(episodes=episodes, left_out=tuple(left_out))
+    return Solutions(trajectories=episodes, left_out=tuple(left_out))
 
 
 # What sources know of their own tasks
@@ -188,21 +187,6 @@ def _ended(episode: Episode, words: str) -> Episode:
 _IN_TEMPLATE = "trajectories of several turns are taught with tools_in: prompt alone"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Solutions:
-    """How tasks are solved, as far as anybody knows.
-
-    Attributes:
-        answers: By the id of the task, where one answer is what is taught.
-        trajectories: By the id of the task, where it takes several turns.
-        left_out: Tasks that nothing is taught of, and why.
-    """
-
-    answers: Mapping[str, GoldAnswer] = field(default_factory=dict)
-    trajectories: Mapping[str, Episode] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
-
-
 def answers_of(benchmark: Benchmark, *, no_call: str = "") -> Solutions:
     """The tasks that one answer solves, and nothing else: what ToolACE-R's rounds train on.
 
@@ -249,24 +233,16 @@ def solutions_of(
     if prompting.tools_in == "prompt" and _speaks_after_calls(benchmark, settings):
         answers = {name: one for name, one in answers.items() if not one.calls}
     longer = tuple(task for task in benchmark.tasks if task.task_id not in answers)
-    found = _trajectories(replace(benchmark, tasks=longer), spec, no_call, prompting)
-    return Solutions(answers=answers, trajectories=found.episodes, left_out=found.left_out)
+    if not longer:
+        return Solutions(answers=answers)
+    found = gold_trajectories(spec, replace(benchmark, tasks=longer), no_call=no_call)
+    if prompting.tools_in == "prompt":
+        return replace(found, answers=answers)
+    refused = [LeftOut(where=one, reason=_IN_TEMPLATE) for one in found.trajectories]
+    return Solutions(answers=answers, left_out=(*found.left_out, *refused))
 
 
 def _speaks_after_calls(benchmark: Benchmark, settings: EvaluationSettings | None) -> bool:
     """Whether calls are answered, and there is a turn left to say something then."""
     steps = None if settings is None else settings.max_steps
     return benchmark.environment is not None and steps != 1
-
-
-def _trajectories(
-    benchmark: Benchmark, spec: TaskSpec, no_call: str, prompting: Prompting
-) -> GoldTrajectories:
-    """The trajectories of tasks that no single answer solves, where they can be taught."""
-    if not benchmark.tasks:
-        return GoldTrajectories()
-    found = gold_trajectories(spec, benchmark, no_call=no_call)
-    if prompting.tools_in == "prompt":
-        return found
-    refused = [LeftOut(where=one, reason=_IN_TEMPLATE) for one in found.episodes]
-    return GoldTrajectories(left_out=(*found.left_out, *refused))

@@ -1,31 +1,32 @@
 """``sft``: fine-tune a policy on examples, in one process.
 
 The loop is short and our own, beside ``sft_with_trl`` (TRL's ``SFTTrainer``, on the same examples
-and with the same steps), which is the way to several processes. What this one has: coarse weights
-are moved through float32 copies, so that small steps are not rounded away; a loss that is no
-number stops it before the step; a run goes on from a checkpoint exactly, and is refused one of
+and with the same steps), which is the way to several processes. What this one has: a loss that is
+no number stops it before the step; a run goes on from a checkpoint exactly, and is refused one of
 other examples; parts of similar length, so that little padding is read; and it begins in no time,
 where TRL takes seconds to import and to prepare a data set, in each round of ToolACE-R anew.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import random
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
-from agentkit_training.engines.schedule import rate_factor
-from agentkit_training.errors import DivergedError
-from agentkit_training.fine_tuning.checkpoint import RunIdentity, restore, save
+from agentkit_training.engines.adam import adam_for
+from agentkit_training.engines.base import rate_factor
+from agentkit_training.errors import CheckpointError, DivergedError
+from agentkit_training.files import differing, load_tensors, save_tensors
 from agentkit_training.fine_tuning.examples import Example
 from agentkit_training.fine_tuning.settings import (
     Listener,
-    MasterWeights,
     SftReport,
     SftSettings,
     SftStep,
@@ -34,6 +35,7 @@ from agentkit_training.fine_tuning.settings import (
 from agentkit_training.generation.reading import last_columns
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing
+from agentkit_training.policy.saving import put_weights, trainable_weights
 
 if TYPE_CHECKING:
     import torch
@@ -208,25 +210,47 @@ def sft(
         >>> len(report.steps)
         2
     """
+    kept = fitting(examples, settings)
+    run = _Run(policy=policy, examples=kept, settings=settings)
+    resumed_at = 0 if folder is None else run.restore(folder)
+    steps = run.steps(resumed_at, folder, listen)
+    too_long = tuple(one.task_id for one in examples if len(one) > settings.max_tokens)
+    return SftReport(steps=steps, examples=len(kept), too_long=too_long, resumed_at=resumed_at)
+
+
+def fitting(examples: Sequence[Example], settings: SftSettings) -> list[Example]:
+    """The examples that are not too long.
+
+    Raises:
+        UsageError: There are none.
+    """
     kept = [one for one in examples if len(one) <= settings.max_tokens]
     if not kept:
         raise UsageError(
             f"there is nothing to train on: of {len(examples)} examples none has at most "
             f"{settings.max_tokens} tokens; raise max_tokens, or select other tasks"
         )
-    run = _Run(
-        policy=policy,
-        examples=kept,
-        settings=settings,
-        weights=MasterWeights(policy, settings.optimizer),
-        identity=RunIdentity.of(policy.name, settings, kept),
-    )
-    resumed_at = 0
-    if folder is not None:
-        resumed_at = restore(folder, weights=run.weights, identity=run.identity)
-    steps = run.steps(resumed_at, folder, listen)
-    too_long = tuple(one.task_id for one in examples if len(one) > settings.max_tokens)
-    return SftReport(steps=steps, examples=len(kept), too_long=too_long, resumed_at=resumed_at)
+    return kept
+
+
+_FILE = "sft.pt"
+_FREE = ("save_every", "input_tokens", "gradient_checkpointing")
+"""Settings with which the same is learned."""
+
+
+def steps_taken(folder: Path) -> int:
+    """How many steps had been taken when the checkpoint in a folder was written; 0 without one.
+
+    Raises:
+        CheckpointError: It can not be read.
+    """
+    path = folder / _FILE
+    return int(load_tensors(path)["step"]) if path.is_file() else 0
+
+
+def _read(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity with its settings one by one, so that a message names what differs."""
+    return {**identity, "settings": json.loads(identity["settings"])}
 
 
 @dataclass(kw_only=True)
@@ -236,8 +260,39 @@ class _Run:
     policy: Policy
     examples: Sequence[Example]
     settings: SftSettings
-    weights: MasterWeights
-    identity: RunIdentity
+    adam: torch.optim.AdamW = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.adam = adam_for(self.policy, self.settings.optimizer)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must be equal for this run to go on from another's checkpoint."""
+        digest = hashlib.sha256()
+        for one in self.examples:
+            digest.update(repr((one.task_id, one.prompt, one.completion, *one.written)).encode())
+        settings = json.dumps(asdict(self.settings) | dict.fromkeys(_FREE), sort_keys=True)
+        return {"policy": self.policy.name, "settings": settings, "examples": digest.hexdigest()}
+
+    def restore(self, folder: Path) -> int:
+        """Take up a checkpoint; the steps that have been taken, 0 where there is none.
+
+        Raises:
+            CheckpointError: It can not be read, or is that of another run.
+        """
+        path = folder / _FILE
+        if not path.is_file():
+            return 0
+        state = load_tensors(path)
+        if found := list(differing(_read(state["identity"]), _read(self.identity))):
+            told = "; ".join(f"{at.place} was {at.kept} and is {at.given}" for at in found)
+            raise CheckpointError(
+                f"{path} is the checkpoint of another run: {told}. Take another folder, or delete "
+                "it to begin anew"
+            )
+        put_weights(self.policy, state["weights"], source=str(path))
+        self.adam.load_state_dict(state["adam"])
+        return int(state["step"])
 
     def steps(self, first: int, folder: Path | None, listen: Listener) -> tuple[SftStep, ...]:
         """Take the steps from ``first`` on."""
@@ -265,17 +320,25 @@ class _Run:
         rate = self.settings.optimizer.learning_rate * rate_factor(
             self.settings.optimizer, step=step, steps=steps
         )
+        for group in self.adam.param_groups:
+            group["lr"] = rate
         self.policy.model.train()
         try:
             with torch.random.fork_rng():
                 torch.manual_seed(self.settings.seed * 1_000_003 + step)  # of dropout
                 loss, read = self._backward(chosen)
-            norm = self.weights.clipped_norm()
+            limit = self.settings.optimizer.max_gradient_norm or math.inf
+            norm = float(torch.nn.utils.clip_grad_norm_(self.policy.trainable, limit))
             if not (math.isfinite(loss) and math.isfinite(norm)):
-                raise _diverged(step, f"the loss is {loss} and the norm of the gradient {norm}")
-            self.weights.step(rate)
+                raise DivergedError(
+                    f"at step {step} the loss is {loss} and the norm of the gradient {norm}; the "
+                    "step was not taken, and the checkpoint before is kept. Lower the learning "
+                    "rate, or clip harder",
+                    step=step,
+                )
+            self.adam.step()
         finally:
-            self.weights.forget_gradient()
+            self.adam.zero_grad()
             self.policy.model.eval()
         tokens = sum(map(len, chosen))
         return SftStep(
@@ -309,19 +372,14 @@ class _Run:
     def _save(self, folder: Path, step: int) -> None:
         shortest = min(self.examples, key=len)
         loss = mean_loss(self.policy, [shortest])  # weights may be numbers and give none
-        if not (self.weights.is_finite() and math.isfinite(loss)):
+        weights = trainable_weights(self.policy)
+        is_finite = all(bool(one.isfinite().all()) for one in weights.values())
+        if not (is_finite and math.isfinite(loss)):
             raise DivergedError(
                 f"after step {step} the policy gives no numbers any more (the loss of an example "
                 f"is {loss}), so no checkpoint was written; the one before is kept. Begin anew "
                 "with a lower learning rate, or clip harder",
                 step=step,
             )
-        save(folder, step=step + 1, weights=self.weights, identity=self.identity)
-
-
-def _diverged(step: int, what: str) -> DivergedError:
-    return DivergedError(
-        f"at step {step} {what}; the step was not taken, and the checkpoint before is kept. Lower "
-        "the learning rate, or clip harder",
-        step=step,
-    )
+        state = {"step": step + 1, "identity": self.identity, "weights": weights}
+        save_tensors({**state, "adam": self.adam.state_dict()}, folder / _FILE)

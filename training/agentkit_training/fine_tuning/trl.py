@@ -1,26 +1,23 @@
 """``sft_with_trl``: the same examples trained by TRL's ``SFTTrainer``, in as many processes.
 
-``sft`` is for one process and one device; this one is for ``torchrun``, FSDP and DeepSpeed, which
-TRL and accelerate bring. Both learn from the same tokens with the same loss, and a test holds that
-they take the same steps. Where they differ: the order of examples is TRL's, a checkpoint is TRL's,
-and weights that are bfloat16 are moved as such, without float32 copies.
+``sft`` is for one process and one device; this one is for ``torchrun``. Both learn from the same
+tokens with the same loss, and a test holds that they take the same steps. Where they differ: the
+order of examples is TRL's, and no checkpoints are kept.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from agentkit.errors import UsageError
+from agentkit_training.engines.adam import adam_for
 from agentkit_training.engines.base import OptimizerSettings
-from agentkit_training.engines.trl.batch import untouched
+from agentkit_training.engines.trl.engine import untouched
 from agentkit_training.errors import DivergedError
 from agentkit_training.fine_tuning.examples import Example
 from agentkit_training.fine_tuning.settings import (
-    TRL_ROWS,
     Listener,
     SftReport,
     SftSettings,
@@ -29,11 +26,11 @@ from agentkit_training.fine_tuning.settings import (
     rows_of_trl,
     share_of,
 )
+from agentkit_training.fine_tuning.training import fitting
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing_option
 
 if TYPE_CHECKING:
-    import torch
     from trl import SFTConfig, SFTTrainer
 
 
@@ -42,9 +39,6 @@ def sft_with_trl(
     examples: Sequence[Example],
     settings: SftSettings = SftSettings(),  # noqa: B008 - immutable
     *,
-    folder: Path | None = None,
-    rows_at_once: int = TRL_ROWS,
-    options: Mapping[str, Any] | None = None,
     listen: Listener = ignore,
 ) -> SftReport:
     """Make the gold answers likelier with TRL.
@@ -54,29 +48,19 @@ def sft_with_trl(
         examples: What it learns from.
         settings: How. ``batch_size`` is that of all processes together; ``input_tokens`` and
             ``save_every`` do not count here.
-        folder: Where TRL writes what ``options`` ask it to; None for a passing one.
-        rows_at_once: Examples that one process reads at once; divides ``batch_size``.
-        options: Further arguments of ``SFTConfig``, such as ``fsdp`` or ``deepspeed``.
         listen: Told of each step.
 
     Raises:
         DivergedError: The gradient is not a number; the weights are those before the step.
         UsageError: There is nothing to train on, or a batch is not shared out evenly.
     """
-    kept = [one for one in examples if len(one) <= settings.max_tokens]
-    if not kept:
-        raise UsageError(
-            f"there is nothing to train on: of {len(examples)} examples none has at most "
-            f"{settings.max_tokens} tokens; raise max_tokens, or select other tasks"
-        )
-    with TemporaryDirectory() as passing:
-        told = {"use_cpu": policy.device.type == "cpu", **(options or {})}
-        config = _config(settings, len(kept), str(folder or passing), rows_at_once, told)
-        steps: list[SftStep] = []
-        with untouched(policy):
-            trainer = _trainer(policy, kept, config, settings.optimizer)
-            trainer.add_callback(_listener(steps, listen))
-            trainer.train()
+    kept = fitting(examples, settings)
+    steps: list[SftStep] = []
+    with TemporaryDirectory() as folder, untouched(policy):
+        config = _config(settings, len(kept), folder, on_cpu=policy.device.type == "cpu")
+        trainer = _trainer(policy, kept, config, settings.optimizer)
+        trainer.add_callback(_listener(steps, listen))
+        trainer.train()
     too_long = tuple(one.task_id for one in examples if len(one) > settings.max_tokens)
     return SftReport(steps=tuple(steps), examples=len(kept), too_long=too_long)
 
@@ -97,17 +81,16 @@ def rows(examples: Sequence[Example]) -> list[dict[str, list[int]]]:
     ]
 
 
-def _config(
-    settings: SftSettings, count: int, folder: str, rows_at_once: int, options: Mapping[str, Any]
-) -> SFTConfig:
+def _config(settings: SftSettings, count: int, folder: str, *, on_cpu: bool) -> SFTConfig:
     from trl import SFTConfig
 
     share = share_of(settings.batch_size, _processes())
-    at_once = rows_of_trl(share, rows_at_once)
+    at_once = rows_of_trl(share)
     steps = math.ceil(count / settings.batch_size) * settings.epochs
     optimizer = settings.optimizer
     asked: dict[str, Any] = {
         "output_dir": folder,
+        "use_cpu": on_cpu,
         "per_device_train_batch_size": at_once,
         "gradient_accumulation_steps": share // at_once,
         "num_train_epochs": settings.epochs,
@@ -129,7 +112,7 @@ def _config(
         recomputing_option(): settings.gradient_checkpointing,
         "disable_tqdm": True,
     }
-    return SFTConfig(**{**asked, **options})
+    return SFTConfig(**asked)
 
 
 def _schedule(optimizer: OptimizerSettings) -> str:
@@ -156,26 +139,7 @@ def _trainer(
         args=config,
         train_dataset=Dataset.from_list(rows(kept)),
         processing_class=policy.tokenizer,
-        optimizers=(_optimizer(policy, config, settings), None),
-    )
-
-
-def _optimizer(
-    policy: Policy, config: SFTConfig, settings: OptimizerSettings
-) -> torch.optim.Optimizer | None:
-    """What steps float32 masters where weights are coarse; None for TRL's own.
-
-    TRL takes none of ours where it shards weights, which then have masters of their own.
-    """
-    from agentkit_training.engines.master_adam import MasterAdam, is_coarse
-
-    if config.fsdp or config.deepspeed or not any(map(is_coarse, policy.trainable)):
-        return None
-    return MasterAdam(
-        policy.trainable,
-        lr=settings.learning_rate,
-        betas=settings.betas,
-        weight_decay=settings.weight_decay,
+        optimizers=(adam_for(policy, settings), None),
     )
 
 

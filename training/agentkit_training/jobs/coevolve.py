@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentkit import open_store
 from agentkit._waiting import wait_for
-from agentkit.evaluation import Benchmark, EvaluationSettings
-from agentkit.library import Library
+from agentkit.evaluation import Benchmark
 from agentkit.library.store import Store
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.models.resolve import resolve_model
-from agentkit_training.coevolution.checkpoint import newest_checkpoint, step_of
+from agentkit_training.coevolution.checkpoint import (
+    FrozenEngine,
+    coevolve,
+    newest_checkpoint,
+    step_of,
+)
 from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.records import CoevolutionStep
-from agentkit_training.coevolution.running import FrozenEngine, coevolve
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.coevolution.tasks import pure_tools, with_composites
 from agentkit_training.config.jobs import CoevolveConfig
@@ -25,21 +28,26 @@ from agentkit_training.config.sections import reward_named
 from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, check_weights, led
 from agentkit_training.engines.base import Engine, Share
 from agentkit_training.engines.trl.vllm import VllmWriter
+from agentkit_training.export.manifest import restored_store
 from agentkit_training.files import new_folder
 from agentkit_training.fine_tuning.settings import SftStep
 from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
 from agentkit_training.fine_tuning.training import sft
-from agentkit_training.jobs.beginning import run_log
-from agentkit_training.jobs.ending import ended, restored_store
-from agentkit_training.jobs.export import measured
-from agentkit_training.jobs.joining import check_engine, started, tell_of_tasks
-from agentkit_training.jobs.runtime import close_model
+from agentkit_training.jobs.evaluate import close_model
+from agentkit_training.jobs.running import (
+    Started,
+    check_engine,
+    ended,
+    measured,
+    started,
+    tell_of_tasks,
+)
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.collecting import RolloutModel
-from agentkit_training.runs.directory import RunDirectory
-from agentkit_training.runs.records import Listener, StepRecord, ignore
-from agentkit_training.tasks.splits import TaskSplits
+from agentkit_training.runs import Listener, RunDirectory, StepRecord, ignore
+
+_COLD, _COLD_FOLDER = "cold start", "cold-start"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,86 +89,6 @@ class OutsideModel:
         """Nothing is kept of earlier answers."""
 
 
-_PHASE, _FOLDER = "cold start", "cold-start"
-
-
-@dataclass(frozen=True, kw_only=True)
-class WarmStart:
-    """Fine-tunes a policy once, on gold answers (CoCoDA's stage 2).
-
-    A run that goes on takes up the weights that it came to. Training begins there, and the
-    reference of a KL divergence is the policy as it was then.
-
-    Attributes:
-        config: The run, which has a section ``cold_start``.
-        policy: Its policy.
-        run: The folder of the run.
-        log: Told of each step, at rank 0.
-        ranks: Rank 0 fine-tunes, and the others take up what it came to.
-    """
-
-    config: CoevolveConfig
-    policy: Policy
-    run: Path
-    log: Listener
-    ranks: Ranks
-
-    @property
-    def is_done(self) -> bool:
-        """Whether its weights are there."""
-        return self._folder.is_dir()
-
-    def take(
-        self, tasks: Benchmark, library: Callable[[], Library], asking: EvaluationSettings
-    ) -> None:
-        """Leave the policy fine-tuned; every process calls it.
-
-        Args:
-            tasks: Whose gold answers are taught.
-            library: Gives what the prompts are rendered from. It is asked for where there is
-                something to teach alone: the store of a run that goes on must stay empty until
-                its checkpoint is put there.
-            asking: How tasks are asked; as in the steps that follow.
-        """
-        was_done = self.ranks.broadcast(self.is_done)
-        if not was_done:
-            led(self.ranks, lambda beat: self._tune(tasks, library(), asking, beat))
-        if was_done or self.ranks.rank:
-            restore_weights(self.policy, self._folder)
-
-    @property
-    def _folder(self) -> Path:
-        return self.run / _FOLDER
-
-    def _tune(
-        self, tasks: Benchmark, library: Library, asking: EvaluationSettings, beat: Beat
-    ) -> None:
-        settings = self.config.cold_start
-        assert settings is not None  # asked for
-        examples = wait_for(
-            taught_examples(
-                self.policy,
-                with_composites(tasks, library),
-                self.config.tasks,
-                prompting=self.config.policy.prompting(),
-                library=library,
-                settings=asking,
-                max_tokens=settings.max_tokens,
-            )
-        )
-        if notes := tuple(left_out_notes(examples.left_out)):
-            self.log(StepRecord(step=0, phase=_PHASE, notes=notes))
-
-        def told(one: SftStep) -> None:
-            figures = {"loss": one.loss}
-            self.log(StepRecord(step=one.step, phase=_PHASE, figures=figures, steps=one.steps))
-            beat()
-
-        sft(self.policy, examples.rows, settings, listen=told)
-        with new_folder(self._folder) as draft:
-            save_weights(self.policy, draft)
-
-
 def coevolve_job(
     config: CoevolveConfig,
     folder: Path,
@@ -190,28 +118,15 @@ def coevolve_job(
     check_engine(config, ranks)
     seed = config.coevolution.seed
     at = started(config, folder, ranks, seed=seed, command=command, resumes=resumes)
-    run, policy = at.run, at.policy
-    writer = config.engine.writer(policy)
-    with (
-        run_log(run, ranks, trackers=config.watch.trackers, listen=listen) as log,
-        _trying(config, policy, writer) as model,
-    ):
-        job = _Coevolve(
-            config=config,
-            run=run,
-            parts=at.parts,
-            policy=policy,
-            model=model,
-            writer=writer,
-            log=log,
-            ranks=ranks,
-        )
+    writer = config.engine.writer(at.policy)
+    with at.log(config, listen) as log, _trying(config, at.policy, writer) as model:
+        job = _Coevolve(config=config, at=at, model=model, writer=writer, log=log)
         job.all()
-    check_weights(policy, ranks)
+    check_weights(at.policy, ranks)
     store = job.source.keeper.store if config.coevolution.changes_library else None
-    trained = policy if config.has_own_weights else None
-    led(ranks, lambda _: ended(run, policy=trained, base=config.policy.weights, store=store))
-    return run
+    trained = at.policy if config.has_own_weights else None
+    led(ranks, lambda _: ended(at.run, policy=trained, base=config.policy.weights, store=store))
+    return at.run
 
 
 @contextmanager
@@ -229,118 +144,136 @@ def _trying(
         close_model(model)
 
 
+@dataclass(kw_only=True)
 class _Coevolve:
     """One run of reinforcement learning."""
 
-    def __init__(
-        self,
-        *,
-        config: CoevolveConfig,
-        run: RunDirectory,
-        parts: TaskSplits,
-        policy: Policy,
-        model: RolloutModel,
-        writer: VllmWriter | None,
-        log: Listener,
-        ranks: Ranks,
-    ) -> None:
-        self._config = config
-        self._run = run
-        self._parts = parts
-        self._policy = policy
-        self._log = log
-        self._ranks = ranks
-        self._model = model
-        self._writer = writer
-        self._asking = config.asked
-        self._warm = WarmStart(config=config, policy=policy, run=run.path, log=log, ranks=ranks)
-        self._phase = "coevolve" if config.coevolution.changes_library else "grpo"
-        self.source = self._source()
+    config: CoevolveConfig
+    at: Started
+    model: RolloutModel
+    writer: VllmWriter | None
+    log: Listener
+    source: Coevolution = field(init=False)
 
-    def all(self) -> None:
-        """Measure, start warm where that is wanted, train, measure; what is done stays done."""
-        known = self._known()
-        if self._ranks.rank == 0:
-            tell_of_tasks(self._parts, self._config, self._run, self._log)
-        if "validation" not in known:
-            self._measure(0, self._parts.validation, "validation")
-        if "test" not in known:
-            self._measure(0, self._parts.test, "test")
-        if self._config.cold_start is not None:
-            self._warm.take(self._parts.train, lambda: self.source.library, self._asking)
-            if "cold start" not in known:
-                self._measure(0, self._parts.validation, "cold start")
-        coevolve(
-            self._policy,
-            self.source,
-            self._engine(),
-            folder=self._run.checkpoints,
-            every=self._config.watch.checkpoint_every,
-        )
-        if not self._is_looked_at(self.source.steps - 1):
-            self._measure(self.source.steps, self._parts.validation, "validation")
-        self._measure(self.source.steps, self._parts.test, "test")
-
-    def _known(self) -> frozenset[str]:
-        """What was measured before the first step; of a run that goes on, what stays of its log."""
-
-        def look(_: Beat) -> list[str]:
-            self._run.rewind(self._stays)
-            return [
-                one.phase
-                for one in self._run.records()
-                if one.step == 0 and "accuracy" in one.figures
-            ]
-
-        return frozenset(self._ranks.broadcast(led(self._ranks, look)))
-
-    def _source(self) -> Coevolution:
-        wanted, train = self._config, self._parts.train
-        feedback = resolve_model(wanted.feedback_model) if wanted.feedback_model else None
+    def __post_init__(self) -> None:
+        config, train = self.config, self.at.parts.train
         keeper = LibraryKeeper(
-            settings=wanted.coevolution,
+            settings=config.coevolution,
             benchmark=train,
-            model=self._model,
+            model=self.model,
             store=self._store(),
-            tools=pure_tools(train) if wanted.coevolution.composites else (),
-            feedback_model=feedback,
-            teacher=resolve_model(wanted.teacher) if wanted.teacher else None,
-            held_out=self._parts.validation,
+            tools=pure_tools(train) if config.coevolution.composites else (),
+            feedback_model=resolve_model(config.feedback_model) if config.feedback_model else None,
+            teacher=resolve_model(config.teacher) if config.teacher else None,
+            held_out=self.at.parts.validation,
         )
-        return Coevolution(
-            model=self._model,
+        self.source = Coevolution(
+            model=self.model,
             keeper=keeper,
-            settings=wanted.coevolution,
+            settings=config.coevolution,
             benchmark=train,
-            reward=reward_named(wanted.reward, train),
-            asking=self._asking,
-            weighting=wanted.weighting.make(),
-            interface=wanted.interface,
-            ranks=self._ranks,
+            reward=reward_named(config.reward, train),
+            asking=config.asked,
+            weighting=config.weighting.make(),
+            interface=config.interface,
+            ranks=self.at.ranks,
             listen=self._told,
         )
 
+    def all(self) -> None:
+        """Measure, start warm where that is wanted, train, measure; what is done stays done."""
+        parts, watch = self.at.parts, self.config.watch
+        known = self._known()
+        tell_of_tasks(self.at, self.config, self.log)
+        if "validation" not in known:
+            self._measure(0, parts.validation, "validation")
+        if "test" not in known:
+            self._measure(0, parts.test, "test")
+        if self.config.cold_start is not None:
+            self._start_warm()
+            if _COLD not in known:
+                self._measure(0, parts.validation, _COLD)
+        folder = self.at.run.checkpoints
+        coevolve(
+            self.at.policy, self.source, self._engine(), folder=folder, every=watch.checkpoint_every
+        )
+        if not self._is_looked_at(self.source.steps - 1):
+            self._measure(self.source.steps, parts.validation, "validation")
+        self._measure(self.source.steps, parts.test, "test")
+
+    def _known(self) -> frozenset[str]:
+        """What was measured before the first step; of a run that goes on, what stays of its log."""
+        run, ranks = self.at.run, self.at.ranks
+
+        def look(_: Beat) -> list[str]:
+            run.rewind(self._stays)
+            before = (one for one in run.records() if one.step == 0 and "accuracy" in one.figures)
+            return [one.phase for one in before]
+
+        return frozenset(ranks.broadcast(led(ranks, look)))
+
     def _store(self) -> Store:
         """The library to begin with; empty where a checkpoint will bring its own."""
-        goes_on = newest_checkpoint(self._run.checkpoints) is not None
-        if goes_on or not self._config.library:
+        goes_on = newest_checkpoint(self.at.run.checkpoints) is not None
+        if goes_on or not self.config.library:
             return open_store("memory:")
-        return restored_store(self._config.library)
+        return restored_store(self.config.library)
 
     def _engine(self) -> Engine:
-        if self._config.frozen:
-            return FrozenEngine(share=Share(rank=self._ranks.rank, world=self._ranks.world))
-        seed = self._config.coevolution.seed
-        return self._config.engine.make(self._policy, seed=seed, writer=self._writer)
+        ranks, config = self.at.ranks, self.config
+        if config.frozen:
+            return FrozenEngine(share=Share(rank=ranks.rank, world=ranks.world))
+        return config.engine.make(self.at.policy, seed=config.coevolution.seed, writer=self.writer)
+
+    def _start_warm(self) -> None:
+        """Fine-tune the policy once, on gold answers (CoCoDA's stage 2); every process calls it.
+
+        A run that goes on takes up the weights that it came to. Training begins there, and the
+        reference of a KL divergence is the policy as it was then.
+        """
+        ranks, folder = self.at.ranks, self.at.run.path / _COLD_FOLDER
+        was_done = ranks.broadcast(folder.is_dir())
+        if not was_done:
+            led(ranks, lambda beat: self._tune(folder, beat))
+        if was_done or ranks.rank:
+            restore_weights(self.at.policy, folder)
+
+    def _tune(self, folder: Path, beat: Beat) -> None:
+        settings, policy = self.config.cold_start, self.at.policy
+        assert settings is not None  # asked for
+        library = self.source.library
+        examples = wait_for(
+            taught_examples(
+                policy,
+                with_composites(self.at.parts.train, library),
+                self.config.tasks,
+                prompting=self.config.policy.prompting(),
+                library=library,
+                settings=self.config.asked,
+                max_tokens=settings.max_tokens,
+            )
+        )
+        if notes := tuple(left_out_notes(examples.left_out)):
+            self.log(StepRecord(step=0, phase=_COLD, notes=notes))
+
+        def told(one: SftStep) -> None:
+            figures = {"loss": one.loss}
+            self.log(StepRecord(step=one.step, phase=_COLD, figures=figures, steps=one.steps))
+            beat()
+
+        sft(policy, examples.rows, settings, listen=told)
+        with new_folder(folder) as draft:
+            save_weights(policy, draft)
 
     def _told(self, record: CoevolutionStep) -> None:
-        self._log(record.to_record(phase=self._phase, is_frozen=self._config.frozen))
+        phase = "coevolve" if self.config.coevolution.changes_library else "grpo"
+        self.log(record.to_record(phase=phase, is_frozen=self.config.frozen))
         if self._is_looked_at(record.step):
-            self._measure(record.step + 1, self._parts.validation, "validation")
+            self._measure(record.step + 1, self.at.parts.validation, "validation")
 
     def _stays(self, record: StepRecord) -> bool:
         """Whether a record is of what need not be done again."""
-        newest = newest_checkpoint(self._run.checkpoints)
+        newest = newest_checkpoint(self.at.run.checkpoints)
         taken = 0 if newest is None else step_of(newest)
         match record.phase:
             case "coevolve" | "grpo":
@@ -351,25 +284,25 @@ class _Coevolve:
             case "test":
                 return record.step == 0
             case "cold start":
-                return self._warm.is_done
+                return (self.at.run.path / _COLD_FOLDER).is_dir()
             case _:
                 return True
 
     def _is_looked_at(self, step: int) -> bool:
-        every = self._config.watch.evaluate_every
+        every = self.config.watch.evaluate_every
         return bool(every) and (step + 1) % every == 0
 
     def _measure(self, step: int, tasks: Benchmark, phase: str) -> None:
         if tasks.tasks:
             library = self.source.library
-            self._log(
+            self.log(
                 measured(
-                    self._model,
+                    self.model,
                     with_composites(tasks, library),
                     step=step,
                     phase=phase,
                     library=library,
-                    settings=self._asking,
-                    ranks=self._ranks,
+                    settings=self.config.asked,
+                    ranks=self.at.ranks,
                 )
             )

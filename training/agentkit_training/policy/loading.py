@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agentkit.errors import MissingExtraError
 from agentkit_training.errors import PolicyError
-from agentkit_training.policy import base_weights
-from agentkit_training.policy.gguf import GgufHeader, read_header
 from agentkit_training.policy.policy import TURN_ENDS, Policy, no_template, set_template
 from agentkit_training.policy.saving import PolicyRecord, read_record
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+
 Precision: TypeAlias = Literal["bf16", "fp32"]
 Attention: TypeAlias = Literal["sdpa", "eager"]
-
-_INSTALL = "pip install agentkit-training"
 
 
 def load_policy(
@@ -188,8 +185,6 @@ def _is_cached(name: str) -> bool:
 
 
 def _installed(name: str) -> str:
-    if name in base_weights.KNOWN:
-        return str(base_weights.path(name))
     try:
         from agentkit_local import weights
     except ImportError as error:
@@ -202,7 +197,6 @@ def _installed(name: str) -> str:
 def _tokenizer(place: _Place) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
-    _require_reader(place)
     try:
         tokenizer = AutoTokenizer.from_pretrained(place.folder, **place.arguments)
     except Exception as error:  # readers of foreign files raise whatever they like
@@ -262,17 +256,6 @@ def _forget_quantization(model: Any) -> None:
         del model.config.quantization_config
 
 
-def _require_reader(place: _Place) -> None:
-    if place.file is None:
-        return
-    try:
-        importlib.import_module("gguf")
-    except ImportError as error:
-        raise MissingExtraError(
-            f"reading {place.file}", package="gguf", install=_INSTALL
-        ) from error
-
-
 def _check_fit(model: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
     rows = int(model.get_input_embeddings().weight.shape[0])
     if len(tokenizer) > rows:
@@ -291,3 +274,63 @@ def _name(source: str) -> str:
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+_SPECIAL = MappingProxyType(
+    {
+        "bos_token": "tokenizer.ggml.bos_token_id",
+        "eos_token": "tokenizer.ggml.eos_token_id",
+        "unk_token": "tokenizer.ggml.unknown_token_id",
+        "pad_token": "tokenizer.ggml.padding_token_id",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GgufHeader:
+    """The part of a GGUF file's metadata that training needs.
+
+    Attributes:
+        architecture: Such as ``llama`` or ``gemma3``.
+        special_ids: Token ids by their name in transformers, such as ``eos_token``.
+        turn_end_id: The token that ends a turn, where the file tells it from the end of text.
+    """
+
+    architecture: str
+    special_ids: tuple[tuple[str, int], ...]
+    turn_end_id: int | None
+
+
+def read_header(path: Path) -> GgufHeader:
+    """What the file says of itself. Its tensors are mapped, not read.
+
+    Raises:
+        PolicyError: It is no GGUF file, is cut off or damaged, or is an adapter.
+        MissingExtraError: The package that reads such files is not installed.
+    """
+    try:
+        import gguf
+    except ImportError as error:
+        install = "pip install agentkit-training"
+        raise MissingExtraError(f"reading {path}", package="gguf", install=install) from error
+    try:
+        reader = gguf.GGUFReader(path)
+    except (ValueError, IndexError, KeyError, TypeError, OSError) as error:
+        raise PolicyError(
+            f"{path} is damaged or no whole GGUF file: {error}; get it again from where it came"
+        ) from error
+
+    def entry(key: str) -> Any:
+        found = reader.get_field(key)
+        return None if found is None else found.contents()
+
+    if entry("general.type") == "adapter":
+        raise PolicyError(
+            f"{path} holds an adapter and no model; give the file of the model that it belongs to"
+        )
+    special = {name: entry(key) for name, key in _SPECIAL.items()}
+    return GgufHeader(
+        architecture=str(entry("general.architecture") or ""),
+        special_ids=tuple((name, id_) for name, id_ in special.items() if id_ is not None),
+        turn_end_id=entry("tokenizer.ggml.eot_token_id"),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -272,7 +272,6 @@ def restore_weights(policy: Policy, folder: Path) -> None:
     Raises:
         CheckpointError: There is no such file, or it is of other weights; nothing was changed.
     """
-    import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -285,11 +284,31 @@ def restore_weights(policy: Policy, folder: Path) -> None:
         raise CheckpointError(
             f"{file} can not be read: {error}; go on from another checkpoint"
         ) from error
+    put_weights(policy, saved, source=str(file))
+
+
+def trainable_weights(policy: Policy) -> dict[str, torch.Tensor]:
+    """A copy of the weights that learn, by name, on the CPU."""
+    return {name: one.detach().cpu().clone() for name, one in _trainable(policy).items()}
+
+
+def put_weights(policy: Policy, saved: Mapping[str, torch.Tensor], *, source: str) -> None:
+    """Give a policy the weights that learn, in place.
+
+    Args:
+        policy: The policy.
+        saved: The weights, by name.
+        source: Where they come from, for messages.
+
+    Raises:
+        CheckpointError: They are of another policy; nothing was changed.
+    """
+    import torch
+
     wanted = _trainable(policy)
-    difference = _difference(saved, wanted)
-    if difference:
+    if difference := _difference(saved, wanted):
         raise CheckpointError(
-            f"{file} is of another policy than {policy.name}: {difference}. Load the weights and "
+            f"{source} is of another policy than {policy.name}: {difference}. Load the weights and "
             "the LoRA settings that the run began with"
         )
     with torch.no_grad():
@@ -301,7 +320,7 @@ def _trainable(policy: Policy) -> dict[str, torch.nn.Parameter]:
     return {name: one for name, one in policy.model.named_parameters() if one.requires_grad}
 
 
-def _difference(saved: dict[str, torch.Tensor], wanted: dict[str, torch.nn.Parameter]) -> str:
+def _difference(saved: Mapping[str, torch.Tensor], wanted: dict[str, torch.nn.Parameter]) -> str:
     """How two sets of weights differ, in a few words; empty when they do not."""
     for names, what in (
         (wanted.keys() - saved.keys(), "the file lacks"),

@@ -1,14 +1,38 @@
-"""What a rollout is worth, and the boundary to reward functions that users write."""
+"""What a rollout is worth: verdicts, ToolDNA's rewards, CoCoDA's saved calls, and their sums."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from statistics import fmean
+from typing import Literal, Protocol, TypeAlias
 
+from agentkit.diagnosis.findings import reported_error
+from agentkit.episodes import Episode, Turn
+from agentkit.episodes.naming import in_library_names
 from agentkit.errors import UsageError
+from agentkit.evaluation import Benchmark, Task
+from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, Expectation, GoldCall, NoCall
+from agentkit.evaluation.task import UserTurn
+from agentkit.evaluation.verifiers.calls import MadeCalls
+from agentkit.evolution.proposers.blocks import CLOSING, OPENING
+from agentkit.library import Library, dag as questions
+from agentkit.messages import ToolCall, ToolResult
+from agentkit.metrics import GoldCalls
+from agentkit.models.call_parser import parse_calls
+from agentkit.models.grammar import ANSWER, CALLS
+from agentkit.models.prompt_format import PromptFormat
+from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.comparable import CallLike
+from agentkit_training.errors import PolicyError
+from agentkit_training.policy.policy import Policy
+from agentkit_training.rewards.fields import FieldKind
+from agentkit_training.rewards.tooldna_metrics import ToolDnaMetrics, tooldna_metrics
 from agentkit_training.rollout.samples import Rollout
+from agentkit_training.toolace.difficulty import first_choice, nearest_gold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,3 +137,412 @@ def _added(several: Iterable[Mapping[str, float]]) -> dict[str, float]:
         for name, value in values.items():
             total[name] = total.get(name, 0.0) + value
     return total
+
+
+SAVED_CALLS = "saved_calls"
+"""The part of the reward that composites earn."""
+
+_RAN = frozenset({"ok", "deferred"})
+
+
+def saved_calls(rollout: Rollout, library: Library) -> int:
+    """R_comp = the sum of Phi(t) = flat(t) - 1 over the calls t of a rollout (CoCoDA, Eq. 2).
+
+    0 for a rollout of primitives, however many there are. A tool that the library lacks is a
+    primitive of the benchmark's own. Other than in the paper, only calls that ran count: one that
+    was refused, failed or reported an error has saved nothing, and would be a cheap way to credit.
+
+    Args:
+        rollout: What was called.
+        library: The version that the rollout's tools came from, for the flat sizes.
+
+    Raises:
+        LibraryError: A composite that ran is in a cycle, or a tool below it is missing.
+    """
+    names = (name for episode in rollout.episodes for name in _ran(episode))
+    return sum(questions.saved_calls(library, name) for name in names if name in library)
+
+
+def saved_calls_reward(library: Library, *, weight: float = 0.2, gated: bool = True) -> Reward:
+    """``weight`` times the saved calls: the second half of R = R_res + lambda R_comp (section 3.3).
+
+    Put it beside the reward for the result: ``RewardSum([verdict_reward, ...])``. The gated and
+    the ungated credit are both noted, whichever counts.
+
+    * **Gated**, the default, only a rollout that passed is credited. The paper credits every
+      rollout, which pays for calling composites instead of solving the task.
+    * Primitives earn nothing, so padding with them never pays. Where a block of primitives is
+      replaced by one composite and the result is the same, the gain is exactly ``weight`` times its
+      saved calls (theorem 3), gated for rollouts that passed.
+    * Neither the paper nor the gate keeps a policy from calling composites that the task does not
+      need. Verifiers of calls refuse that; those of answers do not: look at ``calls per solved
+      task`` there.
+
+    Args:
+        library: The version that the rollouts' tools come from; make a new reward when it grows.
+        weight: The paper's lambda, reward for each primitive call saved. The paper trains with
+            0.2 and finds accuracy the same from 0.1 to 0.3 (appendix K).
+        gated: Whether only success is credited.
+
+    Raises:
+        UsageError: The weight is negative.
+    """
+    if weight < 0:
+        raise UsageError(f"the weight of saved calls is {weight}; give 0 or more, such as 0.2")
+    return _SavedCalls(library=library, weight=weight, gated=gated)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SavedCalls:
+    """The reward, with its settings."""
+
+    library: Library = field(repr=False)
+    weight: float
+    gated: bool
+
+    def __call__(self, rollout: Rollout) -> Worth:
+        ungated = self.weight * saved_calls(rollout, self.library)
+        credit = ungated if rollout.passed else 0.0
+        return Worth(
+            parts={SAVED_CALLS: credit if self.gated else ungated},
+            noted={f"{SAVED_CALLS}_gated": credit, f"{SAVED_CALLS}_ungated": ungated},
+        )
+
+
+def _ran(episode: Episode) -> Iterator[str]:
+    """The library's names of the tools whose calls ran, one for each call."""
+    made = MadeCalls.of(in_library_names(episode))
+    for call, result in zip(made.calls, made.results, strict=True):
+        if result is not None and _has_run(result):
+            yield call.name
+
+
+def _has_run(result: ToolResult) -> bool:
+    return result.status in _RAN and reported_error(result.value) is None
+
+
+_BLOCKS = re.compile(rf"(?:\s*{OPENING}(?:(?!{OPENING}).)*?{CLOSING})+\s*\Z", re.DOTALL)
+"""Suggested descriptions behind an answer (ToolDNA, figure 3)."""
+
+
+class FormatCheck(Protocol):
+    """Says whether the answers of an episode have the structure that was asked for."""
+
+    def __call__(self, episode: Episode) -> bool:
+        """Whether Format is 1."""
+        ...
+
+
+def is_readable(episode: Episode) -> bool:
+    """Whether no answer was cut off, and none holds a call that could not be read."""
+    is_cut = any(turn.finish_reason == "length" for turn in episode.turns)
+    return not is_cut and not has_unread_call(episode)
+
+
+def has_unread_call(episode: Episode) -> bool:
+    """Whether a call stayed text, by the diagnosis that ``collect`` has made of the episode.
+
+    False without a diagnosis. Calls whose arguments are no JSON are calls; ``ToolDnaMetrics``
+    counts them as not parsed.
+    """
+    found = () if episode.diagnosis is None else episode.diagnosis.turns
+    return any(
+        one.label == "invalid_tool_call" and not one.call_id
+        for turn in found
+        for one in turn.attributions
+    )
+
+
+def format_asked_for(policy: Policy, prompt_format: PromptFormat = "json") -> FormatCheck:
+    """The strict check: each answer, as written, is what the prompt asks for and nothing else.
+
+    ``json``: one JSON object, with a list of calls or with an answer. ``python``: a list of calls
+    without a word beside it; an answer without calls may be any text, as ToolACE-R's prompt says.
+    Each answer ends with an end token. Behind it may stand whole ``<description>`` blocks, which
+    ToolDNA asks for; half a block is no structure.
+
+    Args:
+        policy: Whose tokens the turns hold.
+        prompt_format: The ``format`` of the ``PolicyModel``.
+
+    The check raises ``PolicyError`` for an episode whose turns hold no tokens.
+    """
+    return _AskedFor(policy=policy, prompt_format=prompt_format)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AskedFor:
+    """The strict check, with its settings."""
+
+    policy: Policy = field(repr=False)
+    prompt_format: PromptFormat
+
+    def __call__(self, episode: Episode) -> bool:
+        texts = [_written(turn, self.policy) for turn in episode.turns]
+        return all(text is not None and _FITS[self.prompt_format](text) for text in texts)
+
+
+def _written(turn: Turn, policy: Policy) -> str | None:
+    """What the policy wrote in a turn; None when it did not come to an end."""
+    if turn.tokens is None:
+        raise PolicyError(
+            "the format of an answer can not be told, since its turn has no tokens; use "
+            "is_readable for episodes of a model that reports none"
+        )
+    ids = turn.tokens.completion
+    if not ids or ids[-1] not in policy.end_ids:
+        return None
+    text = str(policy.tokenizer.decode(list(ids[:-1]), skip_special_tokens=False))
+    return _BLOCKS.sub("", text)
+
+
+def _is_json_form(text: str) -> bool:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(found, dict) or len(found) != 1:
+        return False
+    calls = found.get(CALLS)
+    is_call = isinstance(calls, list) and bool(calls) and all(map(_is_json_call, calls))
+    return is_call or ANSWER in found
+
+
+def _is_json_call(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"name", "arguments"}
+        and isinstance(value["name"], str)
+        and isinstance(value["arguments"], dict)
+    )
+
+
+def _is_python_form(text: str) -> bool:
+    parsed = parse_calls(text)
+    return not parsed.calls or (not parsed.text and text.strip().startswith("["))
+
+
+_FITS = {"json": _is_json_form, "python": _is_python_form}
+
+
+def gold_calls(
+    expects: Sequence[Expectation],
+    calls: Sequence[ToolCall],
+    known: Mapping[str, ToolDefinition],
+) -> tuple[CallLike, ...] | None:
+    """The gold calls of one user turn, for metrics that compare with exact values.
+
+    Where gold lists allowed values (BFCL), each argument has the value that the nearest call gave
+    where that is allowed, and the first allowed one where it is not, see ``nearest_gold``.
+
+    Args:
+        expects: What a right answer is.
+        calls: The calls that were made.
+        known: The tools by name.
+
+    Returns:
+        The calls; empty where none may be made, None where something else than calls is judged.
+
+    Raises:
+        UsageError: A gold call can not be read, or names a tool that is not known.
+    """
+    if len(expects) != 1:
+        return None
+    match expects[0]:
+        case ExactCalls(calls=gold):
+            return gold
+        case NoCall():
+            return ()
+        case AllowedCalls() as allowed:
+            return _nearest_allowed(allowed, calls, known)
+        case _:
+            return None
+
+
+def _nearest_allowed(
+    allowed: AllowedCalls, calls: Sequence[ToolCall], known: Mapping[str, ToolDefinition]
+) -> tuple[GoldCall, ...]:
+    GoldCalls(allowed.calls, known.values(), language=allowed.language).match(())  # or it raises
+    plain = [first_choice(one, known[one.name]) for one in allowed.calls]
+    return nearest_gold(allowed, calls, known, plain=plain, corrects_optional=True)
+
+
+ToolDnaDesign: TypeAlias = Literal["R1", "R2", "R3"]
+"""Which of the paper's designs; it finds R3 the best (table 3)."""
+
+_UNREACHED = ToolDnaMetrics(
+    format=1.0,
+    tool_parsed=1.0,
+    tool_name=0.0,
+    param_name=0.0,
+    param_value=0.0,
+    perfect_match=0.0,
+    resolution=0.0,
+)
+
+
+def tooldna_reward(
+    benchmark: Benchmark,
+    design: ToolDnaDesign = "R3",
+    *,
+    has_format: FormatCheck = is_readable,
+    kinds: Mapping[str, FieldKind] | None = None,
+) -> Reward:
+    """One of ToolDNA's rewards, for rollouts of a benchmark's tasks; see the module's text.
+
+    The seven metrics are noted beside the parts. The reward is 1 exactly for an answer that is
+    perfect and well-formed, and structure alone earns nothing. A rollout of another benchmark makes
+    it raise ``UsageError``.
+
+    Args:
+        benchmark: Where the tasks, their gold and the tools come from.
+        design: Which of the three.
+        has_format: Says whether Format is 1.
+        kinds: How to compare the values of parameters, see ``tooldna_metrics``.
+
+    Raises:
+        UsageError: There is no such design.
+    """
+    if design not in _PARTS:
+        raise UsageError(f"ToolDNA has no reward {design!r}; choose one of {sorted(_PARTS)}")
+    return _ToolDnaReward(
+        tasks={task.task_id: task for task in benchmark.tasks},
+        known={definition.name: definition for definition in benchmark.definitions},
+        design=design,
+        has_format=has_format,
+        kinds=kinds or {},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ToolDnaReward:
+    """The reward, with its settings."""
+
+    tasks: Mapping[str, Task] = field(repr=False)
+    known: Mapping[str, ToolDefinition] = field(repr=False)
+    design: ToolDnaDesign
+    has_format: FormatCheck
+    kinds: Mapping[str, FieldKind]
+
+    def __call__(self, rollout: Rollout) -> Worth:
+        task = _task_of(rollout, self.tasks)
+        found = list(_metrics(task, rollout, self.known, self.has_format, self.kinds))
+        if not found:
+            raise UsageError(f"nothing in task {rollout.task_id!r} is judged; leave it out")
+        return Worth(
+            parts=_means([_PARTS[self.design](one) for one in found]),
+            noted=_means([_noted(one) for one in found]),
+        )
+
+
+def answer_metrics(
+    episode: Episode,
+    turn: UserTurn,
+    known: Mapping[str, ToolDefinition],
+    *,
+    has_format: FormatCheck = is_readable,
+    kinds: Mapping[str, FieldKind] | None = None,
+) -> ToolDnaMetrics:
+    """The seven metrics of the answer to one thing that the user said.
+
+    Args:
+        episode: The answer, with verdict and diagnosis.
+        turn: What was said, and what a right answer is.
+        known: The tools by name.
+        has_format: Says whether Format is 1.
+        kinds: How to compare the values of parameters, see ``tooldna_metrics``.
+    """
+    calls = MadeCalls.of(in_library_names(episode)).calls
+    is_unread = has_unread_call(episode)
+    has_form = has_format(episode) and not is_unread
+    gold = gold_calls(turn.expects, calls, known)
+    if gold is None:
+        is_parsed = not is_unread and all(call.malformed is None for call in calls)
+        return _of_verdict(episode, has_form=has_form, is_parsed=is_parsed)
+    return tooldna_metrics(
+        calls, gold, known, format_ok=has_form, parsed_ok=not is_unread, kinds=kinds
+    )
+
+
+def _of_verdict(episode: Episode, *, has_form: bool, is_parsed: bool) -> ToolDnaMetrics:
+    passed = float(episode.verdict is not None and episode.verdict.passed)
+    return ToolDnaMetrics(
+        format=float(has_form),
+        tool_parsed=float(is_parsed),
+        tool_name=passed,
+        param_name=passed,
+        param_value=passed,
+        perfect_match=passed,
+        resolution=passed * has_form * is_parsed,
+    )
+
+
+def _metrics(
+    task: Task,
+    rollout: Rollout,
+    known: Mapping[str, ToolDefinition],
+    has_format: FormatCheck,
+    kinds: Mapping[str, FieldKind],
+) -> Iterator[ToolDnaMetrics]:
+    """The metrics of each judged turn."""
+    for number, turn in enumerate(task.turns):
+        if not turn.expects:
+            continue
+        if number >= len(rollout.episodes):
+            yield _UNREACHED
+        else:
+            episode = rollout.episodes[number]
+            yield answer_metrics(episode, turn, known, has_format=has_format, kinds=kinds)
+
+
+def _task_of(rollout: Rollout, tasks: Mapping[str, Task]) -> Task:
+    task = tasks.get(rollout.task_id)
+    if task is None:
+        raise UsageError(
+            f"task {rollout.task_id!r} is not among the {len(tasks)} of the benchmark that the "
+            "reward was made for; make one for the benchmark that the rollouts are of"
+        )
+    return task
+
+
+def _r1(metrics: ToolDnaMetrics) -> dict[str, float]:
+    return {"format": metrics.format - 1, "perfect_match": metrics.perfect_match}
+
+
+def _r2(metrics: ToolDnaMetrics) -> dict[str, float]:
+    return {
+        "format": metrics.format - 1,
+        "tool_parsed": metrics.tool_parsed - 1,
+        "tool_name": 0.25 * metrics.tool_name,
+        "param_name": 0.25 * metrics.param_name,
+        "param_value": 0.25 * metrics.param_value,
+        "perfect_match": 0.25 * metrics.perfect_match,
+    }
+
+
+def _r3(metrics: ToolDnaMetrics) -> dict[str, float]:
+    return {
+        "format": metrics.format - 1,
+        "perfect_match": 0.5 * metrics.perfect_match,
+        "resolution": 0.5 * metrics.resolution,
+    }
+
+
+_PARTS: Mapping[str, Callable[[ToolDnaMetrics], dict[str, float]]] = {
+    "R1": _r1,
+    "R2": _r2,
+    "R3": _r3,
+}
+
+
+def reward_parts(design: ToolDnaDesign, metrics: ToolDnaMetrics) -> dict[str, float]:
+    """What one answer's reward is the sum of, by the metric that each part comes from."""
+    return _PARTS[design](metrics)
+
+
+def _noted(metrics: ToolDnaMetrics) -> dict[str, float]:
+    return {f"tooldna_{name}": value for name, value in metrics.to_json().items()}
+
+
+def _means(several: list[dict[str, float]]) -> dict[str, float]:
+    return {name: fmean(one[name] for one in several) for name in several[0]}

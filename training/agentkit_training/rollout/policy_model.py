@@ -23,43 +23,11 @@ from agentkit_training.rollout.rendering import PROTOCOL, Rendered, Renderer, Wr
 from agentkit_training.rollout.templated import PolicyWriter, Speaker, TemplatedModel, Writer
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GenerationCounts:
-    """What a model has done since it was made.
-
-    Attributes:
-        answers: Answers written.
-        prompt_tokens: Tokens of their prompts.
-        completion_tokens: Tokens written.
-        batches: How often the writer was asked.
-        retokenised: Later turns whose earlier answers had to be tokenised again, because the
-            template rewrites them; they are trained as samples of their own.
-        too_long: Requests refused because their prompt leaves no room for an answer.
-    """
-
-    answers: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    batches: int = 0
-    retokenised: int = 0
-    too_long: int = 0
-
-
 @dataclass(kw_only=True)
 class _Waiting:
     prompt: Prompt
     rendered: Rendered
     future: asyncio.Future[Completion]
-
-
-@dataclass(kw_only=True)
-class _Tally:
-    answers: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    batches: int = 0
-    retokenised: int = 0
-    too_long: int = 0
 
 
 class BatchingModel:
@@ -88,18 +56,12 @@ class BatchingModel:
         self._waiting: list[_Waiting] = []
         self._known: dict[str, WrittenAnswer] = {}
         self._made = 0
-        self._tally = _Tally()
         self._writing: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
         """The model's name."""
         return self._speaker.name
-
-    @property
-    def counts(self) -> GenerationCounts:
-        """What was generated so far."""
-        return GenerationCounts(**vars(self._tally))
 
     def expect(self, runs: int) -> None:
         """See ``PolicyModel.expect``."""
@@ -132,7 +94,6 @@ class BatchingModel:
         wanted = settings.max_tokens or self._max_tokens
         room = self._speaker.context_tokens - len(rendered.ids)
         if room < 1:
-            self._tally.too_long += 1
             raise ModelStatusError(
                 f"the prompt has {len(rendered.ids)} tokens, and {self.name} has room for "
                 f"{self._speaker.context_tokens}; offer fewer tools, or leave the task out",
@@ -181,7 +142,6 @@ class BatchingModel:
                 if not one.future.done():
                     one.future.set_exception(error)
             return
-        self._tally.batches += 1
         for one, completion in zip(batch, completions, strict=True):
             if not one.future.done():  # its run was cancelled meanwhile
                 one.future.set_result(completion)
@@ -205,11 +165,6 @@ class BatchingModel:
         self._known[answer] = WrittenAnswer(
             ids=prompt + completion.ids, asked=waiting.rendered.text, is_ended=completion.is_ended
         )
-        tally = self._tally
-        tally.answers += 1
-        tally.prompt_tokens += len(prompt)
-        tally.completion_tokens += len(completion.ids)
-        tally.retokenised += waiting.rendered.is_retokenised
         item: JsonObject = {"answer": answer}
         return ModelResponse(
             message=AssistantMessage(
@@ -234,8 +189,6 @@ def _row_seed(seed: int, prompt: Sequence[int]) -> int:
     text = f"{seed}:{','.join(map(str, prompt))}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
-
-__all__ = ["GenerationCounts", "PolicyModel", "ToolsIn"]
 
 ToolsIn: TypeAlias = Literal["prompt", "template"]
 
@@ -300,11 +253,6 @@ class PolicyModel:
     def name(self) -> str:
         """The policy's name."""
         return self._engine.name
-
-    @property
-    def counts(self) -> GenerationCounts:
-        """What was generated so far."""
-        return self._engine.counts
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """Answer one request, together with the others that wait.

@@ -104,13 +104,11 @@ class Rendered:
     Attributes:
         ids: Its tokens.
         text: What the template writes for the conversation.
-        is_continued: Whether it begins with an earlier prompt and the answer to it, unchanged.
         is_retokenised: Whether an earlier answer of the policy was tokenised again.
     """
 
     ids: tuple[int, ...]
     text: str
-    is_continued: bool = False
     is_retokenised: bool = False
 
 
@@ -189,7 +187,7 @@ class Renderer:
         rest = None if answer is None else self._after(answer, messages[last], before, whole)
         if answer is None or rest is None:
             return Rendered(ids=self.tokens(whole), text=whole, is_retokenised=True)
-        return Rendered(ids=answer.ids + self.tokens(rest), text=whole, is_continued=True)
+        return Rendered(ids=answer.ids + self.tokens(rest), text=whole)
 
     def require_tools(self) -> None:
         """Make sure that the template writes tools, calls and results.

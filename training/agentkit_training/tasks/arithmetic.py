@@ -12,9 +12,12 @@ import math
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from itertools import product
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+import yaml
 
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import DatasetError, ModelRetry, UsageError
@@ -189,68 +192,19 @@ class Recipe:
     steps: tuple[tuple[Operation, str, str], ...]
 
 
-_BILL: tuple[tuple[Operation, str, str], ...] = (("mul", "n", "c"), ("add", "#0", "f"))
+def _recipes() -> Iterator[Recipe]:
+    text = resources.files(__package__).joinpath("recipes.yaml").read_text(encoding="utf-8")
+    for name, told in yaml.safe_load(text).items():
+        yield Recipe(
+            name=name,
+            templates=tuple(told["templates"]),
+            ranges={letter: range(*bounds) for letter, bounds in told["ranges"].items()},
+            steps=tuple((operation, left, right) for operation, left, right in told["steps"]),
+        )
 
-RECIPES: tuple[Recipe, ...] = (
-    Recipe(
-        name="bill",
-        templates=(
-            "{n} tickets cost {c} each, and the fee is {f}. What is the total?",
-            "I buy {n} books for {c} each and pay {f} for shipping. How much is it in all?",
-            "A cook needs {n} boxes with {c} eggs each and {f} eggs more. How many eggs?",
-        ),
-        ranges={"n": range(2, 13), "c": range(3, 30), "f": range(2, 20)},
-        steps=_BILL,
-    ),
-    Recipe(
-        name="average",
-        templates=(
-            "What is the average of {a} and {b}?",
-            "It was {a} degrees on Monday and {b} on Tuesday. What was the mean?",
-            "Find the number half way between {a} and {b}.",
-        ),
-        ranges={"a": range(10, 90, 2), "b": range(12, 98, 2)},
-        steps=(("add", "a", "b"), ("div", "#0", "2")),
-    ),
-    Recipe(
-        name="share",
-        templates=(
-            "{n} bags with {c} sweets each are shared by {k} children. How many does each get?",
-            "{n} workers carry {c} stones each onto {k} piles. How many stones has each pile?",
-        ),
-        ranges={"n": range(4, 40, 4), "c": range(3, 40), "k": (2, 4)},
-        steps=(("mul", "n", "c"), ("div", "#0", "k")),
-    ),
-    Recipe(
-        name="discount",
-        templates=(
-            "A coat costs {p}. It is {d} percent off. What is its new price?",
-            "Take {d} percent off {p}.",
-            "The rent of {p} falls by {d} percent. What is it now?",
-        ),
-        ranges={"p": range(100, 2000, 20), "d": range(5, 50, 5)},
-        steps=(("mul", "p", "d"), ("div", "#0", "100"), ("sub", "p", "#1")),
-    ),
-    Recipe(
-        name="discounted_bill",
-        templates=(
-            "{n} chairs cost {c} each. There are {d} percent off. What is the price in all?",
-            "We order {n} lamps for {c} each and get {d} percent off. What do we pay?",
-        ),
-        ranges={"n": range(2, 13), "c": range(20, 300, 20), "d": range(5, 50, 5)},
-        steps=(("mul", "n", "c"), ("mul", "#0", "d"), ("div", "#1", "100"), ("sub", "#0", "#2")),
-    ),
-    Recipe(
-        name="shared_bill",
-        templates=(
-            "{n} meals cost {c} each, and the tip is {f}. Two friends share it. What is half?",
-            "{n} seats cost {c} each and parking {f}. It is split in two halves. How much is one?",
-        ),
-        ranges={"n": range(2, 13, 2), "c": range(3, 30), "f": range(2, 20, 2)},
-        steps=(*_BILL, ("div", "#1", "2")),
-    ),
-)
-"""The calculations; the last two hold the sequences of earlier ones."""
+
+RECIPES: tuple[Recipe, ...] = tuple(_recipes())
+"""The calculations of ``recipes.yaml``; the last two hold the sequences of earlier ones."""
 
 
 def arithmetic(

@@ -17,8 +17,14 @@ from agentkit_bench.bfcl_multi_turn import (
     installed_bfcl,
     load_bfcl_multi_turn,
 )
-from agentkit_training.tasks.signs import Functions
-from agentkit_training.tasks.splits import Shares, TaskSplits, divided, split, without_leakage
+from agentkit_training.tasks.splits import (
+    Functions,
+    Shares,
+    TaskSplits,
+    divided,
+    split,
+    without_leakage,
+)
 
 POOL = (
     "simple_python",

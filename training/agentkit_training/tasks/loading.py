@@ -8,19 +8,26 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from agentkit.errors import DatasetError, UsageError
-from agentkit.evaluation import load_benchmark
+from agentkit.evaluation import (
+    AllowedCalls,
+    AnyCall,
+    Benchmark,
+    CustomExpectation,
+    ExactCalls,
+    NumberAnswer,
+    Rubric,
+    Task,
+    TextAnswer,
+    load_benchmark,
+)
 from agentkit.fetch import cache_directory
 from agentkit_bench.nestful import RELEASE as NESTFUL_RELEASE, fetch_nestful
 from agentkit_bench.nestful_benchmark import nestful_benchmark
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, gsm8k_tasks
 from agentkit_training.tasks.bfcl import POOL, bfcl_multi_turn_tasks, bfcl_tasks
-from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
-from agentkit_training.tasks.hidden_constraints.constraints import ConstraintKind
-from agentkit_training.tasks.hidden_constraints.enforcing import Says
-from agentkit_training.tasks.hidden_constraints.family import ONE_CALL, hidden_constraints
-from agentkit_training.tasks.hidden_constraints.hidden_tool import World
-from agentkit_training.tasks.signs import Functions
-from agentkit_training.tasks.splits import Shares, TaskSplits, split, split_before
+from agentkit_training.tasks.hidden_constraints.family import ONE_CALL, Says, hidden_constraints
+from agentkit_training.tasks.hidden_constraints.tools import TOOLS, ConstraintKind, World
+from agentkit_training.tasks.splits import Functions, Shares, TaskSplits, split, split_before
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -254,3 +261,41 @@ _LOADERS: Mapping[str, Callable[[TaskSpec], TaskSplits]] = {
     "gsm8k": _gsm8k,
     _FILE: _file,
 }
+
+
+_CALLS = (AllowedCalls, AnyCall, CustomExpectation, ExactCalls)
+_WORDS = (NumberAnswer, Rubric, TextAnswer)
+
+
+def out_of_reach(parts: TaskSplits, max_steps: int | None) -> str:
+    """How many tasks expect calls and words where one turn has room for either; empty for none.
+
+    Nothing is learned from such a task by rewards, and measured it says nothing.
+
+    Args:
+        parts: The tasks.
+        max_steps: Turns of a policy; None for what the tasks have: one where nothing runs tools.
+    """
+    told = [
+        f"{sum(map(_wants_both, part.tasks))} of {len(part.tasks)} in {name}"
+        for name, part in parts
+        if _is_one_turn(part, max_steps) and any(map(_wants_both, part.tasks))
+    ]
+    if not told:
+        return ""
+    return (
+        f"tasks that expect calls and words after them can not be passed in one turn: "
+        f"{', '.join(told)}; give asking.max_steps 2 or more"
+    )
+
+
+def _is_one_turn(part: Benchmark, max_steps: int | None) -> bool:
+    return max_steps == 1 or (max_steps is None and part.environment is None)
+
+
+def _wants_both(task: Task) -> bool:
+    return any(
+        any(isinstance(one, _CALLS) for one in turn.expects)
+        and any(isinstance(one, _WORDS) for one in turn.expects)
+        for turn in task.turns
+    )

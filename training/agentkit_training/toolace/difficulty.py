@@ -335,20 +335,6 @@ class Difficulties:
     def __add__(self, other: Difficulties) -> Difficulties:
         return Difficulties(tasks=self.tasks + other.tasks, left_out=self.left_out + other.left_out)
 
-    def histogram(self, bins: int = 10) -> tuple[int, ...]:
-        """How many tasks there are in each of ``bins`` equal ranges of D; 1 is in the last.
-
-        Example:
-            >>> def one(d):
-            ...     return TaskDifficulty(task_id="", difficulty=d, attempts=(), shortfalls=())
-            >>> Difficulties(tasks=(one(0.0), one(0.3), one(1.0))).histogram(4)
-            (1, 1, 0, 1)
-        """
-        counts = [0] * bins
-        for one in self.tasks:
-            counts[min(int(one.difficulty * bins), bins - 1)] += 1
-        return tuple(counts)
-
 
 async def estimate_difficulty(
     model: PolicyModel,

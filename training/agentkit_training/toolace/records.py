@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from agentkit.evaluation import Benchmark
+from agentkit.evaluation.task_files import task_to_json
+from agentkit.library import Library
+from agentkit.tools.canonical import canonical_json
 from agentkit_training.errors import CheckpointError
-from agentkit_training.toolace.settings import Reason
+from agentkit_training.files import differing, load_tensors, save_tensors, whole_file
+from agentkit_training.policy.policy import Policy
+from agentkit_training.toolace.settings import Reason, ToolAceSettings
+
+if TYPE_CHECKING:
+    import torch
+
 
 StopReason: TypeAlias = Literal["marginal_gain", "all_rounds", "nothing_selected"]
 """Why there is no further round."""
@@ -39,7 +51,6 @@ class RoundRecord:
     Attributes:
         number: From 1.
         samples: Every sample whose difficulty was estimated.
-        histogram: How many samples have D in each tenth of [0, 1].
         left_out: How many tasks could make no sample, by reason.
         unchanged: Ids of self-refine samples whose first answer was right already.
         examples: Examples that were trained on.
@@ -48,12 +59,10 @@ class RoundRecord:
         accuracy_after: After it.
         losses: Of each optimiser step, but for those before the round was gone on with.
         steps: Optimiser steps in all.
-        seconds: Wall time of each phase.
     """
 
     number: int
     samples: tuple[SampleRecord, ...] = ()
-    histogram: tuple[int, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     unchanged: tuple[str, ...] = ()
     examples: int = 0
@@ -62,7 +71,6 @@ class RoundRecord:
     accuracy_after: float = 0.0
     losses: tuple[float, ...] = ()
     steps: int = 0
-    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def gain(self) -> float:
@@ -168,3 +176,109 @@ def _advice(last: RoundRecord) -> str:
     if not last.samples or any(one.excluded != "too_difficult" for one in last.samples):
         return ""
     return ", as all samples are too difficult (fine-tune without rounds first, or select higher)"
+
+
+RECORD = "round.json"
+WEIGHTS = "weights.pt"
+_RUN = "run.json"
+
+
+def facts_of(
+    policy: Policy,
+    settings: ToolAceSettings,
+    benchmarks: tuple[Benchmark, ...],
+    library: Library | None,
+) -> dict[str, str]:
+    """What tells this run from others: policy, settings, and a digest of tasks and library."""
+    digest = hashlib.sha256()
+    for one in benchmarks:
+        for task in one.tasks:
+            digest.update(canonical_json(task_to_json(task)))
+        digest.update("\0".join(sorted(d.digest for d in one.definitions)).encode())
+    digest.update(b"" if library is None else library.digest.encode())
+    return {"policy": policy.name, "settings": settings.to_json(), "tasks": digest.hexdigest()}
+
+
+class KeptRounds:
+    """The folder of a run: what it is, and for each whole round its record and its weights.
+
+    Args:
+        folder: Where; made when it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def begun(self, facts: Mapping[str, str]) -> float | None:
+        """The accuracy before the first round of the run here; None when there is none.
+
+        Raises:
+            CheckpointError: The run here is another one.
+        """
+        path = self._folder / _RUN
+        if not path.is_file():
+            return None
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            base = float(found.pop("base_accuracy"))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"{path} can not be read: {error}") from error
+        if other := list(differing(found, facts)):
+            told = "; ".join(f"{at.place} was {at.kept} and is {at.given}" for at in other)
+            raise CheckpointError(
+                f"{self._folder} holds another run: {told}. Take another folder, or delete it to "
+                "begin anew"
+            )
+        return base
+
+    def begin(self, facts: Mapping[str, str], base_accuracy: float) -> None:
+        """Say what is run here."""
+        told = {**facts, "base_accuracy": base_accuracy}
+        _write(self._folder / _RUN, json.dumps(told, indent=1).encode())
+
+    def rounds(self) -> tuple[RoundRecord, ...]:
+        """The whole rounds, in order."""
+        found: list[RoundRecord] = []
+        while (path := self.of(len(found) + 1) / RECORD).is_file():
+            found.append(RoundRecord.from_json(path.read_bytes()))
+        return tuple(found)
+
+    def of(self, number: int) -> Path:
+        """The folder of one round."""
+        return self._folder / f"round-{number}"
+
+    def keep(self, record: RoundRecord, weights: Mapping[str, torch.Tensor]) -> None:
+        """Keep a round. The record comes last: a round with a record is whole.
+
+        Raises:
+            CheckpointError: It can not be written.
+        """
+        folder = self.of(record.number)
+        save_tensors(weights, folder / WEIGHTS)
+        _write(folder / RECORD, record.to_json().encode())
+
+    def weights(self, number: int) -> dict[str, torch.Tensor]:
+        """The weights after a round.
+
+        Raises:
+            CheckpointError: They can not be read.
+        """
+        return load_tensors(self.of(number) / WEIGHTS)
+
+
+def tuning_of(folder: Path) -> Path:
+    """Where checkpoints of a round's fine-tuning are until the round is whole.
+
+    Args:
+        folder: Of the round.
+    """
+    return folder / "sft"
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as draft:
+            draft.write_bytes(content)
+    except OSError as error:
+        raise CheckpointError(f"{path} can not be written: {error}; make room there") from error

@@ -40,8 +40,8 @@ class SelectionSettings:
             )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToolAceSettings:
+@dataclass(frozen=True, kw_only=True)
+class ToolAceSection:
     """How to iterate. The defaults are those of ToolACE-R, section 4.1.
 
     Attributes:
@@ -54,6 +54,25 @@ class ToolAceSettings:
         refines: Whether self-refine samples are added.
         first_answer: Which answer these refine: one of the samples, which costs nothing more, or
             the greedy one, which is what the runtime will refine.
+    """
+
+    rounds: int = 3
+    least_gain: float = 0.01
+    attempts: int = 8
+    temperature: float = 1.0
+    selection: SelectionSettings = field(default_factory=SelectionSettings)
+    refines: bool = True
+    first_answer: Literal["sampled", "greedy"] = "sampled"
+
+    def __post_init__(self) -> None:
+        check_least(self, "rounds", "attempts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolAceSettings(ToolAceSection):
+    """How to iterate, and what the rest of a configuration says about it.
+
+    Attributes:
         no_call: What to say where no call is right; such tasks are left out without it.
         prompting: How tools and calls are written.
         answer_tokens: Longest answer in rollouts and evaluation.
@@ -64,13 +83,6 @@ class ToolAceSettings:
         seed: Of the samples; each round draws others.
     """
 
-    rounds: int = 3
-    least_gain: float = 0.01
-    attempts: int = 8
-    temperature: float = 1.0
-    selection: SelectionSettings = field(default_factory=SelectionSettings)
-    refines: bool = True
-    first_answer: Literal["sampled", "greedy"] = "sampled"
     no_call: str = ""
     prompting: Prompting = field(default_factory=Prompting)
     answer_tokens: int = 128
@@ -78,9 +90,6 @@ class ToolAceSettings:
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     sft: SftSettings = field(default_factory=SftSettings)
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_least(self, "rounds", "attempts", "answer_tokens", "batch_size")
 
     def to_json(self) -> str:
         """The settings as JSON text, by which runs are told apart. More rounds are no other run."""

@@ -7,9 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from agentkit.cli.boundary import EXIT_INTERRUPTED, LazyGroup
-from agentkit_training.cli.commands import run_options
-from agentkit_training.cli.processes import told_once
-from agentkit_training.runs.directory import Provenance, RunDirectory
+from agentkit_training.cli.commands import _run_options as run_options, _told_once as told_once
+from agentkit_training.runs import Provenance, RunDirectory
 
 
 @click.command()
@@ -44,10 +43,3 @@ def test_the_folder_and_the_way_on_are_told(program, tmp_path):
     assert result.exit_code == EXIT_INTERRUPTED
     assert f"The run is in {run}; give the same command with --resume" in result.stderr
     assert "Interrupted; what was complete until now is kept." in result.stderr
-
-
-def test_without_a_run_there_is_no_way_on(program, tmp_path):
-    """Nothing is promised of a folder in which no run was begun."""
-    result = CliRunner().invoke(program, ["idle", "run.yaml", "--output", str(tmp_path)])
-    assert result.exit_code == EXIT_INTERRUPTED
-    assert "--resume" not in result.stderr

@@ -47,13 +47,3 @@ def test_each_ablation_is_in_the_table():
     assert all(f"``{name}``" in module.__doc__ for name in ABLATIONS)
     with pytest.raises(UsageError, match="there are vanilla, tooldna"):
         ablation("none")
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"group_size": 0}, {"every": 0}, {"rho": 2.0}, {"decay": -1.0}, {"steps": -1}]
-)
-def test_numbers_out_of_range_are_refused(wrong):
-    """The error names the setting and its value."""
-    (name,) = wrong
-    with pytest.raises(UsageError, match=name):
-        CoevolutionSettings(**wrong)

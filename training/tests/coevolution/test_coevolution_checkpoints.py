@@ -9,11 +9,13 @@ import pytest
 
 from agentkit_training.coevolution.checkpoint import (
     checkpoints,
+    coevolve,
+    described,
+    differences,
     load_checkpoint,
     newest_checkpoint,
     save_checkpoint,
 )
-from agentkit_training.coevolution.running import coevolve
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.errors import CheckpointError, DivergedError
@@ -115,6 +117,15 @@ def test_other_settings_of_the_same_reward_are_another_run(begin, bank, tmp_path
         "weighting.utilities.missing_tool_call: the checkpoint has 1.5, this run 0.5",
     ):
         assert part in str(refused.value)
+
+
+def test_a_checkpoint_names_no_place_in_memory(bank):
+    """What is kept of a reward is the same in another process, and in a release that moved it."""
+    reward = tooldna_reward(bank, "R2")
+    kept = {"reward": described(reward)}
+    assert "0x" not in str(kept)
+    earlier = {"reward": kept["reward"] | {"kind": "agentkit_training.rewards.old._ToolDnaReward"}}
+    assert differences(earlier, kept) == []
 
 
 def test_another_library_is_refused(begin, bank, tmp_path):

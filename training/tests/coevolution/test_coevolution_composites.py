@@ -14,12 +14,12 @@ from agentkit.interop.export import read_artifact
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 from agentkit_training import PolicyModel, tiny_policy
-from agentkit_training.coevolution.distilling import distil
+from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.running import FrozenEngine
+from agentkit_training.coevolution.library_round import distil
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.coevolution.source import Coevolution
-from agentkit_training.coevolution.stages import cocoda, warm_up
+from agentkit_training.coevolution.stages import cocoda
 from agentkit_training.coevolution.tasks import with_composites
 from agentkit_training.export.manifest import export_library
 
@@ -28,7 +28,6 @@ WRITTEN = '''@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 
 def order_total(price: float, count: int, fee: float) -> float:
     """What an order costs with its fee."""
     return add(mul(price, count), fee)'''
-BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
 def trajectory(number, *, passed=True):
@@ -103,13 +102,6 @@ def test_failures_and_rare_successes_teach_nothing(warm):
     assert warm.load().version == 1
 
 
-def test_episodes_that_nobody_judged_teach_nothing(warm):
-    """An answer that came to its end is no success until somebody says so."""
-    unjudged = [replace(trajectory(number), verdict=None) for number in range(4)]
-    assert {one.stop_reason for one in unjudged} == {"finished"}
-    assert distil(warm, unjudged, tools=TOOLS) == ()
-
-
 def test_a_task_that_offers_the_primitives_offers_the_composite(warm, orders):
     """It is offered where what it is made of is offered, and runs on that world's tools."""
     (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
@@ -158,13 +150,6 @@ def test_the_three_stages_in_order(orders, name):
     assert record.rollouts.reward_parts == {"passed": 0.0, "saved_calls": 0.0}
 
 
-def test_stage_1_alone(orders):
-    """A base policy that gets nothing right leaves the library as it is."""
-    source = run_of(orders, CoevolutionSettings(composites=True))
-    warm = warm_up(source.model, source.keeper, orders, attempts=2)
-    assert (warm.distilled, len(warm.rollouts), warm.library.version) == ((), 2, 1)
-
-
 def test_composites_are_mined_in_the_loop(orders):
     """With the switch on, what a step's successes have in common is proposed after it."""
     source = run_of(orders, CoevolutionSettings(composites=True))
@@ -199,14 +184,6 @@ def test_what_a_teacher_gets_wrong_is_a_record(orders):
         assert {one.state for one in done.proposals} == {"rejected"}
         assert all(one.why and one.codes for one in done.proposals)
         assert source.library.version == 1
-
-
-def test_a_teacher_learns_from_successes_alone(orders):
-    """It is not asked about episodes that failed, or that nobody judged."""
-    teacher = ScriptedModel([], name="teacher")
-    source = run_of(orders, CoevolutionSettings(composites=True), teacher=teacher)
-    episodes = [trajectory(1, passed=False), replace(trajectory(2), verdict=None)]
-    assert source.keeper.decide(episodes, source.memory.profile, step=0).proposals == ()
 
 
 def test_what_a_run_learned_is_exported(orders, tmp_path):

@@ -11,7 +11,6 @@ import pytest
 
 from agentkit.errors import UsageError
 from agentkit.evolution import Observations
-from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
 from agentkit_training.coevolution.keeper import Shuffled
 from agentkit_training.coevolution.settings import CoevolutionSettings
@@ -140,34 +139,6 @@ def test_held_out_tasks_may_decide(begin, bank):
     assert run.source.library.version == 1
 
 
-def test_held_out_tasks_are_asked_as_all_others(begin, bank):
-    """Instructions and steps are those of the run, and answers are greedy."""
-    asked = []
-
-    def answer(request):
-        asked.append(request)
-        call = ToolCall(call_id="1", name="loan_rate", arguments={"euro": 1, "periods": 36})
-        return AssistantMessage(tool_calls=(call,))
-
-    held_out = replace(bank, tasks=tuple(replace(t, task_id=f"h-{t.task_id}") for t in bank.tasks))
-    settings = CoevolutionSettings(evidence=True, acceptance="held_out")
-    run = begin(settings, keeping={"held_out": held_out})
-    run.source.keeper.model = FunctionModel(answer)
-    rollouts = run.source.rollouts
-
-    def told_more_later(step, share):
-        found = rollouts(step, share)  # by a clerk who only knows the plain prompt
-        run.source.asking = replace(run.source.asking, instructions="Be brief.")
-        return found
-
-    run.source.rollouts = told_more_later
-    run.train(1)
-    assert asked
-    assert {one.messages[0].text for one in asked} == {"Be brief."}
-    assert {one.settings.temperature for one in asked} == {0}
-    assert {sum(m.role == "assistant" for m in one.messages) for one in asked} == {0}
-
-
 def test_blocks_are_asked_for_only_where_they_are_read(begin):
     """The request for ``<description>`` blocks is in the prompt when evolution is on."""
     on = begin(CoevolutionSettings(evolution=True))
@@ -206,18 +177,3 @@ def test_a_switch_without_its_part_is_refused(begin):
     settings = CoevolutionSettings(weighting=True, interface=True, feedback=True)
     with pytest.raises(UsageError, match=r"weighting, interface, keeper.feedback_model"):
         begin(settings)
-
-
-def test_a_step_can_be_asked_for_again(begin):
-    """Further attempts are other samples, with ids of their own, and the library sees them."""
-    source = begin().source
-    first = source.rollouts(0, Share())
-    more = source.resampled(0, Share(), 1)
-    again = source.resampled(0, Share(), 1)
-    assert [one.task_id for one in more] == [one.task_id for one in first]
-    assert [one.sequences for one in more] == [one.sequences for one in again]
-    ids = {one.episodes[0].episode_id for one in (*first, *more)}
-    assert len(ids) == 12
-    assert {episode.episode_id for episode in source.keeper.store.select()} == ids
-    with pytest.raises(UsageError, match="step 1 has no rollouts"):
-        source.resampled(1, Share(), 1)

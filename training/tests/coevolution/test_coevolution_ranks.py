@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.testing import FunctionModel
-from agentkit_training.coevolution.running import FrozenEngine
+from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.base import Share
-from agentkit_training.errors import TrainingError
 from agentkit_training.weighting import PAPER_UTILITIES, DynamicWeighting, MeanNormalised
 
 LEARNS = DynamicWeighting(base=dict.fromkeys(PAPER_UTILITIES, 1.0), confident_turns=1)
@@ -122,26 +120,6 @@ def test_a_process_without_tasks_hears_of_the_weights(begin, bank):
     assert raised == {}
     first, second = (run.source for run in runs)
     assert first.weighting == second.weighting != LEARNS
-
-
-def test_an_error_of_rank_0_reaches_the_others(begin):
-    """Nobody waits for an answer that does not come."""
-
-    def teacher(_):
-        raise RuntimeError("out of order")
-
-    settings = CoevolutionSettings(feedback=True)
-    keeping = {"feedback_model": FunctionModel(teacher)}
-    other = FunctionModel(lambda _: "NOTHING")
-    meeting = {"feedback_model": other}
-    _, raised = together(
-        lambda settings, **more: begin(settings, **{**more, "keeping": more["keeping"] or meeting}),
-        settings,
-        keeping=keeping,
-    )
-    assert isinstance(raised[0], RuntimeError)
-    assert isinstance(raised[1], TrainingError)
-    assert "out of order" in str(raised[1])
 
 
 def test_a_share_that_does_not_fit_the_ranks_is_refused(begin):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from agentkit_training.coevolution.running import coevolve
+from agentkit_training.coevolution.checkpoint import coevolve
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
@@ -16,7 +16,7 @@ from agentkit_training.engines.trl.engine import TrlEngine
 from agentkit_training.policy.lora import LoraSettings, with_lora
 from agentkit_training.policy.reference import reference_policy
 from agentkit_training.policy.saving import base_digest
-from agentkit_training.weighting.weighting import DynamicWeighting
+from agentkit_training.weighting import DynamicWeighting
 
 FAST = OptimizerSettings(learning_rate=1e-3, schedule="cosine", warmup_ratio=0.3)
 LORA = LoraSettings(rank=4, alpha=8, dropout=0.2)

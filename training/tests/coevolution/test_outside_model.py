@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
-from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
-from agentkit_training.coevolution.checkpoint import differences, identity
-from agentkit_training.coevolution.running import FrozenEngine
-from agentkit_training.config.jobs import CoevolveConfig
-from agentkit_training.config.reading import parse_config
+from agentkit_training.coevolution.checkpoint import FrozenEngine, differences, identity
 from agentkit_training.jobs.coevolve import OutsideModel
 from agentkit_training.rewards import verdict_reward
-
-CONFIG = "{policy: {weights: tiny}, tasks: {source: arithmetic}, rollout_model: 'local:any'}"
 
 
 def other(asked):
@@ -53,11 +45,3 @@ def test_a_checkpoint_of_another_rollout_model_is_another_run(begin):
     assert differences(own, identity(run.policy, run.source)) == [
         "rollout_model: the checkpoint has None, this run 'other'"
     ]
-
-
-@pytest.mark.parametrize("changes", [[], ["frozen=true", "cold_start={}"]])
-def test_a_policy_that_learns_tries_its_tasks_itself(changes):
-    """Nothing can be trained on what another model wrote, so it is refused beforehand."""
-    with pytest.raises(UsageError, match="rollout_model is 'local:any'"):
-        parse_config(CONFIG, CoevolveConfig, changes=changes)
-    assert parse_config(CONFIG, CoevolveConfig, changes=["frozen=true"]).rollout_model

@@ -64,9 +64,7 @@ def test_an_interface_with_nothing_to_show_is_refused():
         assert read("coevolution.interface=true", shown).interface.can_show
 
 
-@pytest.mark.parametrize(
-    "change", ["iterations=2", "mini_batches=2", "resample=1", "max_logits=1000"]
-)
+@pytest.mark.parametrize("change", ["iterations=2", "mini_batches=2", "max_logits=1000"])
 def test_trl_is_not_told_what_lean_alone_does(change):
     """A key that the engine would pass by is named, in either direction."""
     with pytest.raises(UsageError, match=rf"engine\.name is trl, which has no {change[:8]}"):
@@ -87,7 +85,6 @@ def test_trl_is_not_told_what_lean_alone_does(change):
         ("engine.iterations", "0"),
         ("engine.mini_batches", "0"),
         ("engine.parts", "0"),
-        ("engine.resample", "-1"),
         ("engine.optimizer.learning_rate", "-1.0"),
         ("engine.optimizer.learning_rate", ".nan"),
         ("engine.optimizer.learning_rate", ".inf"),
@@ -104,16 +101,3 @@ def test_a_number_out_of_range_is_refused_when_the_file_is_read(key, value):
     name = key.partition("coevolution.")[2] or ".".join(key.split(".")[-2:])
     with pytest.raises(UsageError, match=rf"{name} is {value.removeprefix('.')}; give "):
         read(f"{key}={value}")
-
-
-def test_the_smallest_numbers_are_of_use():
-    """One token, one turn and a rate of 0, which changes nothing, are no mistakes."""
-    least = read(
-        "policy.answer_tokens=1",
-        "policy.batch_size=1",
-        "asking.max_steps=1",
-        "engine.optimizer.learning_rate=0",
-        "engine.resample=0",
-    )
-    assert least.policy.answer_tokens == least.policy.batch_size == least.asking.max_steps == 1
-    assert least.engine.optimizer.learning_rate == least.engine.resample == 0

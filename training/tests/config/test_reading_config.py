@@ -88,7 +88,6 @@ def test_a_written_record_is_read_back(plan):
         ("weights: tiny\nlora:\n  rank: many\n", "line 3: lora.rank"),
         ("weights: tiny\nkind: fast\n", "line 2: kind"),
         ("rate: 1.0\n", "weights: Field required"),
-        ("weights: tiny\nsources:\n  - name: a\n  - nam: b\n", "line 4: sources.1.nam"),
         ("weights: tiny\nrate: -1\n", "rate is -1"),
         ("weights: tiny\nrate: 1.0\nweights: big\n", "line 3: weights is given in line 1 already"),
         ("lora:\n  rank: 1\n  rank: 2\nweights: tiny\n", "line 3: rank is given in line 2"),

@@ -81,32 +81,6 @@ def test_difficulty_lies_between_0_and_1_and_is_that_of_the_metric(attempts, ref
     assert found.attempts == tuple(made(calls) for calls in attempts)
 
 
-@settings(max_examples=30, deadline=None)
-@given(calls=CALLS.filter(bool), count=st.integers(1, 4))
-def test_attempts_that_are_all_right_make_difficulty_0(calls, count):
-    """Where each attempt makes the gold calls D is exactly 0, so that ``alpha = 0`` excludes it."""
-    known = [(name, arguments) for name, arguments in calls if name != "fly"]
-    found = one([attempt(known)] * count, gold(*known))
-    assert found.difficulty == 0
-
-
-def test_each_attempt_that_is_nothing_like_it_makes_difficulty_1():
-    """Attempts at another tool, or without a call, have D = 1."""
-    found = one([attempt([("stay", {"nights": 1})]), attempt([])], gold(("trip", {"to": "Bonn"})))
-    assert found.difficulty == 1
-    assert found.shortfalls == (1, 1)
-
-
-def test_half_right_counts_half():
-    """One of two arguments right in one of two attempts is graded argument by argument (Eq. 2)."""
-    rollouts = [
-        attempt([("trip", {"to": "Bonn", "days": 3})]),
-        attempt([("trip", {"to": "Bonn", "days": 2})]),
-    ]
-    found = one(rollouts, gold(("trip", {"to": "Bonn", "days": 3})))
-    assert found.difficulty == pytest.approx((0 + 2 / 3) / 2)
-
-
 def test_any_allowed_value_is_right():
     """Attempts that choose other allowed values, or leave out what is free, are not difficult."""
     allowed = AllowedCall(name="trip", allowed={"to": ["Bonn", "Cologne"], "days": [3, ""]})
@@ -122,14 +96,6 @@ def test_any_allowed_value_is_right():
     assert one([attempt(both), attempt(both[::-1])], answers).difficulty == 0
     wrong = [("trip", {"to": "cologne", "days": 4}), ("trip", {"to": "Bonn"})]
     assert one([attempt(wrong)], answers).shortfalls[0] == pytest.approx((0.5 + 0) / 2)
-
-
-def test_calls_are_compared_in_the_names_of_the_catalogue():
-    """A tool that is offered under another name than the catalogue's is the same tool."""
-    rollouts = [attempt([("go", {"to": "Bonn"})], names={"go": "trip"})]
-    found = one(rollouts, gold(("trip", {"to": "Bonn"})))
-    assert found.difficulty == 0
-    assert found.attempts[0][0].name == "go"
 
 
 def test_faulty_attempts_do_not_count():
@@ -150,8 +116,6 @@ async def test_a_policy_is_asked_k_times_and_once_each(policy, shop):
     found = await estimate_difficulty(model, shop, answers, attempts=3)
     assert [task.task_id for task in found.tasks] == ["price-apple", "price-cheese"]
     assert {len(task.attempts) for task in found.tasks} == {3}
-    assert model.counts.answers == 6
-    assert sum(found.histogram()) == 2
     again = await estimate_difficulty(PolicyModel(policy, max_tokens=6), shop, answers, attempts=3)
     assert again == found
 

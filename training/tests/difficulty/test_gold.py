@@ -13,7 +13,7 @@ from agentkit.fetch import cache_directory
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls
 from agentkit_bench import JAVA, DataFlow, load_bfcl
-from agentkit_training.rewards.tooldna import gold_calls
+from agentkit_training.rewards import gold_calls
 from agentkit_training.toolace.difficulty import counted, gold_answers, nearest_calls
 
 BOOK = ToolDefinition.from_schema(
@@ -60,13 +60,6 @@ def test_what_may_be_left_out_is_given_when_the_question_states_it():
     assert taught(allowed) == {"day": "Monday"}
     assert taught(allowed, "Monday, 4 people") == {"day": "Monday", "seats": 4}
     assert taught(allowed, "Monday, 40 people") == {"day": "Monday"}
-
-
-def test_objects_take_the_first_value_of_each_key():
-    """Inside an object each key has allowed values of its own; those that are free are left out."""
-    place = {"city": ["Bonn", "BN"], "street": ["", "Hauptstr."]}
-    found = taught({"day": ["Monday"], "place": [place]})
-    assert found == {"day": "Monday", "place": {"city": "Bonn"}}
 
 
 def test_tasks_without_one_answer_are_counted():

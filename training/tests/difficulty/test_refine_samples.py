@@ -18,7 +18,7 @@ from agentkit_training import tiny_policy
 from agentkit_training.fine_tuning.examples import Prompting, make_examples
 from agentkit_training.fine_tuning.training import IGNORED, block
 from agentkit_training.rollout.rendering import Renderer
-from agentkit_training.toolace.difficulty import TaskDifficulty, estimate_difficulty, gold_answers
+from agentkit_training.toolace.difficulty import TaskDifficulty, gold_answers
 from agentkit_training.toolace.rounds import refine_samples
 
 POLICY = tiny_policy()
@@ -138,13 +138,3 @@ def test_a_right_value_is_not_unlearned(shop):
     samples = refine_samples(benchmark, gold_answers(benchmark).answers, first)
     (gold,) = samples.answers.values()
     assert dict(gold.calls[0].arguments) == {"item": "an apple"}
-
-
-async def test_the_difficulty_of_a_sample_is_estimated_as_any_other(policy, shop):
-    """Eq. 5 with the context q, T, A_1, r: the samples are tasks that the policy is asked."""
-    answers = gold_answers(shop).answers
-    samples = refine_samples(shop, answers, [tried("price-apple", (call("aple"),))])
-    model = Prompting().model(policy, max_tokens=4)
-    found = await estimate_difficulty(model, samples.benchmark, samples.answers, attempts=2)
-    assert [one.task_id for one in found.tasks] == ["price-apple#refine"]
-    assert len(found.tasks[0].attempts) == 2

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.errors import UsageError
 from agentkit_training.toolace.difficulty import TaskDifficulty
 from agentkit_training.toolace.settings import SelectionSettings, select
 
@@ -43,22 +41,8 @@ def test_random_takes_as_many_as_selected(values, seed):
     assert list(found.taken) == sorted(found.taken, key=lambda name: int(name[1:]))
 
 
-@given(values=DIFFICULTIES)
-def test_all_takes_all(values):
-    """The other control leaves nothing out."""
-    found = select(tasks(values), SelectionSettings(strategy="all"))
-    assert len(found.taken) == len(values)
-    assert found.counts == {}
-
-
 def test_other_thresholds_keep_the_easy_or_the_difficult():
     """The paper's Table 4: ``alpha = -1`` keeps D = 0, ``beta = 2`` keeps D = 1."""
     values = tasks([0.0, 0.5, 1.0])
     assert select(values, SelectionSettings(low=-1)).taken == ("t0", "t1")
     assert select(values, SelectionSettings(low=0.1, high=2)).taken == ("t1", "t2")
-
-
-def test_thresholds_without_room_are_refused():
-    """Alpha must be below beta."""
-    with pytest.raises(UsageError, match="no difficulty lies between"):
-        SelectionSettings(low=0.9, high=0.9)

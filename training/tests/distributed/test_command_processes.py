@@ -21,7 +21,7 @@ from agentkit.interop.export import read_artifact
 from agentkit_training import tiny_policy
 from agentkit_training.cli.main import main
 from agentkit_training.policy.saving import save_policy
-from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs import RunDirectory
 
 CONFIG = """\
 policy: {weights: tiny, precision: fp32, answer_tokens: 40}

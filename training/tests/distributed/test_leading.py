@@ -10,7 +10,7 @@ from agentkit.errors import UsageError
 from agentkit_training import tiny_policy
 from agentkit_training.distributed.ranks import ALONE, Alone, check_weights, in_turn, led
 from agentkit_training.errors import PeerError, TrainingError
-from agentkit_training.jobs.joining import own_device
+from agentkit_training.jobs.running import own_device
 
 
 class Threads:

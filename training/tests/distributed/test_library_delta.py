@@ -10,12 +10,10 @@ from hypothesis import given, strategies as st
 from agentkit import Library, tool
 from agentkit.composites.source import compose
 from agentkit.tools.definition import Description, ToolDefinition
-from agentkit_training.distributed.ranks import Alone
 from agentkit_training.distributed.synchronising import (
     LibraryDelta,
     library_delta,
     library_fingerprint,
-    synchronise,
     with_delta,
 )
 
@@ -92,37 +90,13 @@ def calling(name, child):
     return compose(text, {child.name: child})
 
 
-def test_only_composites_of_changed_tools_are_linked_again():
-    """The others stay as they are; one whose child was reworded waits to be validated again."""
+def test_a_composite_of_a_reworded_tool_waits():
+    """It is not linked before it is validated again."""
     composites = [calling("doubled", double), calling("halved", half)]
     before = Library([double, half, *composites], version=1).bind({})
     words = Description(summary="Two times a number.")
     reworded = replace(double.definition, description=words)
     after = Library(before.definitions, version=2).with_tools([reworded])
     found = with_delta(before, carried(library_delta(before, after)))
-    assert found["halved"] is before["halved"]
     assert found["double"](x=2) == 4
     assert not found["doubled"].is_bound
-
-
-def test_new_composites_run_on_code_that_came_with_them():
-    """Code is given to new primitives, and what is made of them is linked to it."""
-    before = Library([half], version=1)
-    after = before.with_tools([double.definition, calling("doubled", double)]).at_version(2)
-    found = with_delta(before, carried(library_delta(before, after)), tools=[double])
-    assert found["doubled"](x=3) == 6
-    without = with_delta(before, carried(library_delta(before, after)))
-    assert not without["doubled"].is_bound
-
-
-def test_one_process_decides_for_itself():
-    """Alone, the report goes to the decision, and its answer is the library."""
-    before, after = library([]), library([("add", "One.")], version=2)
-    heard = []
-
-    def decide(reports):
-        heard.extend(reports)
-        return after
-
-    assert synchronise(before, {"failures": 1}, decide, ranks=Alone()) is after
-    assert heard == [{"failures": 1}]

@@ -15,7 +15,7 @@ import torch
 from agentkit.library import Library
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training import tiny_policy
-from agentkit_training.cli.processes import joined_ranks
+from agentkit_training.distributed.ranks import joined_ranks
 from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.objective import Objective

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from agentkit_training import Rollout, TokenSequence
 from agentkit_training.engines.rows import group_advantages, groups, training_rows, weighted
-from agentkit_training.engines.trl.batch import batch_rows
+from agentkit_training.engines.trl.feed import batch_rows
 
 REWARDS = st.floats(-2, 2).map(lambda one: round(one, 3))
 WEIGHTS = st.floats(0.5, 2)

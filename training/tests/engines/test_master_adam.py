@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from agentkit_training import tiny_policy
-from agentkit_training.engines.adam import KeptAdam
+from agentkit_training.engines import master_adam
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.master_adam import MasterAdam
@@ -15,13 +15,6 @@ from agentkit_training.policy.lora import LoraSettings, with_lora
 
 SMALL = OptimizerSettings(learning_rate=1e-5)
 STEPS = 12
-
-
-class Plain(KeptAdam):
-    """Steps the weights themselves, whatever bits they have."""
-
-    def kind(self, parameters):
-        return torch.optim.AdamW
 
 
 def a_policy(kind=torch.bfloat16, **settings):
@@ -46,16 +39,16 @@ def stepped(adam, *weights, gradient=1.0):
     adam.step()
 
 
-def test_small_steps_in_bf16_come_to_what_they_come_to_in_float32(recorded):
+def test_small_steps_in_bf16_come_to_what_they_come_to_in_float32(recorded, monkeypatch):
     """Weights end where those of float32 end, rounded once; without masters most never move."""
     ends = {}
     for name, kind in (("exact", torch.float32), ("masters", torch.bfloat16)):
         policy = a_policy(kind)
         LeanEngine(optimizer=SMALL).train(policy, recorded(), steps=STEPS)
         ends[name] = weights(policy)
-    policy, engine = a_policy(), LeanEngine(optimizer=SMALL)
-    engine._kept = Plain(file="lean.pt")
-    engine.train(policy, recorded(), steps=STEPS)
+    monkeypatch.setattr(master_adam, "is_coarse", lambda _: False)
+    policy = a_policy()
+    LeanEngine(optimizer=SMALL).train(policy, recorded(), steps=STEPS)
     start, exact = weights(a_policy()), ends["exact"]
     least = float((exact.bfloat16().float() - exact).norm())
     assert float((ends["masters"] - exact).norm()) < 1.01 * least
@@ -155,11 +148,12 @@ def test_weights_in_float32_are_saved_as_ever(recorded, tmp_path, made):
     assert saved["adam"].keys() == {"state", "param_groups"}
 
 
-def test_a_state_without_masters_is_gone_on_from(recorded, tmp_path):
+def test_a_state_without_masters_is_gone_on_from(recorded, tmp_path, monkeypatch):
     """What was saved before there were masters loads: steps and moments go on, from the weights."""
     policy, engine = a_policy(), LeanEngine(optimizer=SMALL)
-    engine._kept = Plain(file="lean.pt")
-    engine.train(policy, recorded(), steps=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(master_adam, "is_coarse", lambda _: False)
+        engine.train(policy, recorded(), steps=2)
     engine.save(tmp_path)
     before, again = weights(policy), LeanEngine(optimizer=SMALL)
     again.restore(tmp_path)

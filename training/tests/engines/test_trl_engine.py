@@ -8,7 +8,6 @@ import random
 import pytest
 import torch
 
-from agentkit.errors import UsageError
 from agentkit_training import tiny_policy
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
@@ -109,15 +108,6 @@ def test_rollouts_with_a_fault_are_not_trained_on(recorded):
     assert torch.equal(weights(faulty), weights(sound))
 
 
-def test_a_step_without_rollouts_changes_nothing(recorded, policy):
-    """When every rollout has a fault, the step is taken and nothing is learned."""
-    before = weights(policy)
-    source = recorded(change=lambda one: dataclasses.replace(one, fault="the disk is full"))
-    TrlEngine(optimizer=FAST).train(policy, source, steps=2)
-    assert torch.equal(before, weights(policy))
-    assert [(one.rows, one.loss) for one in source.reports] == [(0, 0.0), (0, 0.0)]
-
-
 @pytest.mark.parametrize("wrong", ["inf", "nan"])
 def test_a_loss_that_is_no_number_stops_before_the_weights_change(recorded, policy, wrong):
     """A diverged step raises, says which, and leaves the weights as they were."""
@@ -126,12 +116,6 @@ def test_a_loss_that_is_no_number_stops_before_the_weights_change(recorded, poli
     with pytest.raises(DivergedError, match="at step 0"):
         TrlEngine(optimizer=FAST).train(policy, source, steps=1)
     assert torch.equal(before, weights(policy))
-
-
-def test_standard_output_stays_empty(recorded, policy, capfd):
-    """TRL tells its figures to nobody but the source."""
-    TrlEngine(optimizer=FAST).train(policy, recorded(), steps=2)
-    assert capfd.readouterr().out == ""
 
 
 def test_the_model_is_left_as_it_was(recorded, policy):
@@ -188,12 +172,6 @@ def test_rollouts_are_written_in_evaluation_mode(recorded):
     TrlEngine(optimizer=FAST).train(policy, Looking(), steps=2)
 
 
-def test_a_folder_without_a_state_is_refused(tmp_path):
-    """Restoring from elsewhere names the folder and the file that is missing."""
-    with pytest.raises(CheckpointError, match=r"trl\.pt"):
-        TrlEngine().restore(tmp_path)
-
-
 @pytest.mark.parametrize("spoil", ["cut", "other model"])
 def test_a_state_that_can_not_be_gone_on_from_is_refused(recorded, policy, tmp_path, spoil):
     """A damaged file, or one of another model, is named before a step is taken."""
@@ -214,28 +192,11 @@ def test_a_state_that_can_not_be_gone_on_from_is_refused(recorded, policy, tmp_p
     assert source.reports == []
 
 
-def test_training_called_again_goes_on(recorded):
-    """Two calls of two steps take the steps of one call of four."""
-    whole, parted = tiny_policy(), tiny_policy()
-    steady = dataclasses.replace(FAST, schedule="constant", warmup_ratio=0.0)
-    TrlEngine(optimizer=steady).train(whole, recorded(), steps=4)
-    engine = TrlEngine(optimizer=steady)
-    engine.train(parted, recorded(), steps=2)
-    engine.train(parted, recorded(), steps=4)
-    assert torch.equal(weights(whole), weights(parted))
-
-
 def test_a_weight_that_is_no_number_stops_the_run(recorded, policy):
     """A step too large for the precision is told at once, not trained on."""
     endless = dataclasses.replace(FAST, learning_rate=1e37, warmup_ratio=0.0)
     with pytest.raises(DivergedError, match="after step 0"):
         TrlEngine(optimizer=endless).train(policy, recorded(), steps=2)
-
-
-def test_a_batch_in_no_parts_is_refused():
-    """Zero parts are misuse, told when the engine is made."""
-    with pytest.raises(UsageError, match="parts is 0"):
-        TrlEngine(parts=0)
 
 
 def test_checkpointed_activations_change_no_step(recorded):

@@ -124,45 +124,6 @@ def test_mini_batches_hold_every_row_once(prompts, count):
     assert sum(map(len, parts)) == len(set().union(*parts))
 
 
-class Flat(Recorded):
-    """A source whose first rollouts teach nothing; asked again it has better ones."""
-
-    def __init__(self, policy, *, better_at):
-        super().__init__(policy, rewards=(1.0, 1.0, 1.0))
-        self.better = Recorded(policy).found
-        self.better_at = better_at
-        self.asked = []
-
-    def resampled(self, step, share, again):
-        self.asked.append(again)
-        return self.better if again >= self.better_at else self.found
-
-
-def test_groups_without_a_spread_are_asked_for_again(policy):
-    """The engine asks until the groups have a spread, and the report says how often."""
-    source = Flat(policy, better_at=2)
-    LeanEngine(optimizer=FAST, resample=5).train(policy, source, steps=1)
-    assert source.asked == [1, 2]
-    assert source.reports[0].asked_again == 2
-    assert source.reports[0].read_rows == 6
-
-
-def test_asking_again_is_bounded(policy):
-    """Where nothing has a spread the engine stops asking, and the step changes nothing."""
-    before = weights(policy)
-    source = Flat(policy, better_at=99)
-    LeanEngine(optimizer=FAST, resample=3).train(policy, source, steps=1)
-    assert source.asked == [1, 2, 3]
-    assert source.reports[0].read_rows == 0
-    assert torch.equal(before, weights(policy))
-
-
-def test_a_source_that_can_not_be_asked_again_is_told(policy):
-    """Resampling with a source that has no such method is refused by name."""
-    with pytest.raises(UsageError, match="resampled"):
-        LeanEngine(resample=1).train(policy, Recorded(policy), steps=1)
-
-
 def test_sequences_longer_than_the_window_are_left_out(policy):
     """They are counted and not read; the others are trained on."""
     rows = [
@@ -172,17 +133,6 @@ def test_sequences_longer_than_the_window_are_left_out(policy):
     report = update(policy, rows, adam(policy))
     assert (report.too_long, report.rows, report.read_rows) == (1, 2, 1)
     assert report.loss_tokens == 2
-
-
-def test_empty_completions_are_passed_over(policy):
-    """A rollout that wrote nothing bears no loss and breaks nothing."""
-    rows = [
-        TrainingRow(sequence=sequence([5, 6], []), advantage=1.0),
-        TrainingRow(sequence=sequence([5, 6], [7]), advantage=-1.0),
-    ]
-    assert update(policy, rows, adam(policy)).read_rows == 1
-    assert update(policy, rows[:1], adam(policy)).gradient_norm == 0.0
-    assert update(policy, [], adam(policy)).loss == 0.0
 
 
 def test_pieces_change_the_update_by_rounding_alone():
@@ -237,13 +187,6 @@ def test_a_gradient_that_is_no_number_stops_before_the_weights_change(policy):
     assert torch.equal(before, weights(policy))
 
 
-def test_weights_that_are_no_numbers_stop_the_run(policy):
-    """A step that breaks the weights, though its gradient was sound, is not gone on from."""
-    rows = training_rows(Recorded(policy).found)
-    with pytest.raises(DivergedError, match="after step 0"):
-        update(policy, rows, adam(policy, rate=float("inf")))
-
-
 def test_checkpointing_activations_trains_alike():
     """With gradient checkpointing a step is the same but for rounding."""
     found = []
@@ -273,8 +216,10 @@ def test_a_damaged_state_is_refused(policy, tmp_path):
 
 
 def test_a_state_that_can_not_be_written_leaves_the_last_one(policy, tmp_path):
-    """Saving into a folder that is not there says so, and nothing is left half-written."""
+    """Saving where no folder can be says so, and what is there stays."""
     engine = LeanEngine(optimizer=FAST)
     engine.train(policy, Recorded(policy), steps=1)
+    (tmp_path / "file").write_text("kept")
     with pytest.raises(CheckpointError, match="can not be written"):
-        engine.save(tmp_path / "absent")
+        engine.save(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "kept"

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from accelerate import Accelerator
 
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit_training import PolicyModel, collect, tiny_policy
@@ -41,13 +40,14 @@ def double(folder):
     return os.pathsep.join([str(HERE / "vllm_double"), str(folder), *filter(None, sys.path)])
 
 
-def ran(folder, command, sharding, scenarios):
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    environment["PYTHONPATH"] = double(folder)
-    command = [sys.executable, *command, str(HERE / "vllm_processes.py")]
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What a process left that trained with the double."""
+    folder = tmp_path_factory.mktemp("alone")
+    scenarios = ["every_weight", "adapters", "weighed", "cut", "unweighed", "bounded"]
     done = subprocess.run(
-        [*command, str(folder), CONFTESTS, sharding, *scenarios],
-        env=environment,
+        [sys.executable, str(HERE / "vllm_processes.py"), str(folder), CONFTESTS, *scenarios],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": double(folder)},
         capture_output=True,
         text=True,
         timeout=280,
@@ -57,40 +57,12 @@ def ran(folder, command, sharding, scenarios):
     return folder
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """What one process left."""
-    scenarios = ["every_weight", "adapters", "weighed", "cut", "unweighed", "bounded"]
-    return ran(tmp_path_factory.mktemp("alone"), [], "none", scenarios)
+def told(folder, scenario):
+    return json.loads((folder / "told.json").read_text())[scenario]
 
 
-TWO = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-
-
-@pytest.fixture(scope="module")
-def fsdp(tmp_path_factory):
-    """What two processes left, whose weights lie in shares of FSDP2."""
-    if not hasattr(Accelerator, "is_fsdp2"):
-        pytest.skip("accelerate has no FSDP2 before 1.6")
-    if importlib.metadata.version("trl").startswith("1.0"):
-        pytest.skip("TRL 1.0 gathers weights of FSDP2 on a GPU alone")
-    return ran(tmp_path_factory.mktemp("fsdp"), TWO, "fsdp", ["every_weight", "adapters"])
-
-
-@pytest.fixture(scope="module")
-def zero3(tmp_path_factory):
-    """What two processes left, whose weights lie in partitions of ZeRO-3."""
-    if importlib.util.find_spec("deepspeed") is None:
-        pytest.skip("DeepSpeed is not installed; `make test-deepspeed` has an environment with it")
-    return ran(tmp_path_factory.mktemp("zero3"), TWO, "zero3", ["every_weight", "adapters"])
-
-
-def told(folder, scenario, rank=0):
-    return json.loads((folder / f"{rank}.json").read_text())[scenario]
-
-
-def left(folder, scenario, rank=0):
-    return torch.load(folder / f"{scenario}-{rank}.pt")
+def left(folder, scenario):
+    return torch.load(folder / f"{scenario}.pt")
 
 
 def moved(policy):
@@ -105,27 +77,13 @@ def distance(found, wanted):
     return float((found - flat(tiny_policy()) - wanted).norm() / wanted.norm())
 
 
-@pytest.mark.parametrize("where", ["alone", "fsdp", "zero3"])
 @pytest.mark.parametrize("scenario", ["every_weight", "adapters"])
-def test_every_step_is_written_with_the_weights_of_now(request, where, scenario):
+def test_every_step_is_written_with_the_weights_of_now(alone, scenario):
     """The log-probabilities that vLLM told are those of the policy, after each step anew."""
-    folder = request.getfixturevalue(where)
-    for rank in range(1 if where == "alone" else 2):
-        found = told(folder, scenario, rank)
-        assert found["tokens"] > 100
-        assert found["apart"] <= 1e-5
-        assert max(found["told"]) <= 1e-5
-        assert found["synced"] == found["resets"] == STEPS + 1
-
-
-def test_a_server_is_asked_as_one_in_the_process_is(tmp_path):
-    """TRL's client writes over HTTP with the weights of now; NCCL alone is left out."""
-    if importlib.metadata.version("trl").startswith("1.0"):
-        pytest.skip("the server of TRL 1.0 has other addresses")
-    found = told(ran(tmp_path, [], "none", ["served"]), "served")
+    found = told(alone, scenario)
     assert found["tokens"] > 100
     assert found["apart"] <= 1e-5
-    assert found["asked"] == [6] * STEPS
+    assert max(found["told"]) <= 1e-5
     assert found["synced"] == found["resets"] == STEPS + 1
 
 
@@ -141,14 +99,6 @@ def test_whole_weights_are_handed_over_under_their_own_names(alone):
     every, adapters = told(alone, "every_weight"), told(alone, "adapters")
     assert every["names"] == adapters["names"] == len(list(tiny_policy().model.parameters()))
     assert adapters["moved"] == 0.0
-
-
-@pytest.mark.parametrize("where", ["fsdp", "zero3"])
-def test_sharded_processes_come_to_the_same_weights(request, where):
-    """Each process has its own vLLM and its own rollouts; what is learned of them is one."""
-    folder = request.getfixturevalue(where)
-    for scenario in ("every_weight", "adapters"):
-        assert torch.equal(left(folder, scenario, 0), left(folder, scenario, 1))
 
 
 def test_the_policy_writes_itself_when_nothing_trains(alone):

@@ -16,7 +16,6 @@ import torch
 from vllm import LLM
 
 from agentkit_training import PolicyModel, collect, load_policy, save_policy, tiny_policy
-from agentkit_training.cli.processes import joined_ranks
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.scoring import token_logprobs
@@ -53,24 +52,23 @@ class Written:
 class Scenarios:
     """Each gives the policy that came of it, and facts as JSON data."""
 
-    def __init__(self, folder, conftests, sharding):
+    def __init__(self, folder, conftests):
         self.folder = folder
         self.recorded = loaded(conftests[0]).Recorded
         self.shop = loaded(conftests[1]).shop.__wrapped__()
-        self.sharding = sharding
 
     def policy(self):
         return load_policy(Path(self.folder) / "tiny", precision="fp32")
 
-    def written(self, policy, vllm=VllmSettings(at_once=48), **settings):  # noqa: B008 - immutable
-        writer = VllmWriter(policy=policy, settings=vllm)
+    def written(self, policy):
+        writer = VllmWriter(policy=policy, settings=VllmSettings(at_once=48))
         model = PolicyModel(policy, writer=writer, max_tokens=12)
         source = Written(policy, model, self.shop)
         made = len(LLM.made)
-        engine = TrlEngine(optimizer=FAST, writer=writer, sharding=self.sharding, **settings)
+        engine = TrlEngine(optimizer=FAST, writer=writer)
         engine.train(policy, source, steps=STEPS)
         one = LLM.made[-1]
-        assert len(LLM.made) - made == (vllm.mode == "colocate")
+        assert len(LLM.made) - made == 1
         after = asyncio.run(collect(model, self.shop, attempts=1))  # the policy writes itself
         return {
             "apart": max(source.apart),
@@ -87,14 +85,6 @@ class Scenarios:
     def every_weight(self):
         policy = self.policy()
         return policy, self.written(policy)
-
-    def served(self):
-        """A server writes, which TRL's client asks over HTTP."""
-        from vllm_server import serving
-
-        policy = self.policy()
-        with serving(Path(self.folder) / "tiny") as url:
-            return policy, self.written(policy, VllmSettings(mode="server", url=url))
 
     def adapters(self):
         policy = with_lora(self.policy(), LoraSettings(rank=4, alpha=8))
@@ -135,22 +125,16 @@ def loaded(path):
     return module
 
 
-def main(folder, conftests, sharding, *wanted):
+def main(folder, conftests, *wanted):
     torch.set_num_threads(1)
-    ranks = joined_ranks()
-    if ranks.rank == 0:
-        save_policy(tiny_policy(), Path(folder) / "tiny")
-    if ranks.world > 1:
-        torch.distributed.barrier()
-    scenarios = Scenarios(folder, conftests.split(","), sharding)
+    save_policy(tiny_policy(), Path(folder) / "tiny")
+    scenarios = Scenarios(folder, conftests.split(","))
     told = {}
     for name in wanted:
         policy, told[name] = getattr(scenarios, name)()
         weights = torch.cat([one.detach().flatten() for one in policy.model.parameters()])
-        torch.save(weights, Path(folder) / f"{name}-{ranks.rank}.pt")
-    (Path(folder) / f"{ranks.rank}.json").write_text(json.dumps(told))
-    if ranks.world > 1:
-        torch.distributed.destroy_process_group()
+        torch.save(weights, Path(folder) / f"{name}.pt")
+    (Path(folder) / "told.json").write_text(json.dumps(told))
 
 
 if __name__ == "__main__":

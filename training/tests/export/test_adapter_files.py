@@ -126,15 +126,6 @@ def test_another_base_is_told_by_its_shapes(policy, tiny_gguf, with_adapter, tmp
         )
 
 
-def test_an_adapter_of_a_deeper_model_is_told(policy, tiny_gguf, with_adapter, tmp_path):
-    """A layer that the base does not have is named."""
-    save_adapter(with_adapter(tiny_policy(layers=3)), tmp_path / "peft")
-    with pytest.raises(ExportError, match=r"layers\.2\..* with 2 layers"):
-        adapter_to_gguf(
-            tmp_path / "peft", tmp_path / "a.gguf", base=Architecture.of_gguf(tiny_gguf)
-        )
-
-
 def test_damaged_adapters_are_told(policy, tiny_gguf, with_adapter, tmp_path):
     """A missing file, one that is cut off, and one half of a pair each have a message."""
     base, folder = Architecture.of_gguf(tiny_gguf), tmp_path / "peft"

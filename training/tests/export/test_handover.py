@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 import torch
 
 from agentkit import Agent, open_store, tool
-from agentkit.errors import ArtifactError, ModelNotFoundError
+from agentkit.errors import ArtifactError
 from agentkit.evolution import ToolManager
 from agentkit.library import Author, LibraryChange
 from agentkit.library.signing import HmacKey
@@ -20,8 +19,8 @@ from agentkit.models.base import ModelSettings
 from agentkit_training.errors import ExportError
 from agentkit_training.export.handover import hand_over, load_handover
 from agentkit_training.export.manifest import export_library
+from agentkit_training.files import file_digest
 from agentkit_training.policy.lora import merged
-from agentkit_training.runs.directory import file_digest
 
 
 @tool
@@ -77,15 +76,6 @@ def test_the_manifest_says_what_it_was_made_of(made, tiny_gguf):
     files = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
     assert files == {*told["files"], "handover.json"}
     assert str(tiny_gguf.parent) not in (made / "handover.json").read_text()
-
-
-def test_the_command_names_all_of_it(made, tiny_gguf):
-    """What to type is told, and holds the adapter and the library."""
-    command = load_handover(made, base=tiny_gguf).command
-    assert command == (
-        f"agentkit run QUESTION --model local:{tiny_gguf} --adapter {made / 'adapter.gguf'} "
-        f"--library {made / 'library.json'}"
-    )
 
 
 def test_the_library_keeps_who_and_why(made, tiny_gguf):
@@ -154,26 +144,12 @@ def test_weights_are_known_again_in_fewer_digits(policy, tiny_gguf, with_adapter
     assert taken.manifest.kind == "adapter"
 
 
-def test_there_must_be_something(tiny_gguf, tmp_path):
-    """Neither policy nor library is a mistake, and makes no folder."""
-    with pytest.raises(ExportError, match="nothing to hand over"):
-        hand_over(tmp_path / "made", base=tiny_gguf)
-    assert not (tmp_path / "made").exists()
-
-
 def test_a_hand_over_that_fails_leaves_nothing(policy, tiny_gguf, with_adapter, tmp_path):
     """An empty library is refused after the adapter was written, and no half is left behind."""
     empty = open_store("memory:")
     with pytest.raises(Exception, match="nothing to export"):
         hand_over(tmp_path / "made", base=tiny_gguf, policy=with_adapter(policy), store=empty)
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.gguf"]
-
-
-def test_a_later_hand_over_takes_the_earlier_ones_place(made, tiny_gguf, store):
-    """The same folder again, now without an adapter: nothing of the first one stays."""
-    taken = hand_over(made, base=tiny_gguf, store=store)
-    assert taken.adapter is None
-    assert {path.name for path in made.iterdir()} == {"handover.json", "library.json"}
 
 
 def test_a_folder_of_something_else_is_left_alone(tiny_gguf, store, tmp_path):
@@ -235,17 +211,3 @@ def test_another_library_in_its_place_is_noticed(made, tiny_gguf, store):
     _change(made, files=told | {"library.json": file_digest(made / "library.json")})
     with pytest.raises(ArtifactError, match=r"library\.json"):
         load_handover(made, base=tiny_gguf)
-
-
-def test_a_folder_can_be_moved(made, tiny_gguf, tmp_path):
-    """Nothing in it tells where it lay."""
-    shutil.move(made, tmp_path / "elsewhere")
-    assert load_handover(tmp_path / "elsewhere", base=tiny_gguf).adapter.is_file()
-
-
-def test_weights_that_are_not_installed_name_the_command(store, tmp_path, monkeypatch):
-    """A hand-over of named weights on a fresh machine says what to type."""
-    pytest.importorskip("agentkit_local", reason="the plugin is not installed")
-    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(ModelNotFoundError, match="agentkit models install smollm2-135m"):
-        hand_over(tmp_path / "made", base="local:smollm2-135m", store=store)

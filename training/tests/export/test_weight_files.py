@@ -101,9 +101,3 @@ def test_a_file_of_other_weights_is_refused(tiny_gguf, tmp_path, other):
     with pytest.raises(ExportError, match=r"not a file of the weights|has no name"):
         weights_to_gguf(tiny_policy(**other), tmp_path / "out.gguf", like=tiny_gguf)
     assert not list(tmp_path.glob("*out.gguf*"))
-
-
-def test_an_absent_file_is_told(policy, tmp_path):
-    """The message says which file is wanted."""
-    with pytest.raises(ExportError, match="GGUF file of the base weights"):
-        weights_to_gguf(policy, tmp_path / "out.gguf", like=tmp_path / "absent.gguf")

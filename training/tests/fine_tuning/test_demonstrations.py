@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.evaluation import EvaluationSettings
 from agentkit.models.prompt_format import parse_calls
 from agentkit_training import tiny_policy
 from agentkit_training.errors import PolicyError
@@ -64,22 +63,6 @@ def test_a_trajectory_that_does_not_solve_its_task_is_left_out(roomy):
     (left,) = found.left_out
     assert left.where == task
     assert left.reason.startswith("the gold trajectory does not solve the task: ")
-
-
-def test_a_trajectory_that_is_too_long_is_left_out(roomy):
-    """It is said how long it is."""
-    found = made(roomy, max_tokens=10)
-    assert not found.rows
-    assert "there is room for 10" in found.left_out[0].reason
-
-
-def test_a_trajectory_that_ends_early_is_told_why():
-    """Too few steps are named with the setting, and a full window with its size."""
-    cut = made(tiny_policy(context_tokens=2048), settings=EvaluationSettings(max_steps=1))
-    assert "it ended with step_limit (max_steps" in cut.left_out[0].reason
-    asked = max(len(one.prompt) for one in made(tiny_policy(context_tokens=2048)).rows)
-    full = made(tiny_policy(context_tokens=asked + 1))
-    assert any("has room for" in one.reason for one in full.left_out)
 
 
 def test_the_chat_template_may_not_write_the_tools():

@@ -7,13 +7,11 @@ import dataclasses
 
 import pytest
 
-from agentkit.errors import UsageError
-from agentkit.evaluation import NoCall
 from agentkit.library import Library
 from agentkit.models.prompt_format import parse_calls
 from agentkit_training import collect, tiny_policy
 from agentkit_training.errors import PolicyError
-from agentkit_training.fine_tuning.examples import Example, Prompting, closing_token, make_examples
+from agentkit_training.fine_tuning.examples import Prompting, closing_token, make_examples
 from agentkit_training.toolace.difficulty import counted, gold_answers
 
 STYLES = [Prompting(), Prompting(constrained=False), Prompting(format="python")]
@@ -66,16 +64,6 @@ def test_the_prompt_is_rendered_from_the_library_that_is_given(policy, shop):
     assert "Look up what it costs." in policy.tokenizer.decode(row.prompt)
 
 
-def test_words_are_written_where_no_call_is_right(policy, shop):
-    """An answer without calls has the form that the prompt asks for."""
-    silent = dataclasses.replace(shop.tasks[0], expects=(NoCall(),))
-    benchmark = dataclasses.replace(shop, tasks=(silent,))
-    texts = ['{"answer": "Nothing fits."}', "Nothing fits.", "Nothing fits."]
-    for style, text in zip(STYLES, texts, strict=True):
-        (row,) = made(policy, benchmark, prompting=style).rows
-        assert policy.tokenizer.decode(row.completion[:-1]) == text
-
-
 def test_an_example_that_is_too_long_is_left_out_and_counted(policy, shop):
     """Room for no example makes none, and says how long each was."""
     found = made(policy, shop, max_tokens=50)
@@ -89,14 +77,3 @@ def test_the_end_token_is_the_one_that_the_template_writes(policy):
     assert closing_token(both) == policy.tokenizer.eos_token_id
     with pytest.raises(PolicyError, match="none of the end tokens"):
         closing_token(dataclasses.replace(policy, end_ids=frozenset({0})))
-
-
-def test_an_example_needs_something_to_read_and_something_to_learn():
-    """Empty halves are refused with the task's id."""
-    with pytest.raises(UsageError, match="'t'"):
-        Example(task_id="t", prompt=(1,), completion=())
-
-
-def test_no_task_makes_no_example(shop):
-    """Without gold answers there is nothing to ask."""
-    assert asyncio.run(make_examples(tiny_policy(), shop, {})).rows == ()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from agentkit import tool
 from agentkit.errors import ModelRetry, ToolFailed
 from agentkit.evaluation import (
-    AllowedCalls,
     Benchmark,
-    EvaluationSettings,
     ExactCalls,
     FinalState,
     GoldCall,
@@ -21,13 +18,9 @@ from agentkit.evaluation import (
     TextAnswer,
     with_tools as environment_of,
 )
-from agentkit.metrics import AllowedCall
 from agentkit_training import tiny_policy
-from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.fine_tuning.teaching import taught_examples
 from agentkit_training.tasks.loading import TaskSpec
-from agentkit_training.toolace.iterations import iterate
-from agentkit_training.toolace.settings import ToolAceSettings
 
 LITRES = {"fern": 1.5, "cactus": 0.1}
 
@@ -91,14 +84,6 @@ def test_a_call_that_raises_is_left_out_with_its_error():
     }
 
 
-def test_known_words_do_not_make_a_broken_call_right():
-    """An exception is a mistake in the task, also where the answer after it is known."""
-    expects = (ExactCalls(calls=(call("rose"),)), TextAnswer(text="1.5"))
-    rows, left_out = taught(garden(fern=(ExactCalls(calls=(call("fern"),)),), rose=expects))
-    assert rows == ["fern"]
-    assert "no plant is named rose" in left_out["rose"]
-
-
 def test_a_call_on_the_way_to_a_state_is_named_as_well():
     """Where gold calls lead to a state, the one that raises is told, not the fault it makes."""
     expects = (FinalState(calls=(call("fern"), call("rose"))),)
@@ -122,80 +107,7 @@ def test_a_refusal_is_taught_where_the_task_expects_more_than_calls(plant):
     assert left_out["alone"].startswith(f'a gold call fails: water_need(plant="{plant}", days=3)')
 
 
-def test_an_error_that_is_returned_is_no_failure():
-    """Some worlds tell errors as values, and their gold calls may well meet them."""
-    allowed = AllowedCall(name="water_need", allowed={"plant": ["stone"], "days": [3]})
-    rows, left_out = taught(garden(stone=(AllowedCalls(calls=(allowed,)),)))
-    assert (rows, left_out) == (["stone"], {})
-
-
 def test_an_answer_that_no_result_holds_is_taught():
     """Answers may be worked out from results, so that only their author knows them."""
     expects = (ExactCalls(calls=(call("fern"),)), NumberAnswer(value="99"))
     assert taught(garden(sum=expects)) == (["sum"], {})
-
-
-ALONE = {
-    "one turn": {"settings": EvaluationSettings(max_steps=1)},
-    "template": {"template": "chatml-tools", "prompting": Prompting(tools_in="template")},
-}
-
-
-@pytest.mark.parametrize("asked", ALONE.values(), ids=ALONE)
-def test_calls_that_are_taught_without_words_are_tried_as_well(asked):
-    """Where no words follow, nothing else acts the call out; a broken one is left out all the same.
-
-    What is expected beside the calls is not taught there, and so does not count.
-    """
-    rows, left_out = taught(
-        garden(
-            fern=(ExactCalls(calls=(call("fern"),)), TextAnswer(text="4.5 litres")),
-            rose=(ExactCalls(calls=(call("rose"),)),),
-        ),
-        **asked,
-    )
-    assert rows == ["fern"]
-    assert "no plant is named rose" in left_out["rose"]
-
-
-def test_rounds_leave_broken_calls_out():
-    """ToolACE-R's rounds neither estimate nor teach a task whose gold call fails."""
-    benchmark = garden(
-        fern=(ExactCalls(calls=(call("fern"),)),), rose=(ExactCalls(calls=(call("rose"),)),)
-    )
-    settings = ToolAceSettings(
-        rounds=1, attempts=1, refines=False, evaluation=EvaluationSettings(max_steps=1)
-    )
-    policy = tiny_policy(context_tokens=2048)
-    (done,) = asyncio.run(iterate(policy, benchmark, benchmark, settings)).rounds
-    assert [one.sample_id for one in done.samples] == ["fern"]
-    assert done.left_out == {"a gold call fails": 1}
-
-
-def test_solutions_are_recited_where_answers_are_refined():
-    """With adaptive refinement a policy is asked again before calls run; who recites is not."""
-    settings = EvaluationSettings(refine="adaptive")
-    assert taught(garden(fern=(ExactCalls(calls=(call("fern"),)),)), settings=settings) == (
-        ["fern"],
-        {},
-    )
-
-
-def test_a_tool_is_tried_under_the_name_that_it_is_offered_under():
-    """Of a tool whose name another one has, too, the catalogue has another name than the prompt."""
-    definition = water_need.definition
-    origin = replace(definition.origin, original_name="water_need")
-    own = water_need.with_definition(replace(definition, name="garden_water", origin=origin))
-    gold = GoldCall(name="garden_water", arguments={"plant": "fern", "days": 3})
-    broken = replace(gold, arguments={"plant": "rose", "days": 3})
-    benchmark = replace(
-        garden(fern=(ExactCalls(calls=(gold,)),), rose=(ExactCalls(calls=(broken,)),)),
-        definitions=(own.definition,),
-        environment=environment_of([own]),
-    )
-    tasks = tuple(replace(one, offered=("garden_water",)) for one in benchmark.tasks)
-    rows, left_out = taught(
-        replace(benchmark, tasks=tasks), settings=EvaluationSettings(max_steps=1)
-    )
-    assert rows == ["fern"]
-    assert left_out["rose"].startswith('a gold call fails: water_need(plant="rose"')

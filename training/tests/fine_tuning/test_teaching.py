@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.evaluation import EvaluationSettings, NumberAnswer
+from agentkit.evaluation import EvaluationSettings
 from agentkit.models.prompt_format import parse_calls
 from agentkit_training import tiny_policy
 from agentkit_training.fine_tuning.examples import Prompting
@@ -156,22 +156,6 @@ def test_a_call_is_taught_with_the_words_after_it(roomy, steps, words):
     (call, *ends) = spoken(roomy, found.rows)
     assert [one.arguments for one in parse_calls(call).calls] == [{"order": "A10"}]
     assert [json.loads(one)["answer"] for one in ends] == ([words] if words else [])
-
-
-def test_what_is_too_long_is_told_with_its_length(roomy, tmp_path):
-    """With room for none, the error says how much the first would have taken."""
-    spec = gsm8k(tmp_path)
-    tasks = load_tasks_for_training(spec).train
-    with pytest.raises(UsageError, match=r"6 tasks are left out: too long: \d+ tokens.*max_tokens"):
-        taught(roomy, tasks, spec, max_tokens=64)
-
-
-def test_nothing_to_teach_is_told_by_its_reason(shop):
-    """Tasks that are judged by a number alone are for rewards; the error says so."""
-    judged = replace(shop.tasks[0], expects=(NumberAnswer(value="3"),))
-    benchmark = replace(shop, tasks=(judged,))
-    with pytest.raises(UsageError, match=r"the task expects number .*agentkit-train grpo"):
-        taught(tiny_policy(), benchmark, TaskSpec(source="own.jsonl"))
 
 
 def test_templates_that_write_tools_teach_single_answers_alone(tmp_path):

@@ -7,15 +7,12 @@ import dataclasses
 import pytest
 import torch
 
-from agentkit.errors import UsageError
-from agentkit.evaluation import EvaluationSettings
-from agentkit_training import Policy, collect, tiny_policy
+from agentkit_training import Policy, tiny_policy
 from agentkit_training.engines.base import OptimizerSettings
-from agentkit_training.errors import CheckpointError, DivergedError, PolicyError
-from agentkit_training.fine_tuning.examples import Example, Prompting, make_examples
+from agentkit_training.errors import CheckpointError, DivergedError
+from agentkit_training.fine_tuning.examples import Example
 from agentkit_training.fine_tuning.settings import SftSettings
 from agentkit_training.fine_tuning.training import mean_loss, sft
-from agentkit_training.toolace.difficulty import gold_answers
 
 FAST = SftSettings(
     optimizer=OptimizerSettings(learning_rate=3e-3, schedule="cosine", warmup_ratio=0.1),
@@ -71,18 +68,6 @@ def test_the_gold_answers_become_likelier(kind):
     assert mean_loss(policy, examples()) < before - 0.1
 
 
-async def test_a_taught_policy_answers_right(policy, shop):
-    """The tiny model learns three gold answers by heart, and its own rollouts then pass."""
-    answers = gold_answers(shop).answers
-    rows = (await make_examples(policy, shop, answers)).rows
-    rate = OptimizerSettings(learning_rate=5e-3, schedule="cosine", warmup_ratio=0.1)
-    sft(policy, rows, SftSettings(optimizer=rate, batch_size=3, epochs=60))
-    model = Prompting().model(policy, max_tokens=60)
-    once = EvaluationSettings(max_steps=1)
-    rollouts = await collect(model, shop, attempts=1, temperature=0, settings=once)
-    assert [one.passed for one in rollouts] == [True] * 3
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_goes_on_equals_one_that_was_not_broken_off(kind, tmp_path):
     """Interrupted after any step and started again, a run ends in the same weights."""
@@ -109,7 +94,7 @@ def test_a_checkpoint_of_another_run_is_refused_with_the_difference(tmp_path):
     assert sft(tiny_policy(), examples(), same, folder=tmp_path).resumed_at == 9
     with pytest.raises(CheckpointError, match="examples was"):
         sft(tiny_policy(), examples(4), FAST, folder=tmp_path)
-    with pytest.raises(CheckpointError, match="settings was"):
+    with pytest.raises(CheckpointError, match=r"settings\.seed was"):
         sft(tiny_policy(), examples(), dataclasses.replace(FAST, seed=1), folder=tmp_path)
 
 
@@ -191,33 +176,3 @@ def test_small_steps_move_coarse_weights():
     again = coarse()
     sft(again, examples(), dataclasses.replace(settings, epochs=30))
     assert (weights(again) != before).sum() > 2 * after_one
-
-
-def test_examples_that_are_too_long_are_dropped_and_named():
-    """The report says which; when all are too long there is nothing to train on."""
-    report = sft(tiny_policy(), examples(), dataclasses.replace(FAST, max_tokens=15))
-    assert report.too_long == ("3", "4")
-    assert report.examples == 3
-    with pytest.raises(UsageError, match="nothing to train on"):
-        sft(tiny_policy(), examples(), dataclasses.replace(FAST, max_tokens=2))
-
-
-def test_a_policy_without_a_weight_to_train_is_refused():
-    """Frozen weights can not learn, and the error says what to do."""
-    policy = tiny_policy()
-    policy.model.requires_grad_(False)
-    with pytest.raises(PolicyError, match="add LoRA adapters"):
-        sft(policy, examples(), FAST)
-
-
-def test_each_step_is_told_with_its_figures():
-    """A listener gets every step: how many there are, the rate of the schedule, what was read."""
-    told = []
-    report = sft(tiny_policy(), examples(), FAST, listen=told.append)
-    assert tuple(told) == report.steps
-    assert [one.step for one in told] == list(range(9))
-    assert {one.steps for one in told} == {9}
-    assert told[0].learning_rate == 0
-    assert told[1].learning_rate == pytest.approx(3e-3)
-    assert sum(one.read_tokens for one in told) == 3 * sum(map(len, examples()))
-    assert all(one.gradient_norm > 0 for one in told)

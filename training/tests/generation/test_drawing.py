@@ -50,16 +50,6 @@ def test_the_largest_draw_finds_the_last_possible_token(size, seed):
     assert (probabilities.gather(1, found[:, None]) > 0).all()
 
 
-def test_even_draws_give_each_token_its_share():
-    """Of 500 evenly spread draws each token of a large vocabulary gets its share, to one."""
-    logits = torch.randn(1, 49_152, generator=torch.Generator().manual_seed(0)) * 3
-    draws = (torch.arange(500, dtype=torch.float64) + 0.5) / 500
-    probabilities = torch.softmax(logits.double(), -1)[0]
-    found = inverted(torch.softmax(logits, -1).expand(500, -1), draws)
-    counts = torch.bincount(found, minlength=49_152)
-    assert (counts - 500 * probabilities).abs().max() <= 1.01
-
-
 @settings(max_examples=40, deadline=None)
 @given(masses=MASSES, top_p=st.floats(0.01, 1))
 def test_the_nucleus_is_the_smallest_that_reaches_its_mass(masses, top_p):

@@ -72,9 +72,3 @@ def test_conversations_that_go_on_share_their_prompt():
     prompts = [(*first, 7, 1), (*second, 8, 1), (*first, 7, 2), (*second, 8, 2, 3)]
     found = stems(prompts)
     assert [(stem.length, stem.places) for stem in found] == [(41, (0, 2)), (51, (1, 3))]
-
-
-def test_few_shared_tokens_are_not_worth_a_pass():
-    """Prompts that share less than what a pass costs are read each by itself."""
-    found = stems([(1, 2, 3), (1, 2, 4)], least=16)
-    assert [stem.length for stem in found] == [0, 0]

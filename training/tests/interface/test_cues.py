@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 
 from hypothesis import given, settings, strategies as st
 
-from agentkit import Library, ToolDefinition
+from agentkit import ToolDefinition
 from agentkit.tools.rules import OneOf
 from agentkit.tools.schema import detach_descriptions
 from agentkit.tools.validation import ArgumentValidator
-from agentkit_training.interface import CueKinds, cued, cued_library
-from agentkit_training.interface.cues import MOST_VALUES
+from agentkit_training.interface import MOST_VALUES, CueKinds, cued
 
 NAMES = st.text(st.characters(codec="ascii", categories=["Ll"]), min_size=1, max_size=5)
 VALUES = st.lists(st.text(max_size=6) | st.integers() | st.booleans(), min_size=1, max_size=4) | (
@@ -130,34 +128,6 @@ def test_calls_are_validated_as_before(definition, arguments):
         for shown in (definition, cued(definition))
     )
     assert before == after
-
-
-@settings(max_examples=50)
-@given(TOOLS, KINDS)
-def test_cueing_twice_is_cueing_once(definition, kinds):
-    """A library that was cued by mistake already does not grow."""
-    once = cued(definition, kinds)
-    assert cued(once, kinds) == once
-
-
-@settings(max_examples=50)
-@given(TOOLS)
-def test_nothing_to_say_changes_nothing(definition):
-    """Without any kind of cue a definition is the same object."""
-    assert cued(definition, CueKinds(required=False, enum=False, type=False)) is definition
-
-
-def test_a_library_keeps_its_version():
-    """Rollouts through cues are rollouts of the version whose tools they show."""
-    schema = {"properties": {"q": {"type": "string"}}, "required": ["q"]}
-    tools = [ToolDefinition.from_schema(name, "Search.", schema) for name in ("one", "two")]
-    library = Library(tools, version=7)
-    shown = cued_library(library, names={"one"})
-    assert shown.version == 7
-    assert [bool(re.search("required", str(one.description))) for one in shown.definitions] == [
-        True,
-        False,
-    ]
 
 
 def test_what_a_rule_narrowed_is_in_the_cue():

@@ -21,8 +21,7 @@ from agentkit.messages import (
 )
 from agentkit.models.base import ModelRequest, ModelSettings
 from agentkit.testing import ScriptedModel
-from agentkit_training.interface import FeedbackModel, plain_error
-from agentkit_training.interface.feedback import call_form, recovery_hint
+from agentkit_training.interface import FeedbackModel, call_form, plain_error, recovery_hint
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=30)
 FAILURES = st.builds(
@@ -77,14 +76,6 @@ def test_plain_errors_are_what_happened_and_the_rule(failure):
     assert "Nearest: " not in text.removeprefix("Error: ").replace(failure.rule, "")
 
 
-@given(TEXTS)
-def test_results_are_left_alone(text):
-    """What a tool returned is never reworded."""
-    message = ToolMessage(call_id="1", name="weigh", text=f"It weighs 3. {text}")
-    assert plain_error(message) == message.text
-    assert recovery_hint(message, KNOWN) == ""
-
-
 @given(FAILURES)
 def test_help_is_made_of_the_definition_alone(failure):
     """Whatever failed, the help says how the tool is called and nothing of this call."""
@@ -103,12 +94,6 @@ def test_what_must_not_be_repeated_is_not_helped(kind):
     """Where the runtime says to go on without the call, nothing tells how to call."""
     failure = ToolFailure(kind=kind, rule="No.")
     assert recovery_hint(told(failure), KNOWN) == ""
-
-
-@pytest.mark.parametrize("kind", ["malformed_arguments", "invalid_arguments", "tool_error"])
-def test_what_can_be_repeated_is_helped(kind):
-    """Wrong arguments come with the form of a right call."""
-    assert "weigh(item: string" in recovery_hint(told(ToolFailure(kind=kind, rule="No.")), KNOWN)
 
 
 def test_an_unknown_tool_is_answered_with_those_there_are():
@@ -157,14 +142,6 @@ def test_the_baseline_reads_the_bare_error():
     """The papers' environments answer with the error alone."""
     text, _ = run("air", recovery=False, plain=True)
     assert text == "Error: weigh stopped with an error. ValueError: air can not be weighed."
-
-
-def test_help_can_follow_the_bare_error():
-    """Plain words and help go together, the error first."""
-    text, _ = run("air", recovery=True, plain=True)
-    first, second = text.split("\n")
-    assert first.startswith("Error: weigh stopped")
-    assert second.startswith("It is called as weigh(")
 
 
 def test_help_is_refused_at_evaluation():

@@ -16,13 +16,10 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings, ExactCalls, GoldCall
 from agentkit.messages import AssistantMessage
 from agentkit_training import PolicyModel, collect, tiny_policy
-from agentkit_training.errors import CheckpointError
 from agentkit_training.interface import (
     GUIDELINES,
-    FeedbackModel,
     LearningInterface,
     collect_through,
-    guideline_text,
     prevalent_labels,
 )
 
@@ -67,12 +64,6 @@ def test_guidelines_are_sentences_of_the_table(counts):
     assert len(lines) <= 3
     assert {line.removeprefix("- ") for line in lines} <= set(GUIDELINES.values())
     assert bool(lines) == bool(interface.labels)
-
-
-def test_each_failure_has_its_guideline():
-    """No kind of failure is left without a sentence."""
-    assert set(GUIDELINES) == set(ALL) - NOT_FAILURES
-    assert guideline_text([]) == ""
 
 
 @pytest.mark.parametrize(
@@ -183,22 +174,6 @@ async def test_instructions_of_the_run_stay_in_front(shop):
     assert prompt.index("Be brief.") < prompt.index("Keep in mind:")
 
 
-def test_plain_errors_are_no_help():
-    """The papers' bare errors wrap the model, and count as the environment, not as interface."""
-    interface = LearningInterface(plain_errors=True)
-    assert not interface.helps
-    assert isinstance(interface.model(PolicyModel(tiny_policy())), FeedbackModel)
-
-
-def test_a_restored_interface_shows_what_it_showed():
-    """A checkpoint keeps the frequent failures; a foreign one is refused."""
-    interface = LearningInterface(guidelines="by_profile")
-    trained = interface.updated(profile_of({"missing_tool_call": 10}))
-    assert interface.restored(trained.state()) == trained
-    with pytest.raises(CheckpointError, match="another version"):
-        interface.restored({"labels": ["laziness"]})
-
-
 @pytest.mark.parametrize(
     ("counts", "shown"),
     [
@@ -215,5 +190,3 @@ def test_guidelines_that_do_not_wait_still_follow_the_profile(counts, shown):
     interface = LearningInterface(guidelines="always").updated(profile_of(counts))
     assert interface.instructions().count("\n- ") == shown
     assert interface.has_guidelines == interface.helps == bool(shown)
-    restored = LearningInterface(guidelines="always").restored(interface.state())
-    assert restored.instructions() == interface.instructions()

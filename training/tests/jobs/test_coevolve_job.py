@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from safetensors.torch import load_file
 
@@ -14,13 +11,11 @@ from agentkit.evolution import ToolManager
 from agentkit.interop.export import artifact_of, write_artifact
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.errors import CheckpointError, ExportError
+from agentkit_training.errors import CheckpointError
 from agentkit_training.jobs.coevolve import coevolve_job
-from agentkit_training.jobs.export import export_job
 from agentkit_training.jobs.sft import sft_job
 from agentkit_training.tasks.loading import load_tasks_for_training
 
-ORDERS = Path(__file__).parents[2] / "examples" / "orders"
 CONFIG = """\
 policy: {weights: tiny, precision: fp32, answer_tokens: 8}
 tasks: {source: hidden-constraints, kinds: [enum], train: 4, validation: 2, test: 2}
@@ -63,39 +58,6 @@ def test_a_cold_start_comes_before_the_steps(tmp_path):
 def told(run):
     """What the log is about, line by line."""
     return [(one.phase, one.step) for one in run.records()]
-
-
-class StopError(Exception):
-    """Breaks a run off."""
-
-
-@pytest.mark.parametrize("lora", ["null", "{rank: 4}"])
-@pytest.mark.parametrize("phase", ["cold start", "coevolve"])
-def test_a_resumed_run_knows_where_it_started_warm(tmp_path, phase, lora):
-    """Broken off in the cold start or later, it ends as if nothing was, held to the warm policy."""
-    changes = (
-        f"policy.lora={lora}",
-        "cold_start={batch_size: 4, optimizer: {learning_rate: 0.001}}",
-        "engine.optimizer.learning_rate=0.001",
-        "engine.objective.kl_coefficient=0.5",
-        "watch.evaluate_every=0",
-    )
-
-    def stop(record):
-        if record.phase == phase:
-            raise StopError
-
-    whole = job(tmp_path / "whole", *changes)
-    with pytest.raises(StopError):
-        job(tmp_path / "parted", *changes, listen=stop)
-    parted = job(tmp_path / "parted", *changes, resumes=True)
-    assert told(parted) == told(whole)
-    (one,), (other,) = (
-        sorted((run.path / "policy").glob("*.safetensors")) for run in (whole, parted)
-    )
-    wanted, found = load_file(one), load_file(other)
-    assert wanted.keys() == found.keys()
-    assert all(found[name].equal(wanted[name]) for name in wanted)
 
 
 @pytest.mark.parametrize("engine", ["lean", "trl"])
@@ -155,37 +117,6 @@ def test_a_run_that_began_with_a_library_goes_on_with_its_own(tmp_path):
     assert versions[0] > store.load().version
 
 
-@pytest.mark.parametrize("part", ["train", "test"])
-def test_other_answers_are_another_run(tmp_path, part):
-    """A file whose expected answers were changed is not gone on with; the part is named."""
-    tasks = [
-        {"id": f"{split}-{name}", "request": f"Where is {split} {name}?", "tools": ["order_status"]}
-        | {"expects": {"calls": [{"name": "order_status", "arguments": {"order": name}}]}}
-        for split in ("train", "test")
-        for name in ("A1", "B2")
-    ]
-
-    def write(some):
-        for split in ("train", "test"):
-            lines = [json.dumps(one) for one in some if one["id"].startswith(split)]
-            (tmp_path / f"{split}.jsonl").write_text("\n".join(lines))
-
-    files = f"source: {tmp_path / 'train.jsonl'}, test_file: {tmp_path / 'test.jsonl'}"
-    changes = (
-        f"tasks={{{files}, environment: {ORDERS / 'tools.py'}}}",
-        "coevolution={steps: 1, tasks_per_step: 1, group_size: 2}",
-    )
-    write(tasks)
-    job(tmp_path / "run", *changes)
-    job(tmp_path / "run", *changes, resumes=True)
-    for one in tasks:
-        if one["id"].startswith(part):
-            one["expects"]["calls"][0]["arguments"] = {"order": "C3"}
-    write(tasks)
-    with pytest.raises(CheckpointError, match=rf"other tasks, by their digests: {part} \("):
-        job(tmp_path / "run", *changes, resumes=True)
-
-
 @pytest.mark.parametrize("acceptance", ["held_out", "validation"])
 def test_held_out_tasks_that_decide_have_to_be_there(tmp_path, acceptance):
     """Without them nothing could ever pass; who only checks texts needs none."""
@@ -210,24 +141,9 @@ def test_a_cold_start_reads_the_prompts_of_the_steps(tmp_path):
     assert first_loss("given-too", "given") != first_loss("retrieved", "retrieved")
 
 
-def test_the_log_names_what_was_done(tmp_path):
-    """Where the library stays it is GRPO, whichever command was typed."""
-    run = job(tmp_path / "run", "coevolution.evidence=false", "coevolution.steps=1")
-    phases = {one.phase for one in run.records()}
-    assert phases == {"validation", "test", "grpo"}
-
-
 def test_a_run_of_another_kind_is_not_gone_on_with(tmp_path):
     """The command that began it is named, and not each key in which the two differ."""
     kept = job(tmp_path / "run", "coevolution.steps=0", command="agentkit-train grpo it.yaml")
     tuning = parse_config("policy: {weights: tiny}\ntasks: {source: arithmetic}", SftConfig)
-    with pytest.raises(CheckpointError, match=r"another kind, begun with 'agentkit-train grpo"):
+    with pytest.raises(CheckpointError, match=r"another configuration, by 'agentkit-train grpo"):
         sft_job(tuning, kept.path, resumes=True)
-
-
-def test_other_weights_than_gguf_are_not_exported(tmp_path):
-    """The runtime could not load them; where they are when the run ends is told."""
-    run = job(tmp_path / "run", "coevolution.steps=1")
-    with pytest.raises(ExportError, match=r"did not begin as GGUF.*has 'policy'"):
-        export_job(run.path, tmp_path / "handed")
-    assert (run.path / "policy").is_dir()

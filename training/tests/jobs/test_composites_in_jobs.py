@@ -13,7 +13,7 @@ from agentkit_training import PolicyModel, tiny_policy
 from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.coevolution.tasks import pure_tools
-from agentkit_training.jobs.export import Examination, evaluate_job
+from agentkit_training.jobs.evaluate import evaluate_job
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, arithmetic_episodes
 
 BILLS = arithmetic(train=4, test=3, recipes=RECIPES[:1])
@@ -58,6 +58,6 @@ def test_held_out_tasks_offer_the_composites_of_the_library(keeper):
     keeper.distil(arithmetic_episodes(BILLS.train))
     library = artifact_of(keeper.store).library
     for given, passed in ((library, 3), (None, 0)):
-        asked = Examination(benchmark=BILLS.test, library=given, settings=EvaluationSettings())
-        report = evaluate_job(FunctionModel(in_one_call), asked)
+        model, settings = FunctionModel(in_one_call), EvaluationSettings()
+        report = evaluate_job(model, BILLS.test, settings, library=given)
         assert report.total.passed == passed

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from agentkit_training.cli.dry_run import show_tasks
-from agentkit_training.config.jobs import CoevolveConfig, SftConfig
+from agentkit_training.cli.show import show_dry_run
+from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.sft import sft_job
 
 CONFIG = """\
@@ -18,7 +17,6 @@ tasks: {{source: {source}, environment: {tools}, shares: {{train: 1, validation:
 asking: {{max_steps: 2}}
 """
 SFT = "sft: {batch_size: 4}\n"
-COEVOLVE = "coevolution: {steps: 1, tasks_per_step: 1, group_size: 2}\n"
 TOOLS = '''\
 from agentkit import tool
 
@@ -75,26 +73,10 @@ def test_fine_tuning_notes_the_rows_once(config, tmp_path):
     check(told(sft_job(wanted, tmp_path / "run", resumes=True)))
 
 
-def test_learning_from_rewards_notes_the_rows_once(config, tmp_path):
-    """The note comes before anything is measured, and stays when a run goes on."""
-    wanted = parse_config(config + COEVOLVE, CoevolveConfig)
-    run = coevolve_job(wanted, tmp_path / "run")
-    check(told(run))
-    assert next(run.records()).phase == "tasks"
-    check(told(coevolve_job(wanted, tmp_path / "run", resumes=True)))
-
-
 def test_a_dry_run_tells_how_many_rows_there_are_beside_those_named(config, capsys):
     """The same words as in the log."""
     wanted = parse_config(config + SFT, SftConfig)
-    show_tasks(wanted)
+    show_dry_run(wanted, processes=1)
     words = " ".join(capsys.readouterr().out.split())  # lines are broken where the terminal ends
     _, count, after = words.partition("4 of 10")
     check([f"{count}{after.partition('more.')[0]}more"])
-
-
-def test_a_sample_does_not_say_of_how_many(config, capsys):
-    """Where fewer tasks are taken than there are, the number of rows is not known any more."""
-    wanted = parse_config(config + SFT, SftConfig, changes=["tasks.train=2"])
-    show_tasks(wanted)
-    assert "4 rows are left out: " in capsys.readouterr().out

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agentkit.evaluation import EvaluationSettings
 from agentkit_training import PolicyModel, tiny_policy
 from agentkit_training.generation.decoding import Completion
-from agentkit_training.jobs.export import measured
+from agentkit_training.jobs.running import measured
 
 
 @dataclass(kw_only=True)

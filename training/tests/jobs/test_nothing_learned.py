@@ -39,17 +39,6 @@ def test_a_divergence_alone_is_something_to_learn(tmp_path):
     assert not any("nothing was learned" in note for _, notes in trl for note in notes)
 
 
-def test_parts_of_a_reward_are_advised_where_it_has_none(tmp_path):
-    """With R2 they are there already; more attempts and easier tasks remain."""
-    ((_, whole), *_), ((_, parts), *_) = (
-        steps_of(tmp_path / reward, "lean", f"reward={reward}", "policy.answer_tokens=1")
-        for reward in ("verdict", "R2")
-    )
-    assert "a reward with parts (R2)" in whole[-1]
-    assert "a reward with parts" not in parts[-1]
-    assert "more attempts (group_size), a cold start" in parts[-1]
-
-
 def test_a_frozen_policy_has_no_loss(tmp_path):
     """Where the library alone learns, nothing is said of an update that is not made."""
     changes = ["frozen=true", "coevolution.evidence=true"]

@@ -47,13 +47,6 @@ def test_a_run_is_gone_on_with_under_the_same_configuration_only(tmp_path):
         job(tmp_path / "run", "sft.epochs=3", resumes=True)
 
 
-def test_what_plans_reckon_with_may_change(tmp_path):
-    """Devices say nothing about the run, which goes on whatever they are."""
-    job(tmp_path / "run")
-    again = job(tmp_path / "run", "hardware.device_gib=24", resumes=True)
-    assert [one.step for one in again.records() if one.phase == "sft"] == [0, 1]
-
-
 def test_iterations_select_what_is_trained_on(tmp_path):
     """With a section for it the tasks go through ToolACE-R's rounds."""
     run = job(tmp_path / "run", "toolace={rounds: 1, attempts: 2, selection: {low: -1, high: 2}}")

@@ -1,4 +1,4 @@
-"""Real weights: SmolLM2 and Gemma are loaded from GGUF, answer, and are saved as they are."""
+"""Real weights: SmolLM2 is loaded from GGUF, answers, and is saved as it is."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ from agentkit import Agent
 from agentkit.errors import AgentKitError
 from agentkit.models.base import ModelSettings
 from agentkit_training import PolicyModel, load_policy
-from agentkit_training.policy import base_weights
 from agentkit_training.policy.lora import LoraSettings, load_adapter, save_adapter, with_lora
 from agentkit_training.policy.saving import save_policy
 
-pytestmark = [
-    pytest.mark.weights,
-    pytest.mark.timeout(1200),  # reading the word list of Gemma takes minutes on a busy machine
-]
+pytestmark = pytest.mark.weights
 
 QUESTION = "What is the capital of France?"
-SMOLLM2, GEMMA = "local:smollm2-135m", "local:gemma3-270m"
+SMOLLM2 = "local:smollm2-135m"
 
 
 def loaded(name, **options):
@@ -34,11 +30,6 @@ def loaded(name, **options):
 @pytest.fixture(scope="module")
 def smollm2():
     return loaded(SMOLLM2)
-
-
-@pytest.fixture(scope="module")
-def gemma():
-    return loaded(GEMMA, chat_template="gemma")
 
 
 def logits(policy):
@@ -84,14 +75,3 @@ def test_an_adapter_of_smollm2_is_saved_alone(smollm2, tmp_path):
     again = load_adapter(load_policy(tmp_path / "p"), tmp_path / "a")
     assert torch.equal(logits(adapted), logits(again))
     assert not torch.equal(logits(smollm2), logits(again))
-
-
-def test_gemma_takes_a_template_and_is_saved(gemma, tmp_path):
-    """The base model ends answers with its end of text and with the template's end of turn."""
-    assert base_weights.path("gemma3-270m").is_file()
-    ends = {gemma.tokenizer.convert_ids_to_tokens(one) for one in gemma.end_ids}
-    assert ends == {"<eos>", "<end_of_turn>"}
-    save_policy(gemma, tmp_path / "p")
-    again = load_policy(tmp_path / "p")
-    assert torch.equal(logits(gemma), logits(again))
-    assert again.end_ids == gemma.end_ids

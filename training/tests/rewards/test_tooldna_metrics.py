@@ -122,16 +122,6 @@ def test_no_other_reward_gives_the_totals_of_the_papers_cases():
     assert [reward("R3", case1), reward("R3", case2)] == [0.5, 0]
 
 
-def test_reading_partial_match_without_the_gates_contradicts_case_2():
-    """Two of three values are right; .5 for that would make the total .625, not the printed .5."""
-    metrics = tooldna_metrics([LOAN_MADE], [LOAN_GOLD], TOOLS)
-    right = sum(
-        LOAN_MADE.arguments[name] == LOAN_GOLD.arguments[name] for name in LOAN_GOLD.arguments
-    )
-    assert right == 2
-    assert reward("R2", metrics) + 0.25 * 0.5 == 0.625
-
-
 def test_the_papers_example_of_semantic_overlap_resolves():
     """Its "2023 used cars" for "used 2023 vehicles" is not perfect, but resolves the query."""
     assert compared([cars("2023 used cars")], [cars("used 2023 vehicles")]) == (1, 1, 0.5, 0, 1)
@@ -307,18 +297,6 @@ def test_a_reward_is_one_exactly_for_a_perfect_answer_in_format(calls, gold, fac
     assert [reward(design, metrics) == 1 for design in ("R1", "R2", "R3")] == [perfect] * 3
 
 
-@given(calls=ANSWERS, gold=ANSWERS, parsed=st.booleans())
-@settings(max_examples=60, deadline=None)
-def test_format_can_only_lower_a_reward(calls, gold, parsed):
-    """A right format adds nothing; a wrong one costs at least 1 in each reward."""
-    right = tooldna_metrics(calls, gold, TOOLS, parsed_ok=parsed)
-    wrong = tooldna_metrics(calls, gold, TOOLS, parsed_ok=parsed, format_ok=False)
-    for design in ("R1", "R2", "R3"):
-        assert reward(design, wrong) <= reward(design, right) - 1
-    assert reward("R1", right) >= 0
-    assert reward("R3", right) >= 0
-
-
 @given(calls=READABLE, gold=READABLE, seed=st.integers(0, 9))
 @settings(max_examples=60, deadline=None)
 def test_the_order_of_calls_makes_no_difference(calls, gold, seed):
@@ -326,15 +304,3 @@ def test_the_order_of_calls_makes_no_difference(calls, gold, seed):
     chance = random.Random(seed)
     shuffled = chance.sample(calls, len(calls)), chance.sample(gold, len(gold))
     assert tooldna_metrics(calls, gold, TOOLS) == tooldna_metrics(*shuffled, TOOLS)
-
-
-@given(gold=READABLE.filter(bool), extra=CALLS)
-@settings(max_examples=60, deadline=None)
-def test_missing_a_gold_call_never_resolves(gold, extra):
-    """Under-selection is a failure for calls as for parameters, whatever is called instead."""
-    made = gold[1:]
-    for calls in (made, [*made, extra]):
-        if not calls_equal(calls, gold, TOOLS):
-            metrics = tooldna_metrics(calls, gold, TOOLS)
-            assert metrics.perfect_match == 0
-    assert tooldna_metrics(made, gold, TOOLS).resolution == 0

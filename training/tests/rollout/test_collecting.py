@@ -56,11 +56,3 @@ async def test_attempts_of_a_group_differ(policy, shop):
     assert len({one.sequences for one in sampled}) == 4
     greedy = await collect(model, one_task, attempts=4, temperature=0)
     assert len({one.sequences for one in greedy}) == 1
-
-
-async def test_a_whole_group_is_answered_in_one_batch(policy, shop):
-    """All rollouts wait for the policy at once, so that it writes for all of them together."""
-    model = PolicyModel(policy, max_tokens=4)
-    await collect(model, shop, attempts=4)
-    assert model.counts.answers == 12
-    assert model.counts.batches == 1

@@ -10,7 +10,6 @@ import pytest
 
 from agentkit.evaluation import EvaluationSettings
 from agentkit_training import PolicyModel, collect, tiny_policy
-from agentkit_training.coevolution.settings import as_learned_from
 from agentkit_training.generation.decoding import Completion
 
 
@@ -73,12 +72,3 @@ async def test_the_next_prompt_has_the_calls_that_were_run(refined):
     prompt = _said(tokenizer, rollout.sequences[-1].prompt)
     assert '"item": "apple"' in prompt
     assert '"item": "bread"' not in prompt
-
-
-async def test_what_the_library_learns_from_has_no_tokens(refined):
-    """Episodes that go from process to process and into checkpoints are small."""
-    _, rollout = await refined(_call("apple"), _call("apple"), '{"answer": "3"}')
-    (episode,) = rollout.episodes
-    assert episode.turns[0].refine.tokens
-    assert "logprobs" in json.dumps(episode.to_json())
-    assert "logprobs" not in json.dumps(as_learned_from(episode).to_json())

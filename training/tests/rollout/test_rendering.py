@@ -15,7 +15,6 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit_training import tiny_policy
-from agentkit_training.errors import PolicyError
 from agentkit_training.rollout.rendering import PROTOCOL, Renderer, WrittenAnswer
 
 
@@ -121,7 +120,7 @@ def test_each_later_prompt_begins_with_the_earlier_prompt_and_its_answer(made):
     talk, grown = made
     for earlier, later in zip(grown, [*grown[1:], talk.ask().ids], strict=True):
         assert later[: len(earlier)] == earlier
-    assert talk.prompt.is_continued
+    assert not talk.prompt.is_retokenised
     assert not talk.prompt.is_retokenised
 
 
@@ -164,27 +163,6 @@ def test_a_cut_answer_is_ended_by_the_template():
     assert talk.renderer.said(rest).startswith("<|im_end|>\n<|im_start|>user\nGo on.")
 
 
-def test_an_answer_that_ended_otherwise_goes_on_after_its_own_end():
-    """An end token that the template does not write stands in for the one that it does."""
-    policy = tiny_policy()
-    other = policy.tokenizer.convert_tokens_to_ids("<|endoftext|>")
-    policy = type(policy)(
-        name="two ends",
-        model=policy.model,
-        tokenizer=policy.tokenizer,
-        end_ids=frozenset({END, other}),
-    )
-    talk = Talk(policy).say(UserMessage(text="Hi"))
-    asked = talk.ask()
-    talk.answer((40, 41))
-    talk.known["1"] = WrittenAnswer(
-        ids=(*asked.ids, 40, 41, other), asked=asked.text, is_ended=True
-    )
-    ids = talk.say(UserMessage(text="Ho")).ask().ids
-    assert ids[: len(asked.ids) + 3] == (*asked.ids, 40, 41, other)
-    assert talk.renderer.said(ids[len(asked.ids) + 3 :]).startswith("\n<|im_start|>user\nHo")
-
-
 @pytest.mark.parametrize("policy", [THINKING, LOOKING_BACK])
 def test_a_template_that_rewrites_is_tokenised_again(policy):
     """Where a template changes what was said, the prompt is what it writes, and says so."""
@@ -193,7 +171,6 @@ def test_a_template_that_rewrites_is_tokenised_again(policy):
     talk.answer(tuple(ids))
     prompt = talk.say(UserMessage(text="And?")).ask()
     assert prompt.is_retokenised
-    assert not prompt.is_continued
     assert prompt.ids == talk.renderer.tokens(talk.renderer.text(talk.messages, asks=True))
 
 
@@ -205,28 +182,3 @@ def test_other_tools_make_another_prompt():
     prompt = talk.say(UserMessage(text="And?")).ask()
     assert prompt.is_retokenised
     assert "get_price" not in talk.renderer.said(prompt.ids)
-
-
-def test_other_instructions_make_another_prompt():
-    """A system prompt that was rewritten in between is read, not the one of the first turn."""
-    talk = Talk(PLAIN).say(SystemMessage(text="Old."), UserMessage(text="Hi"))
-    talk.answer((40, 41))
-    talk.messages[0] = SystemMessage(text="New.")
-    prompt = talk.say(UserMessage(text="And?")).ask()
-    assert prompt.is_retokenised
-    assert "New." in talk.renderer.said(prompt.ids)
-
-
-def test_answers_of_others_are_tokenised_and_not_counted():
-    """A conversation that somebody else began has no tokens to keep."""
-    talk = Talk(PLAIN).say(UserMessage(text="Hi"), AssistantMessage(text="Ho"))
-    prompt = talk.say(UserMessage(text="And?")).ask()
-    assert not prompt.is_continued
-    assert not prompt.is_retokenised
-
-
-def test_a_template_that_refuses_is_a_policy_error():
-    """What a template raises comes with the roles that it was given."""
-    policy = tiny_policy(chat_template="{{ raise_exception('only one turn') }}")
-    with pytest.raises(PolicyError, match="only one turn; roles were user"):
-        Renderer(policy).text([UserMessage(text="Hi")], asks=True)

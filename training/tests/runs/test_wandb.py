@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit_training.runs.records import StepRecord, open_tracker
+from agentkit_training.runs import StepRecord, open_tracker
 
 
 def test_phases_that_begin_again_at_step_0_lose_nothing(tmp_path, monkeypatch, capfd):

@@ -9,22 +9,25 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from agentkit.composites import RuleChecker, rule_problems
-from agentkit.errors import UsageError
 from agentkit.tools.rules import EarlierCall, rule_sentence
 from agentkit.tools.validation import ArgumentValidator
-from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
-from agentkit_training.tasks.hidden_constraints.constraints import Accepted, FoundFirst
-from agentkit_training.tasks.hidden_constraints.enforcing import REFUSED, HiddenWorld
 from agentkit_training.tasks.hidden_constraints.family import (
     ALL_KINDS,
+    REFUSED,
+    HiddenWorld,
     gold_calls,
     hidden_constraints,
-    settings_for,
     tool_of,
 )
-from agentkit_training.tasks.hidden_constraints.hidden_tool import WORLDS
-from agentkit_training.tasks.hidden_constraints.lookups import LOOKUPS, looked_up
 from agentkit_training.tasks.hidden_constraints.repairs import oracle_rules
+from agentkit_training.tasks.hidden_constraints.tools import (
+    LOOKUPS,
+    TOOLS,
+    WORLDS,
+    Accepted,
+    FoundFirst,
+    looked_up,
+)
 
 EVERY = {world: hidden_constraints(world, kinds=ALL_KINDS) for world in WORLDS}
 TASKS = [(world, task) for world in WORLDS for _, part in EVERY[world] for task in part.tasks]
@@ -172,13 +175,3 @@ def test_a_value_of_another_tool_is_taken_only_after_it_was_told():
     assert demand.takes({"reference": code}, [right])
     assert not demand.takes({"reference": code}, [wrong])
     assert not demand.takes({"reference": code}, [])
-
-
-def test_kinds_that_are_not_there_are_refused_by_name():
-    """A misspelt kind is told with those that there are."""
-    with pytest.raises(UsageError, match=r"units.*enum, unit, form"):
-        hidden_constraints(kinds=["units"])
-    with pytest.raises(UsageError, match="none given"):
-        hidden_constraints(kinds=[])
-    with pytest.raises(UsageError, match="tries is 0"):
-        settings_for(tries=0)

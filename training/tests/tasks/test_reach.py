@@ -9,15 +9,13 @@ import pytest
 from agentkit.evaluation import (
     Benchmark,
     ExactCalls,
-    FinalState,
     GoldCall,
-    NoCall,
     NumberAnswer,
     Task,
     TextAnswer,
     with_tools as environment_of,
 )
-from agentkit_training.tasks.reach import out_of_reach
+from agentkit_training.tasks.loading import out_of_reach
 from agentkit_training.tasks.splits import TaskSplits
 
 CALLS = ExactCalls(calls=(GoldCall(name="look", arguments={}),))
@@ -50,13 +48,3 @@ def test_without_an_environment_there_is_one_turn():
     parts = splits((CALLS, WORDS), environment=None)
     assert "1 of 1 in test" in out_of_reach(parts, None)
     assert out_of_reach(parts, 2) == ""
-
-
-@pytest.mark.parametrize(
-    "expects",
-    [(CALLS,), (WORDS,), (NoCall(), WORDS), (FinalState(state={}), WORDS)],
-    ids=["calls", "words", "no call", "state"],
-)
-def test_one_turn_is_room_for_either(expects):
-    """Calls alone and words alone can be passed; so may be words about a state."""
-    assert out_of_reach(splits(expects), 1) == ""

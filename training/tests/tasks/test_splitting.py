@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit.errors import DatasetError, UsageError
+from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, Task, UserTurn
 from agentkit.messages import UserMessage
 from agentkit.tools.definition import Origin, ToolDefinition
-from agentkit_training.tasks.signs import components
-from agentkit_training.tasks.splits import Shares, leakage, split, split_before, without_leakage
+from agentkit_training.tasks.splits import (
+    components,
+    leakage,
+    split,
+)
 
 
 def benchmark_of(pairs, name="made"):
@@ -51,15 +54,6 @@ def test_no_question_and_no_function_stands_in_two_parts(pairs, seed):
     )
 
 
-@given(seed=st.integers(0, 99))
-@settings(max_examples=10)
-def test_equal_seeds_divide_equally(seed):
-    """The same seed gives the same parts in the same order; another seed gives others."""
-    whole = benchmark_of([(f"Question {n}?", [f"tool_{n % 30}"]) for n in range(60)])
-    assert split(whole, seed=seed) == split(whole, seed=seed)
-    assert split(whole, seed=seed) != split(whole, seed=seed + 1)
-
-
 @given(sizes=st.lists(st.integers(1, 4), min_size=40, max_size=60))
 @settings(max_examples=25)
 def test_small_groups_come_close_to_the_shares(sizes):
@@ -96,32 +90,12 @@ def test_functions_are_compared_by_their_upstream_names():
     )
 
 
-def test_a_pool_loses_what_it_shares_with_held_out_tasks():
-    """Only tasks that share something themselves are dropped."""
-    held = benchmark_of([("A?", ["a"]), ("B?", ["b"])])
-    pool = benchmark_of([("A?", ["x"]), ("C?", ["b", "c"]), ("D?", ["c"]), ("E?", ["e"])])
-    kept, found = without_leakage(pool, held)
-    assert [task.request for task in kept.tasks] == ["D?", "E?"]
-    assert (found.by_question, found.by_function, found.tasks) == (1, 1, ("0", "1"))
-    with pytest.raises(DatasetError, match="are not apart: 2 tasks share something"):
-        split_before(pool, held)
-    assert split_before(kept, held, shares=Shares(train=1, validation=1)).test is held
-
-
 def test_tasks_that_all_hang_together_can_not_be_divided():
     """The message says what holds them together and what can be done."""
     whole = benchmark_of([(f"Question {n}?", ["add", f"tool_{n}"]) for n in range(20)])
     with pytest.raises(UsageError, match=r"held together by add.*functions='free'"):
         split(whole)
     assert split(whole, functions="free").sizes == {"train": 14, "validation": 2, "test": 4}
-
-
-def test_shares_that_are_no_shares_are_refused():
-    """Negative shares, and none at all, are told with the numbers."""
-    with pytest.raises(UsageError, match=r"\(0, 0, 0\)"):
-        Shares(train=0, validation=0, test=0)
-    with pytest.raises(UsageError, match="-1"):
-        Shares(train=-1)
 
 
 def test_samples_are_spread_over_categories():

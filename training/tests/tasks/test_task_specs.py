@@ -7,7 +7,6 @@ import json
 import pytest
 
 from agentkit.errors import DatasetError, UsageError
-from agentkit_training.config.reading import parse_config, written_config
 from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
 from agentkit_training.tasks.splits import Shares, leakage
 
@@ -72,16 +71,6 @@ def test_a_file_of_ones_own_is_divided(own_tasks):
     assert alone.sizes == {"train": 20, "validation": 0, "test": 0}
 
 
-def test_a_specification_is_a_section_of_a_configuration():
-    """It is read from YAML with its place named, and written back whole."""
-    text = "source: hidden-constraints\nworld: swapped\nkinds: [enum, unit]\nshares: {test: 0.5}"
-    spec = parse_config(text, TaskSpec)
-    assert (spec.world, spec.kinds, spec.shares.test) == ("swapped", ("enum", "unit"), 0.5)
-    assert parse_config(written_config(spec), TaskSpec) == spec
-    with pytest.raises(UsageError, match="line 2: world"):
-        parse_config("source: hidden-constraints\nworld: third", TaskSpec)
-
-
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -96,15 +85,6 @@ def test_wishes_that_make_no_sense_are_told(spec, message):
     """Each message names the value, and what there is instead."""
     with pytest.raises(UsageError, match=message):
         load_tasks_for_training(spec)
-
-
-def test_files_that_are_not_there_are_told(tmp_path):
-    """A path that leads nowhere is named."""
-    missing = tmp_path / "missing.jsonl"
-    with pytest.raises(DatasetError, match=r"missing\.jsonl"):
-        load_tasks_for_training(TaskSpec(source=str(missing)))
-    with pytest.raises(DatasetError, match=r"NESTFUL is not in .*fetch"):
-        load_tasks_for_training(TaskSpec(source="nestful", data=str(tmp_path / "none")))
 
 
 @pytest.mark.parametrize(

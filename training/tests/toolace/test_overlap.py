@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
-from agentkit.errors import UsageError
 from agentkit.messages import ToolCall
 from agentkit.metrics import calls_equal
 from agentkit_training.toolace.overlap import call_overlap, call_similarity, difficulty
@@ -65,15 +64,6 @@ ANSWERS = st.lists(CALLS, max_size=5)
 def test_similarity_is_the_share_of_arguments_that_both_have(one, other, expected):
     """Eq. 2: equal arguments over distinct ones; different values of one name count twice."""
     assert call_similarity(one, other, TOOLS) == pytest.approx(expected)
-
-
-def test_matching_is_optimal_where_taking_the_first_best_is_not():
-    """Eq. 3: the pairs together score most, though a greedy choice would take another."""
-    reference = [call(to="Bonn", days=3), call(to="Bonn", days=3, **{"class": "first"})]
-    predicted = [call(to="Bonn", days=3, **{"class": "first"}), call(to="Ulm", days=3)]
-    found = call_overlap(predicted, reference, TOOLS)
-    assert [(pair.reference, pair.predicted) for pair in found.pairs] == [(0, 1), (1, 0)]
-    assert found.score == pytest.approx((1 / 3 + 1) / 2)
 
 
 def brute_force(predicted, reference):
@@ -137,15 +127,3 @@ def test_difficulty_is_the_mean_shortfall(attempts, reference):
     assert value == pytest.approx(math.fsum(shortfalls) / len(attempts))
     assert difficulty([*attempts[:-1], reference], reference, TOOLS) <= value + 1e-12
     assert (value == 0) == all(calls_equal(attempt, reference, TOOLS) for attempt in attempts)
-
-
-def test_no_call_where_none_is_expected_is_easy():
-    """Empty against empty is right; any call is then superfluous."""
-    assert difficulty([[], []], [], TOOLS) == 0
-    assert difficulty([[], [call()]], [], TOOLS) == 0.5
-
-
-def test_difficulty_needs_an_attempt():
-    """Without attempts there is no mean, and the error says so."""
-    with pytest.raises(UsageError, match="no"):
-        difficulty([], [], TOOLS)

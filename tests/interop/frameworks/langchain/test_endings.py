@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import aclosing, closing, suppress
+from collections.abc import Callable
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from support.model_server import FaultyServer
-from support.server_steps import ErrorStatus, Reply
+from support.server_steps import Reply
 
 from agentkit import Library, tool
 from agentkit.interop import Toolset, library_agent, library_middleware
-from agentkit.interop.langchain import Chains, chains
+from agentkit.interop.langchain import Chains
 from agentkit.library import Store, open_store
 from agentkit.messages import ToolCall
 
@@ -90,40 +90,6 @@ async def test_an_agent_inside_of_a_graph(
     assert len(list(store.select())) == 1
 
 
-async def test_another_middleware_that_raises(
-    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
-    """An error between our steps, of which no hook of ours is told, is the episode's error."""
-    from langchain.agents.middleware import ModelCallLimitMiddleware
-
-    script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(8)]
-    limit = ModelCallLimitMiddleware(run_limit=2, exit_behavior="error")
-    with FaultyServer(script) as server:
-        agent = made(Toolset(library, store=store), langchain_model(server), middleware=[limit])
-        with pytest.raises(Exception, match="call limits exceeded"):
-            await agent.ainvoke({"messages": "Go"})
-    (episode,) = store.select()
-    assert (episode.stop_reason, len(episode.turns)) == ("error", 2)
-    assert "call limits exceeded" in (episode.error or "")
-
-
-async def test_a_model_that_is_asked_again(
-    langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
-    """Where a middleware asks the model again after an error, that is one run."""
-    from langchain.agents import create_agent
-    from langchain.agents.middleware import ModelRetryMiddleware
-
-    script = [ErrorStatus(status=500), Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
-    again = ModelRetryMiddleware(max_retries=1, initial_delay=0.0)
-    with FaultyServer(script) as server:
-        ours = library_middleware(Toolset(library, store=store))
-        agent = create_agent(langchain_model(server), middleware=[again, ours])
-        await agent.ainvoke({"messages": "Twice 4?"})
-    (episode,) = store.select()
-    assert (episode.stop_reason, len(episode.turns)) == ("finished", 2)
-
-
 async def test_leaving_a_stream_early(
     made: Any, langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
@@ -135,23 +101,6 @@ async def test_leaving_a_stream_early(
             async for part in parts:
                 if "tools" in part:
                     break
-    (episode,) = store.select()
-    assert episode.stop_reason == "cancelled"
-    assert [result.value for result in episode.results] == [8]
-
-
-async def test_leaving_a_stream_of_a_thread(
-    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
-    """So does who leaves a synchronous one."""
-
-    def read(agent: Any) -> None:
-        with closing(agent.stream({"messages": "Twice 4?"})) as parts:
-            next(part for part in parts if "tools" in part)
-
-    script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
-    with FaultyServer(script) as server:
-        await asyncio.to_thread(read, made(Toolset(library, store=store), langchain_model(server)))
     (episode,) = store.select()
     assert episode.stop_reason == "cancelled"
     assert [result.value for result in episode.results] == [8]
@@ -180,31 +129,6 @@ async def test_many_libraries_in_threads(made: Any, langchain_model: Any, call: 
     for store in stores:
         reasons = {episode.request: episode.stop_reason for episode in store.select()}
         assert reasons == {"Stop": "finished", "Go": "step_limit"}
-
-
-async def test_chains_of_others(
-    made: Any, langchain_model: Any, library: Library, store: Store
-) -> None:
-    """Chains that are not ours work as ever, and nothing is kept of them, ended or forgotten."""
-    from langchain_core.runnables import RunnableGenerator, RunnableLambda
-
-    def count(_: Iterator[int]) -> Iterator[int]:
-        yield from range(3)
-
-    with FaultyServer(["Hello."]) as server:
-        agent = made(Toolset(library, store=store), langchain_model(server))
-        gc.collect()
-        before = len(chains())
-        assert (RunnableLambda(lambda x: x + 1) | RunnableLambda(lambda x: 2 * x)).invoke(1) == 4
-        assert list(RunnableGenerator(count).stream(0)) == [0, 1, 2]
-        forgotten = [RunnableGenerator(count).stream(0) for _ in range(20)]
-        assert [next(one) for one in forgotten] == [0] * 20
-        assert len(chains()) >= before + 20
-        await agent.ainvoke({"messages": "Hello?"})
-        del forgotten
-        gc.collect()
-        assert len(chains()) == before
-    assert [episode.stop_reason for episode in store.select()] == ["finished"]
 
 
 def test_a_chain_whose_end_is_never_told() -> None:

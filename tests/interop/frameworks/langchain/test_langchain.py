@@ -10,9 +10,8 @@ from pydantic import BaseModel
 from support.model_server import FaultyServer
 from support.server_steps import Reply
 
-from agentkit import Library, tool
-from agentkit.errors import UsageError
-from agentkit.interop import Toolset, library_agent, library_middleware, to_langchain
+from agentkit import Library
+from agentkit.interop import Toolset, library_agent, library_middleware
 from agentkit.library import Store
 from agentkit.messages import ToolCall
 
@@ -21,73 +20,6 @@ pytest.importorskip("langchain", reason=reason)
 lc_tool = pytest.importorskip("langchain_core.tools", reason=reason).tool
 
 Write = Callable[..., ToolCall]
-
-
-async def test_tool_objects(langchain_model: Any, library: Library, call: Write) -> None:
-    """The objects alone load and run, in an agent or by hand; a failure is told as an error."""
-    from langchain.agents import create_agent
-
-    tools = to_langchain(library)
-    assert await tools[0].ainvoke({"x": 4}) == "8"
-    assert tools[0].invoke({"x": 4}) == "8"
-    calls = [call("1", "double", x=4), call("2", "double", x="four"), call("3", "wipe", path="/")]
-    with FaultyServer([Reply(tool_calls=calls), "Done."]) as server:
-        agent = create_agent(langchain_model(server), tools=tools)
-        state = await agent.ainvoke({"messages": "Go"})
-        sent = [one["function"] for one in server.requests[0].body["tools"]]
-    answers = {one.tool_call_id: one for one in state["messages"] if one.type == "tool"}
-    assert answers["1"].content == "8"
-    assert (answers["2"].status, "must be an integer" in answers["2"].content) == ("error", True)
-    assert "Toolset(approve=" in answers["3"].content
-    assert sent[0]["description"] == "Twice a number."
-    assert sent[0]["parameters"]["properties"] == {"x": {"type": "integer"}}
-
-
-async def test_tool_objects_in_a_graph(library: Library) -> None:
-    """The objects are tools of LangGraph's own node for tools."""
-    from langchain_core.messages import AIMessage
-    from langgraph.graph import START, MessagesState, StateGraph
-    from langgraph.prebuilt import ToolNode
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("tools", ToolNode(to_langchain(library)))
-    graph.add_edge(START, "tools")
-    made = {"name": "double", "args": {"x": 4}, "id": "1", "type": "tool_call"}
-    state = await graph.compile().ainvoke({"messages": [AIMessage("", tool_calls=[made])]})
-    assert state["messages"][-1].content == "8"
-
-
-def test_a_name_that_the_objects_can_not_pass(call: Write) -> None:
-    """A parameter whose name LangChain takes for itself is an error that says what to do."""
-
-    @tool
-    def read(config: str) -> str:
-        """Read a file."""
-        return config
-
-    with pytest.raises(UsageError, match=r"parameter 'config'.*library_agent"):
-        to_langchain(Library([read]))
-
-
-async def test_two_tools_of_one_name(
-    langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
-    """A tool of the agent stands in the place of ours of the same name, and is offered once."""
-
-    @lc_tool
-    def double(x: int) -> str:
-        """Of the caller."""
-        return "theirs"
-
-    with FaultyServer([Reply(tool_calls=[call("1", "double", x=4)]), "Done."]) as server:
-        agent = library_agent(
-            Toolset(library, store=store), langchain_model(server), tools=[double]
-        )
-        await agent.ainvoke({"messages": "Go"})
-        names = [one["function"]["name"] for one in server.requests[0].body["tools"]]
-    assert names == ["double", "wipe"]
-    (episode,) = store.select()
-    assert [result.value for result in episode.results] == ["theirs"]
 
 
 async def test_a_middleware_beside_others(

@@ -11,7 +11,7 @@ from support.model_server import FaultyServer
 from support.server_steps import Reply
 
 from agentkit import Library
-from agentkit.interop import Toolset, library_capability, library_toolset, to_pydantic_ai
+from agentkit.interop import Toolset, library_capability
 from agentkit.library import Store
 from agentkit.messages import ToolCall
 
@@ -37,38 +37,6 @@ async def model() -> AsyncIterator[Callable[[FaultyServer], Any]]:
     yield made
     for client in clients:
         await client.close()
-
-
-async def test_tool_objects(model: Any, library: Library, call: Write) -> None:
-    """The objects alone load and run; a failure is told, and approval is the framework's."""
-    calls = [call("1", "double", x=4), call("2", "double", x="four"), call("3", "wipe", path="/")]
-    with FaultyServer([Reply(tool_calls=calls), "Done."]) as server:
-        tools = to_pydantic_ai(library)
-        output = [str, pydantic_ai.DeferredToolRequests]
-        agent = pydantic_ai.Agent(model(server), tools=tools, output_type=output)
-        result = await agent.run("Go")
-        assert [one.tool_name for one in result.output.approvals] == ["wipe"]
-        decisions = pydantic_ai.DeferredToolResults(approvals={"3": True})
-        result = await agent.run(
-            message_history=result.all_messages(), deferred_tool_results=decisions
-        )
-        messages = server.requests[1].body["messages"]
-    assert result.output == "Done."
-    texts = {one["tool_call_id"]: one["content"] for one in messages if one["role"] == "tool"}
-    assert texts["1"] == "8"
-    assert "must be an integer" in texts["2"]
-    assert texts["3"] == "wiped /"
-
-
-async def test_a_toolset_composes(model: Any, library: Library, call: Write) -> None:
-    """Our toolset is one of the framework's: it can be prefixed, and filtered by approval."""
-    script = [Reply(tool_calls=[call("1", "math_double", x=4)]), "It is 8."]
-    with FaultyServer(script) as server:
-        toolset = library_toolset(library, name="ours").prefixed("math")
-        agent = pydantic_ai.Agent(model(server), toolsets=[toolset])
-        assert (await agent.run("Twice 4?")).output == "It is 8."
-        offered = [one["function"]["name"] for one in server.requests[0].body["tools"]]
-    assert offered == ["math_double", "math_wipe"]
 
 
 class Total(BaseModel):

@@ -2,7 +2,8 @@
 
 It lists the JSON that it is given, well-formed or not, in both ways of the protocol: after a
 handshake, and without one. Every tool answers with the id of the process, but for those that
-overwhelm their client: ``die`` ends the process, ``crowd`` and ``group`` answer in very many parts, ``stray``
+overwhelm their client: ``die`` ends the process, ``broken`` and ``halved``
+answer with what nobody can read, ``crowd`` and ``group`` answer in very many parts, ``stray``
 writes lines that are no messages, ``long`` one long line, and ``endless`` a line without an end.
 """
 
@@ -51,6 +52,13 @@ for line in sys.stdin:
     asked = json.loads(line)
     if "id" in asked:
         called = asked["method"] == "tools/call"
+        if called and asked["params"]["name"] in {"broken", "halved"}:
+            head = '{"jsonrpc": "2.0", ' + (
+                f'"id": {asked["id"]}, ' * (asked["params"]["name"] == "broken")
+            )
+            sys.stdout.write(head + '"result": {"content": \n')
+            sys.stdout.flush()
+            continue
         result = overwhelm(asked["params"]["name"]) if called else ANSWERS[asked["method"]]
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
         sys.stdout.write(json.dumps(answer) + "\n")

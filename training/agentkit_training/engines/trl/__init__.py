@@ -1,7 +1,7 @@
 """TRL's ``GRPOTrainer`` as an engine: what it reads, what it is told, and what it tells back.
 
 One method of the trainer is overridden (``_generate_and_score_completions``), and two hand over our
-optimiser and schedule, which are no arguments where weights are sharded. Rows come through
+optimiser and schedule. Rows come through
 ``rollout_func``, and a callback tells the source of each step. It holds from TRL 1.0.0 (with
 transformers 4.56.2) on; a test runs against that release as well.
 
@@ -16,8 +16,5 @@ Where plain TRL would take other steps than the lean engine, and what is done ab
 * ``grpo`` and ``dr_grpo`` count rows, empty ones and the several of one rollout too, and ``bnpo``
   takes the mean over each process, and each part of a batch, by itself. TRL is told ``dapo``, and
   tokens bear their shares as a mask. So its figures are means as the loss takes them.
-* With FSDP it would write rollouts with sharded weights, and save them by transformers' own means.
-  Here a whole policy writes (``learner``), and a checkpoint is that of one process
-  (``sharded_adam``).
 * The loss that is reported is rounded to four digits with transformers before 5.
 """

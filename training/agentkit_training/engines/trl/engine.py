@@ -6,21 +6,16 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
 from agentkit_training.engines.adam import KeptAdam
-from agentkit_training.engines.base import OptimizerSettings, Source
+from agentkit_training.engines.base import OptimizerSettings, Source, rate_factor
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.random_state import RandomState
-from agentkit_training.engines.schedule import rate_factor
-from agentkit_training.engines.trl.batch import GROUP, columns, untouched
-from agentkit_training.engines.trl.feed import Feed
-from agentkit_training.engines.trl.learner import Learner
-from agentkit_training.engines.trl.sharded_adam import ShardedAdam
-from agentkit_training.engines.trl.sharding import Sharding, adam_of, learner_of, sharding_of
+from agentkit_training.engines.trl.feed import GROUP, Feed, columns
 from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing_option
@@ -64,7 +59,7 @@ def rollout_trainer(
             return output
 
         def create_optimizer(self, *_: Any) -> Any:
-            """The one that was given, which can not be an argument where weights are sharded."""
+            """The one that was given."""
             self.optimizer = optimizer
             return optimizer
 
@@ -75,26 +70,26 @@ def rollout_trainer(
 
     def rollout(*_: Any) -> dict[str, list[Any]]:
         """The rows of the feed; the prompts of the dataset say nothing."""
-        return asdict(columns(feed.batch, pad_id=feed.policy.pad_id))
+        return columns(feed.batch, pad_id=feed.policy.pad_id)
 
     def reward_of_rollout(reward: list[float], **_: Any) -> list[float]:
         return reward
 
     rows = config.max_steps * config.generation_batch_size // config.num_generations
     trainer = RolloutTrainer(
-        model=feed.learner.module,
+        model=feed.policy.model,
         reward_funcs=[reward_of_rollout],
         args=config,
         train_dataset=Dataset.from_dict({"prompt": [""] * rows}),  # says how many steps
         processing_class=feed.policy.tokenizer,
         rollout_func=rollout,
     )
-    trainer.add_callback(_telling(feed, trainer))
+    trainer.add_callback(_telling(feed))
     trainer.remove_callback(PrinterCallback)  # standard output is the caller's
     return trainer
 
 
-def _telling(feed: Feed, trainer: Any) -> Any:
+def _telling(feed: Feed) -> Any:
     """The callback that looks at each gradient and reports each step."""
     from transformers import TrainerCallback
 
@@ -102,7 +97,7 @@ def _telling(feed: Feed, trainer: Any) -> Any:
         """Hands on what TRL tells of its steps."""
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            feed.began(trainer)
+            feed.follow()
 
         def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             feed.before_update(state.global_step)
@@ -127,7 +122,6 @@ def trainer_config(
     on_cpu: bool,
     folder: Path,
     vllm: VllmSettings | None = None,
-    is_bf16: bool = False,
 ) -> GRPOConfig:
     """The configuration of TRL's trainer for ``steps`` steps.
 
@@ -146,14 +140,13 @@ def trainer_config(
         on_cpu: Whether the policy is on a CPU, though there may be a GPU.
         folder: Where TRL may write; nothing that is kept.
         vllm: How it is corrected that vLLM writes; None where the policy does.
-        is_bf16: Whether DeepSpeed is to compute in bfloat16.
     """
     from trl import GRPOConfig
 
     return GRPOConfig(
         output_dir=str(folder),
         use_cpu=on_cpu,
-        bf16=is_bf16,
+        bf16=False,
         max_steps=steps,
         per_device_train_batch_size=GROUP,
         num_generations=GROUP,
@@ -206,12 +199,6 @@ class TrlEngine:
     lean engine packs, and reads rollouts that have no advantage, so that it is slower; it brings
     data parallelism. Several processes agree with one.
 
-    With ``sharding`` a copy of the weights is trained that lies in shares on the processes, with
-    its gradients and the optimiser's state. The policy itself stays whole on each of them, weights
-    alone: it writes the rollouts, and takes over what was learned after each step. Weights in
-    bfloat16 are kept in float32 as well, so that small steps count, which would be rounded away: by
-    the copy where there is one, else by the optimiser (``MasterAdam``).
-
     Attributes:
         optimizer: How the weights follow the gradient.
         objective: What an update makes larger.
@@ -223,8 +210,6 @@ class TrlEngine:
             saves memory and takes a third more time.
         seed: Of what TRL draws in an update, dropout and the order of rows: they depend on it, the
             step and the process alone, so that a run that was restored draws the same.
-        sharding: What the processes share: ``none`` keeps all on each (DDP), ``fsdp`` is FSDP2
-            and ``zero3`` DeepSpeed's ZeRO-3.
         writer: Writes rollouts in the policy's place, and takes over weights when they change;
             the policy's model must be given the same one. None for the policy itself.
     """
@@ -237,17 +222,12 @@ class TrlEngine:
     parts: int = 1
     gradient_checkpointing: bool = False
     seed: int = 0
-    sharding: Sharding = "none"
     writer: VllmWriter | None = None
-    _kept: KeptAdam = field(init=False)
+    _kept: KeptAdam = field(init=False, default_factory=lambda: KeptAdam(file=_STATE))
 
     def __post_init__(self) -> None:
         if self.parts < 1:
             raise UsageError(f"parts is {self.parts}; a batch is read in at least 1")
-        if self.sharding not in get_args(Sharding):
-            known = ", ".join(get_args(Sharding))
-            raise UsageError(f"sharding is {self.sharding!r}; give one of {known}")
-        self._kept = adam_of(self.sharding, _STATE)
 
     def train(self, policy: Policy, source: Source, *, steps: int) -> None:
         """Take steps until ``steps`` have been taken; see ``Engine.train``.
@@ -257,15 +237,10 @@ class TrlEngine:
             DivergedError: The gradient is no number, and the weights are as before; or a weight is
                 none after the step.
         """
-        learner = learner_of(policy, self.sharding)
-        adam = self._kept.empty(learner.trainable, self.optimizer)
-        if not learner.is_shared:
-            self._kept.fill(adam)
+        adam = self._kept.of(policy, self.optimizer)
         if self._kept.step >= steps:
             return
-        on_cpu = self._trains_on_cpu(policy, learner)
-        is_bf16 = learner.keeps_masters
-        feed = self._feed(policy, source, learner, adam)
+        feed = self._feed(policy, source)
         with tempfile.TemporaryDirectory() as folder, untouched(policy), _quiet():
             config = trainer_config(
                 optimizer=self.optimizer,
@@ -273,44 +248,25 @@ class TrlEngine:
                 steps=steps - self._kept.step,
                 parts=self.parts,
                 gradient_checkpointing=self.gradient_checkpointing,
-                on_cpu=on_cpu,
+                on_cpu=policy.device.type == "cpu",
                 folder=Path(folder),
                 vllm=self.writer.settings if self.writer else None,
-                is_bf16=is_bf16 and self.sharding == "zero3",  # which it must be told twice
             )
             try:
                 schedule = self._schedule(adam, steps)
-                with sharding_of(self.sharding, on_cpu=on_cpu, is_bf16=is_bf16):
-                    trainer = rollout_trainer(feed, config, optimizer=adam, schedule=schedule)
-                    with self.writer.beside(trainer) if self.writer else nullcontext():
-                        trainer.train()
+                trainer = rollout_trainer(feed, config, optimizer=adam, schedule=schedule)
+                with self.writer.beside(trainer) if self.writer else nullcontext():
+                    trainer.train()
             finally:
                 feed.put_back()
 
-    def _trains_on_cpu(self, policy: Policy, learner: Learner) -> bool:
-        """Where vLLM writes, a whole policy may wait on the CPU for what its copy learns."""
-        import torch
-
-        if policy.device.type != "cpu":
-            return False
-        return not (learner.is_shared and self.writer and torch.cuda.is_available())
-
-    def _feed(
-        self, policy: Policy, source: Source, learner: Learner, adam: torch.optim.Optimizer
-    ) -> Feed:
-        def begin() -> None:
-            if isinstance(self._kept, ShardedAdam):  # weights lie in shares only now
-                self._kept.keeps_masters = learner.keeps_masters
-                self._kept.fill(adam)
-            follow()
-
+    def _feed(self, policy: Policy, source: Source) -> Feed:
         def follow() -> None:
             if self.writer:
                 self.writer.take_over()
 
         return Feed(
             policy=policy,
-            learner=learner,
             source=source,
             objective=self.objective,
             scaled=self.scaled,
@@ -320,7 +276,6 @@ class TrlEngine:
             first=self._kept.step,
             seed=self.seed,
             random=RandomState.now(policy.device),
-            begin=begin,
             follow=follow,
             advance=self._advance,
         )
@@ -328,16 +283,10 @@ class TrlEngine:
     def save(self, folder: Path) -> None:
         """Write step and optimiser state into ``folder``.
 
-        With sharding rank 0 calls it, and every other process ``give_state``.
-
         Raises:
             CheckpointError: It can not be written, as on a full disk.
         """
         self._kept.save(folder)
-
-    def give_state(self) -> None:
-        """Hand rank 0 what it saves; without sharding it has all itself."""
-        self._kept.give()
 
     def restore(self, folder: Path) -> None:
         """Go on from what ``save`` wrote; the optimiser takes it up when training begins.
@@ -371,3 +320,57 @@ def _quiet() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=".*experimental feature", category=UserWarning)
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"trl\.|transformers\.")
         yield
+
+
+_PATCHED = ("forward", "model_tags", "_is_accelerate_prepared")
+"""Attributes of the model itself: its own forward, labels for model cards."""
+
+
+@contextmanager
+def untouched(policy: Policy) -> Iterator[None]:
+    """Leave the model as it was but for its weights, whatever happens inside.
+
+    A model that went through TRL unguarded is saved without a cache for generation
+    (``use_cache``), with other end tokens, and with a forward of TRL's.
+    """
+    model: Any = policy.model
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    kept = [_Kept(one, _PATCHED) for one in {id(one): one for one in (model, inner)}.values()]
+    settings = {id(one): one for one in _settings(model)}
+    kept += [_Kept(one, tuple(vars(one))) for one in settings.values()]
+    had_checkpoints = _is_checkpointing(inner)
+    try:
+        yield
+    finally:
+        for one in kept:
+            one.put_back()
+        if _is_checkpointing(inner) and not had_checkpoints:
+            inner.gradient_checkpointing_disable()
+        model.zero_grad(set_to_none=True)
+        model.eval()
+
+
+class _Kept:
+    """Some attributes of an object, as they were; those that were not there are taken off."""
+
+    def __init__(self, owner: Any, names: tuple[str, ...]) -> None:
+        self._owner = owner
+        self._names = names
+        self._values = {name: vars(owner)[name] for name in names if name in vars(owner)}
+
+    def put_back(self) -> None:
+        """Write them on the object again."""
+        for name in self._names:
+            vars(self._owner).pop(name, None)
+        vars(self._owner).update(self._values)
+
+
+def _settings(model: Any) -> Iterator[Any]:
+    yield model.config
+    yield model.config.get_text_config()
+    if getattr(model, "generation_config", None) is not None:
+        yield model.generation_config
+
+
+def _is_checkpointing(model: Any) -> bool:
+    return any(getattr(one, "gradient_checkpointing", False) for one in model.modules())

@@ -1,58 +1,112 @@
-"""``Feed``: asks the source for each step's rollouts, and tells it what came of them."""
+"""``Feed``: asks the source for each step's rollouts, and tells it what came of them.
+
+TRL wants as many rows on each process, an even number of them, and groups of one size. Ours come
+as they come: rollouts with a fault are out, a rollout whose prompt was rewritten between turns has
+several sequences, groups may be of any size. So advantages are worked out here, each sequence is a
+row, and empty rows that bear no loss fill up what is missing.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentkit_training.engines.base import Share, Source, StepReport
-from agentkit_training.engines.objective import BatchSize, Objective, token_share
-from agentkit_training.engines.packing import packed_logprobs, packs
+from agentkit_training.engines.objective import BatchSize, Limits, Objective, token_share
 from agentkit_training.engines.random_state import RandomState, seed_torch
-from agentkit_training.engines.rows import batch_size
-from agentkit_training.engines.trl.batch import Batch, batch_rows, padded_size
-from agentkit_training.engines.trl.learner import Learner
+from agentkit_training.engines.rows import TrainingRow, batch_size, groups, training_rows
+from agentkit_training.engines.scoring import token_logprobs
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
-from agentkit_training.rollout.samples import TokenSequence
+from agentkit_training.rollout.samples import Rollout
 
 if TYPE_CHECKING:
     import torch
 
+GROUP = 2
+"""What TRL is told about the size of groups: the smallest that it takes. It only rules how many
+rows there must be; the advantages that TRL works out from it are replaced."""
 
-def padded_logprobs(
-    policy: Policy,
-    sequences: Sequence[TokenSequence],
-    *,
-    shape: tuple[int, int],
-    temperature: float,
-    max_tokens: int,
-) -> torch.Tensor:
-    """The log-probability of every completion token, one row for each sequence.
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """The rows of one step, of one process.
+
+    Attributes:
+        rows: Those that are trained on.
+        rewards: The reward of each row's rollout, for TRL's own log.
+        size: Rows that TRL reads, empty ones included; equal on all processes.
+        whole: What is trained on, on all processes together.
+    """
+
+    rows: tuple[TrainingRow, ...]
+    rewards: tuple[float, ...]
+    size: int
+    whole: BatchSize
+
+
+def batch_rows(
+    rollouts: Sequence[Rollout], *, scaled: bool = True, longest: int | None = None
+) -> tuple[tuple[TrainingRow, ...], tuple[float, ...], int]:
+    """The rows of a batch, their rewards, and how many were left out as too long.
+
+    Rollouts with a fault are left out, of their group's mean as well.
 
     Args:
-        policy: What reads; no gradient is kept.
-        sequences: What to read.
-        shape: Rows and columns of the answer; what no token fills is 0.
-        temperature: That the tokens were sampled at.
-        max_tokens: Longest input that is read at once.
-
-    Returns:
-        float32, of shape ``shape``.
+        rollouts: Those of a step.
+        scaled: Whether advantages are divided by the group's deviation.
+        longest: Most tokens of a sequence that the model reads; None for any number.
     """
-    import torch
+    rows = training_rows(rollouts, scaled=scaled)
+    sound = [one for group in groups(rollouts) for one in group if not one.fault]
+    rewards = [one.reward for one in sound for _ in one.sequences]
+    fitting = [
+        (row, reward)
+        for row, reward in zip(rows, rewards, strict=True)
+        if longest is None or len(row.sequence) <= longest
+    ]
+    kept = tuple(row for row, _ in fitting)
+    return kept, tuple(reward for _, reward in fitting), len(rows) - len(fitting)
 
-    found = torch.zeros(shape, device=policy.device)
-    with torch.no_grad():
-        for places, pack in packs(sequences, max_tokens=max_tokens):
-            read = packed_logprobs(policy, pack, temperature=temperature)
-            lengths = [len(one) for one in pack.completions]
-            for place, part in zip(places, torch.split(read, lengths), strict=True):
-                found[place, : len(part)] = part
-    return found
+
+def padded_size(rows: int, *, parts: int = 1) -> int:
+    """The next number of rows that TRL takes, at least one group.
+
+    Args:
+        rows: Most rows of a process.
+        parts: Into how many equal parts the rows are split.
+
+    Example:
+        >>> [padded_size(rows) for rows in (0, 1, 2, 3)]
+        [2, 2, 2, 4]
+        >>> padded_size(5, parts=4)
+        8
+    """
+    step = GROUP * parts
+    return max(1, -(-rows // step)) * step
+
+
+def columns(batch: Batch, *, pad_id: int) -> dict[str, list[Any]]:
+    """The rows as TRL's ``rollout_func`` gives them, empty ones last.
+
+    Args:
+        batch: The rows.
+        pad_id: The one token of an empty row, and of a row without a completion.
+    """
+    sequences = [row.sequence for row in batch.rows]
+    empty = batch.size - len(sequences)
+    written = [[int(bears) for bears in one.written] or [0] for one in sequences]
+    return {
+        "prompt_ids": [list(one.prompt) or [pad_id] for one in sequences] + [[pad_id]] * empty,
+        "completion_ids": [list(one.completion) or [pad_id] for one in sequences]
+        + [[pad_id]] * empty,
+        "logprobs": [list(one.logprobs) or [0.0] for one in sequences] + [[0.0]] * empty,
+        "env_mask": written + [[0]] * empty,
+        "reward": [*batch.rewards, *[0.0] * empty],
+    }
 
 
 @dataclass(kw_only=True)
@@ -61,7 +115,6 @@ class Feed:
 
     Attributes:
         policy: What learns, and writes the rollouts.
-        learner: The module that TRL trains.
         source: What it learns from.
         objective: What an update makes larger.
         scaled: Whether advantages are divided by the group's deviation.
@@ -71,14 +124,12 @@ class Feed:
         first: Steps that were taken before this call.
         seed: Of what TRL draws in an update.
         random: The random generators as they were before TRL drew; None while it does not.
-        begin: Called when the module is as TRL trains it, before the first step.
         follow: Called when the weights are other ones, before anything is written with them.
         advance: Told the number of steps that are taken, before the source is told.
         batch: The rows of the step under way.
     """
 
     policy: Policy
-    learner: Learner
     source: Source
     objective: Objective
     scaled: bool
@@ -88,7 +139,6 @@ class Feed:
     first: int
     seed: int
     random: RandomState | None
-    begin: Callable[[], None]
     follow: Callable[[], None]
     advance: Callable[[int], None]
     batch: Batch = field(init=False)
@@ -108,7 +158,7 @@ class Feed:
         started = time.perf_counter()
         self.policy.model.eval()
         rollouts = self.source.rollouts(step, share)
-        self.learner.module.train()
+        self.policy.model.train()
         self._rolled = time.perf_counter()
         self.random = RandomState.now(self.policy.device)
         seed_torch(self.seed, step, share.rank)
@@ -117,12 +167,8 @@ class Feed:
             rollouts, scaled=self.scaled, longest=self.policy.context_tokens
         )
         most, whole = _gathered(trainer, len(rows), batch_size(rows))
-        self.batch = Batch(
-            rows=rows,
-            rewards=rewards,
-            size=padded_size(most, parts=self.parts),
-            whole=whole,
-        )
+        size = padded_size(most, parts=self.parts)
+        self.batch = Batch(rows=rows, rewards=rewards, size=size, whole=whole)
         return self.batch
 
     def complete(self, output: dict[str, torch.Tensor]) -> float:
@@ -139,7 +185,7 @@ class Feed:
         """
         import torch
 
-        shape = tuple(output["completion_ids"].shape)
+        shape = output["completion_ids"].shape
         advantages, shares = torch.zeros(2, shape[0], device=output["completion_ids"].device)
         for place, row in enumerate(self.batch.rows):
             advantages[place] = row.advantage
@@ -157,13 +203,16 @@ class Feed:
         self._read_tokens = output["prompt_ids"].numel() + output["completion_ids"].numel()
         if self.reference is None or not self._has_divergence:
             return 0.0
-        output["ref_per_token_logps"] = padded_logprobs(
+        referred = torch.zeros(shape, device=advantages.device)
+        read = token_logprobs(
             self.reference,
-            self.batch.sequences,
-            shape=(shape[0], shape[1]),
+            [row.sequence for row in self.batch.rows],
             temperature=self.objective.temperature,
-            max_tokens=self.max_tokens,
-        ).to(advantages.device)
+            limits=Limits(tokens=self.max_tokens),
+        )
+        for place, part in enumerate(read):
+            referred[place, : len(part)] = part
+        output["ref_per_token_logps"] = referred
         return self.objective.kl_coefficient
 
     def put_back(self) -> None:
@@ -172,13 +221,8 @@ class Feed:
             self.random.restore()
             self.random = None
 
-    def began(self, trainer: Any) -> None:
-        """TRL has prepared the module, and will take its first step."""
-        self.learner.begin(trainer, lambda: self._may_step(trainer.state.global_step))
-        self.begin()
-
     def before_update(self, step: int) -> None:
-        """Look at the gradient, which TRL has clipped.
+        """Look at the gradient, which TRL has clipped; without any, nothing shall move the weights.
 
         Args:
             step: Of this call, from 0.
@@ -186,12 +230,8 @@ class Feed:
         Raises:
             DivergedError: It is not a number; the weights are as before.
         """
-        if not self.learner.steps_itself and not self._may_step(step):
-            self.learner.module.zero_grad(set_to_none=True)
-
-    def _may_step(self, step: int) -> bool:
-        """Whether anything was learned; else momentum and decay shall not move the weights."""
-        self._norm = self.learner.gradient_norm()
+        trainable = self.policy.trainable
+        self._norm = _total_norm(one.grad for one in trainable if one.grad is not None)
         if not math.isfinite(self._norm):
             number = self.first + step
             raise DivergedError(
@@ -199,7 +239,8 @@ class Feed:
                 "changed. Lower the learning rate, or clip harder",
                 step=number,
             )
-        return self._norm != 0
+        if not self._norm:  # or momentum and decay would move the weights
+            self.policy.model.zero_grad(set_to_none=True)
 
     def after_update(self, taken: int) -> None:
         """The weights have changed; ``taken`` steps of this call are done.
@@ -209,14 +250,13 @@ class Feed:
         """
         self._update_seconds = time.perf_counter() - self._rolled
         self.put_back()
-        if not math.isfinite(self.learner.weight_norm()):
+        if not math.isfinite(_total_norm(self.policy.trainable)):
             number = self.first + taken - 1
             raise DivergedError(
                 f"after step {number} a weight is no finite number, though the gradient was; go on "
                 "from the last checkpoint with a lower learning rate",
                 step=number,
             )
-        self.learner.hand_over()
         self.follow()
         self.advance(self.first + taken)
 
@@ -232,9 +272,7 @@ class Feed:
         report = StepReport(
             step=self.first + taken - 1,
             loss=float(logs["loss"]),
-            gradient_norm=self._norm
-            if self.learner.steps_itself
-            else float(logs.get("grad_norm", self._norm)),
+            gradient_norm=float(logs.get("grad_norm", self._norm)),
             learning_rate=float(logs["learning_rate"]),
             rows=len(rows) + self._too_long,
             read_rows=self._taught(),
@@ -272,3 +310,11 @@ def _gathered(trainer: Any, rows: int, size: BatchSize) -> tuple[int, BatchSize]
     told = trainer.accelerator.gather(own)
     _, outputs, tokens = told.sum(0).tolist()
     return int(told[:, 0].max()), BatchSize(outputs=outputs, tokens=round(tokens))
+
+
+def _total_norm(tensors: Iterable[torch.Tensor]) -> float:
+    """Of all numbers together; 0 without any."""
+    import torch
+
+    norms = [torch.linalg.vector_norm(one.detach().float()) for one in tensors]
+    return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0

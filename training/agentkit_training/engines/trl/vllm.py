@@ -1,14 +1,13 @@
 """``VllmWriter``: rollouts written by vLLM, driven through TRL, beside the weights that learn.
 
-TRL's ``VLLMGeneration`` makes vLLM or reaches its server, hands over weights (whole, FSDP2, ZeRO-3,
-adapters merged) and asks it. The runtime's agent asks turn by turn, each process for itself and as
-often as its own runs need; so nothing here makes processes wait for each other but the handing over
-of weights. That rules out two things that TRL offers: in one process vLLM spreads over one device
-only, and it does not sleep while the weights learn, since TRL wakes it up with a gathering of all
-processes.
+TRL's ``VLLMGeneration`` makes vLLM in each process, hands over weights (adapters merged) and asks
+it. The runtime's agent asks turn by turn, each process for itself and as often as its own runs
+need; so nothing here makes processes wait for each other. That rules out two things that TRL
+offers: vLLM spreads over one device only, and it does not sleep while the weights learn, since TRL
+wakes it up with a gathering of all processes.
 
 It was never run with vLLM itself. What calls it, and what TRL does with it, is tested with a double
-of vLLM's own names, in the process and as a server, weights not travelling through NCCL.
+of vLLM's own names.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit_training.generation.decoding import Completion, Prompt
@@ -27,9 +26,10 @@ from agentkit_training.rollout.templated import PolicyWriter
 
 if TYPE_CHECKING:
     import torch
-    from trl.generation.vllm_client import VLLMClient
 
-Correction = Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
+Correction: TypeAlias = Literal[
+    "none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"
+]
 """How tokens are weighed that vLLM and the trainer find differently likely, named as in TRL."""
 
 _VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -40,7 +40,7 @@ _NOTHING = Completion(ids=(), logprobs=(), is_ended=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VllmSettings:
-    """Where vLLM runs, and what is made of its log-probabilities.
+    """What vLLM takes of a device, and what is made of its log-probabilities.
 
     vLLM computes with other kernels, so that a token is a little more or less likely to it than to
     the trainer. The loss of each token is multiplied with the trainer's probability over vLLM's,
@@ -49,28 +49,19 @@ class VllmSettings:
     the same factor in its ratio, bounded by the clip, and nothing is multiplied.
 
     Attributes:
-        mode: ``colocate`` runs one in each process, on its device; ``server`` asks ``vllm serve``,
-            or for older releases of TRL ``trl vllm-serve``; TRL's guide tells the flags.
-        weights: For ``colocate``: the folder of the model that vLLM is made from; empty for the one
-            that the policy was loaded from.
-        memory_share: For ``colocate``: the part of the device's memory that vLLM takes.
-        at_once: For ``colocate``: most answers written at the same time.
-        window: For ``colocate``: longest prompt and answer together; None as the model has it.
-        url: For ``server``: where it is.
-        port: For ``server``: of the group that weights travel in.
-        patience: For ``server``: seconds until it must answer.
+        weights: The folder of the model that vLLM is made from; empty for the one that the policy
+            was loaded from.
+        memory_share: The part of the device's memory that vLLM takes.
+        at_once: Most answers written at the same time.
+        window: Longest prompt and answer together; None as the model has it.
         correction: How differently likely tokens are weighed.
         cap: Above which a weight is cut off, or set to 0 with the masks.
     """
 
-    mode: Literal["colocate", "server"] = "colocate"
     weights: str = ""
     memory_share: float = 0.3
     at_once: int = 64
     window: int | None = None
-    url: str = "http://localhost:8000"
-    port: int = 51216
-    patience: float = 240.0
     correction: Correction = "token_truncate"
     cap: float = 2.0
 
@@ -92,13 +83,12 @@ class VllmWriter:
 
     Attributes:
         policy: What learns. It is whole on each process; where vLLM writes it may be on the CPU.
-        settings: Where vLLM runs.
+        settings: How vLLM is made.
     """
 
     policy: Policy
     settings: VllmSettings = field(default_factory=VllmSettings)
     _generation: Any = field(init=False, default=None)
-    _client: VLLMClient | None = field(init=False, default=None)
     _frozen: list[tuple[torch.Tensor, torch.Tensor]] | None = field(init=False, default=None)
 
     async def write(self, prompts: Sequence[Prompt]) -> Sequence[Completion]:
@@ -142,15 +132,13 @@ class VllmWriter:
         module = trainer.model
         had = vars(module).get("name_or_path")
         variables = {name: os.environ.get(name) for name in _VARIABLES}
-        if self.settings.mode == "colocate":
-            module.name_or_path = self._folder()
+        module.name_or_path = self._folder()
         try:
             self._generation = _generation(trainer, self.settings, self.policy)
-            self._client = self._reached(trainer) if self.settings.mode == "server" else None
             trainer.use_vllm, trainer.vllm_generation = True, self._generation
             yield
         finally:
-            self._generation = self._client = self._frozen = None
+            self._generation = self._frozen = None
             vars(module).pop("name_or_path", None)
             if had is not None:
                 module.name_or_path = had
@@ -168,45 +156,18 @@ class VllmWriter:
             )
         return str(folder)
 
-    def _reached(self, trainer: Any) -> VLLMClient:
-        """A way to the server for each process; that of the first one carries weights as well."""
-        if trainer.accelerator.is_main_process:
-            client: VLLMClient = self._generation.vllm_client
-            return client
-        from trl.generation.vllm_client import VLLMClient
-
-        return VLLMClient(
-            base_url=self.settings.url,
-            group_port=self.settings.port,
-            connection_timeout=self.settings.patience,
-        )
-
     def _written(self, prompts: Sequence[Prompt]) -> list[Completion]:
         """Answers to prompts that are sampled alike, each cut at its own length."""
         ids = [list(prompt.ids) for prompt in prompts]
         longest = max(prompt.max_tokens for prompt in prompts)
-        drawn, logprobs = self._asked(ids, prompts[0], longest)
+        asked = self._generation
+        asked.temperature, asked.top_p = prompts[0].temperature, prompts[0].top_p
+        asked.max_completion_length = longest
+        _, drawn, logprobs, _ = asked.generate(prompts=ids, images=None, num_generations=1)
         return [
             _completion(prompt, tokens, told, self.policy.end_ids)
             for prompt, tokens, told in zip(prompts, drawn, logprobs, strict=True)
         ]
-
-    def _asked(self, ids: list[list[int]], like: Prompt, longest: int) -> tuple[Any, Any]:
-        if self._client is not None:
-            told = self._client.generate(
-                prompts=ids,
-                temperature=like.temperature,
-                top_p=like.top_p,
-                max_tokens=longest,
-                logprobs=0,
-                generation_kwargs=self._generation.generation_kwargs,
-            )
-            return told["completion_ids"], told["logprobs"]
-        asked = self._generation
-        asked.temperature, asked.top_p = like.temperature, like.top_p
-        asked.max_completion_length = longest
-        _, drawn, logprobs, _ = asked.generate(prompts=ids, images=None, num_generations=1)
-        return drawn, logprobs
 
 
 def _generation(trainer: Any, settings: VllmSettings, policy: Policy) -> Any:
@@ -229,10 +190,7 @@ def _generation(trainer: Any, settings: VllmSettings, policy: Policy) -> Any:
         model=trainer.model,
         accelerator=trainer.accelerator,
         processing_class=policy.tokenizer,
-        mode=settings.mode,
-        server_base_url=settings.url if settings.mode == "server" else None,
-        server_timeout=settings.patience,
-        group_port=settings.port,
+        mode="colocate",
         gpu_memory_utilization=settings.memory_share,
         max_model_length=settings.window,
         max_num_seqs=settings.at_once,

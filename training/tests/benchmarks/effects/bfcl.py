@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.models.base import ChatModel
-from agentkit_training.jobs.export import Examination, evaluate_job
+from agentkit_training.jobs.evaluate import evaluate_job
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 COMMON = (
@@ -65,8 +65,7 @@ def held_out(test: Benchmark, seed: int, count: int) -> Benchmark:
 
 def asked(model: ChatModel, benchmark: Benchmark, settings: EvaluationSettings) -> Answers:
     """Ask every question once, at temperature 0."""
-    examination = Examination(benchmark=benchmark, library=None, settings=settings, concurrency=1)
-    report = evaluate_job(model, examination)
+    report = evaluate_job(model, benchmark, settings, concurrency=1)
     return Answers(
         passed={one.task: one.passed == one.attempts for one in report.results},
         labels={str(name): count for name, count in report.total.turn_labels.items()},

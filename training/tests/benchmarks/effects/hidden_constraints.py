@@ -30,10 +30,10 @@ from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.export.handover import load_handover
 from agentkit_training.jobs.coevolve import coevolve_job
-from agentkit_training.jobs.ending import HANDOVER
-from agentkit_training.jobs.export import Examination, evaluate_job
-from agentkit_training.tasks.hidden_constraints.hidden_tool import World
+from agentkit_training.jobs.evaluate import evaluate_job
+from agentkit_training.jobs.running import HANDOVER
 from agentkit_training.tasks.hidden_constraints.repairs import library_of
+from agentkit_training.tasks.hidden_constraints.tools import World
 from agentkit_training.tasks.loading import load_tasks_for_training
 
 _TUNED = ("policy.lora=null", "policy.adapter={seed}/tuned/handover/peft", "cold_start=null")
@@ -175,13 +175,14 @@ def answers(seed: int, output: Path, changes: Sequence[str], questions: int) -> 
         with resolve(name.removeprefix("local:")) as model:
             remembering = Remembering(model)
             for one in missing:
-                asked = Examination(
-                    benchmark=load_tasks_for_training(replace(tasks, world=one.world)).test,
+                report = evaluate_job(
+                    remembering,
+                    load_tasks_for_training(replace(tasks, world=one.world)).test,
+                    config.asking.settings(),
                     library=held,
-                    settings=config.asking.settings(),
                     concurrency=1,
                 )
-                _write(seed, one, evaluate_job(remembering, asked), folder)
+                _write(seed, one, report, folder)
 
 
 def _write(seed: int, asked: Asked, report: EvaluationReport, folder: Path) -> None:

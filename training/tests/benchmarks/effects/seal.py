@@ -36,10 +36,11 @@ from intervals import Right, gain, of_each_seed
 from agentkit._waiting import wait_for
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
+from agentkit_training.export.manifest import library_of
 from agentkit_training.jobs.coevolve import coevolve_job
-from agentkit_training.jobs.ending import HANDOVER, POLICY, library_of
+from agentkit_training.jobs.running import HANDOVER, POLICY
 from agentkit_training.rollout.collecting import collect
-from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs import RunDirectory
 from agentkit_training.tasks.loading import load_tasks_for_training
 
 _WARM, _VANILLA, _WEIGHTS, _SCALED = "warm", "vanilla", "weights", "scaled"

@@ -40,7 +40,7 @@ from pydantic import TypeAdapter
 from agentkit._waiting import wait_for
 from agentkit.episodes import RefineMode
 from agentkit.evaluation import Benchmark
-from agentkit_training.config.jobs import SftConfig, ToolAceSection
+from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.fine_tuning.examples import Examples, make_examples
 from agentkit_training.fine_tuning.training import sft
@@ -55,7 +55,7 @@ from agentkit_training.toolace.difficulty import (
     gold_answers,
 )
 from agentkit_training.toolace.rounds import RefineSamples, refine_samples
-from agentkit_training.toolace.settings import Strategy, select
+from agentkit_training.toolace.settings import Strategy, ToolAceSection, select
 
 Gold: TypeAlias = Mapping[str, GoldAnswer]
 _WARM = "warm"
@@ -169,7 +169,7 @@ class Seed:
                     settings=self.config.asking.settings(),
                 )
             )
-            print(self.number, "difficulty of", name, found.histogram(), flush=True)
+            print(self.number, "difficulty of", name, len(found.tasks), "tasks", flush=True)
             file.write_bytes(_ESTIMATES.dump_json(found.tasks))
         return Difficulties(tasks=_ESTIMATES.validate_json(file.read_bytes()))
 

@@ -1,0 +1,309 @@
+"""What commands show: a dry run, a plan, the steps under way, what came of a run."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from agentkit._waiting import wait_for
+from agentkit.cli.output import Column, LineProgress, print_table, print_text, say
+from agentkit.evaluation import environment_from
+from agentkit_training.coevolution.records import NOTHING_LEARNED
+from agentkit_training.coevolution.tasks import step_count, tries_in_all, with_composites
+from agentkit_training.config.jobs import CoevolveConfig, SftConfig
+from agentkit_training.export.manifest import library_of
+from agentkit_training.fine_tuning.rehearsing import rehearsed
+from agentkit_training.fine_tuning.settings import SftSettings
+from agentkit_training.fine_tuning.solutions import Solutions, answers_of, solutions_of
+from agentkit_training.fine_tuning.teaching import left_out_notes, left_out_rows, nothing_to_teach
+from agentkit_training.jobs.evaluate import Combination, handover_of
+from agentkit_training.jobs.running import HANDOVER, check_fine_tuning
+from agentkit_training.plan import GIB, KEPT_FREE, Plan, plan_of
+from agentkit_training.runs import RunDirectory, StepRecord
+from agentkit_training.tasks.loading import load_tasks_for_training, out_of_reach
+from agentkit_training.tasks.splits import TaskSplits
+
+if TYPE_CHECKING:
+    from agentkit_training.export.handover import Handover
+
+_SWITCHES = ("evolution", "feedback", "evidence", "composites", "interface", "weighting")
+_USES = {"train": "train on", "validation": "choose by", "test": "report"}
+
+
+def counted(number: int, word: str, words: str = "") -> str:
+    """So many of something, in words.
+
+    Example:
+        >>> counted(1, "task"), counted(2, "process", "processes")
+        ('1 task', '2 processes')
+    """
+    return f"{number:,} {word if number == 1 else words or word + 's'}"
+
+
+def show_dry_run(config: SftConfig | CoevolveConfig, *, processes: int) -> None:
+    """Say what a run would do, and what its devices would hold; no weights are loaded.
+
+    Solutions that would be taught are acted out, so that those that fail are told.
+
+    Args:
+        config: The run.
+        processes: How many were started; 1 for as many as the configuration is laid out for.
+
+    Raises:
+        UsageError: There is nothing to teach; it says why.
+    """
+    count = processes if processes > 1 else config.hardware.processes
+    if isinstance(config, SftConfig):
+        check_fine_tuning(config, processes=count)
+    parts, policy = load_tasks_for_training(config.tasks), config.policy
+    sizes = ", ".join(f"{size} to {_USES[name]}" for name, size in parts.sizes.items())
+    print_text(f"{parts.train.name}: {sizes}; {counted(len(parts.train.definitions), 'tool')}.")
+    if told := left_out_rows(parts, config.tasks):
+        print_text(f"{told}.")
+    if told := out_of_reach(parts, config.asking.max_steps):
+        say(f"Warning: {told}")
+    trained = "all weights" if policy.lora is None else f"adapters of rank {policy.lora.rank}"
+    print_text(f"{policy.weights}, {policy.precision}, {policy.device}: trains {trained}.")
+    if isinstance(config, SftConfig):
+        _show_tuning(config, parts)
+    else:
+        _show_steps(config, parts)
+    show_plan(plan_of(config, parts, processes=count))
+
+
+def _show_tuning(config: SftConfig, parts: TaskSplits) -> None:
+    """What a run of ``sft`` would teach."""
+    known = _solutions(config, parts, no_call=config.no_call, rounds=config.toolace is not None)
+    wanted = config.toolace
+    if wanted is None:
+        print_text(f"Teaches {_told(known)}: {_steps(known, config.sft)}.")
+    else:
+        print_text(
+            f"Up to {counted(wanted.rounds, 'round')} on {_told(known)}; {wanted.attempts} samples "
+            f"of each tell which are taught, {config.sft.batch_size} in a step."
+        )
+    _show_left_out(known)
+
+
+def _show_steps(config: CoevolveConfig, parts: TaskSplits) -> None:
+    """What a run of ``grpo`` or ``coevolve`` would do."""
+    coevolution, tasks, engine = config.coevolution, parts.train.tasks, config.engine
+    if config.cold_start is not None:
+        known = _solutions(config, parts)
+        print_text(f"Cold start: teaches {_told(known)}, {_steps(known, config.cold_start)}.")
+        _show_left_out(known)
+    most = min(coevolution.tasks_per_step, len(tasks)) * coevolution.group_size
+    rollouts = tries_in_all(tasks, coevolution) * coevolution.group_size
+    limit = config.policy.answer_tokens
+    print_text(
+        f"{counted(step_count(tasks, coevolution), 'step')} of up to {most} rollouts, "
+        f"{rollouts:,} in all, of up to {limit} tokens a turn: at most {rollouts * limit:,} tokens "
+        "are written for one turn each."
+    )
+    on = [name for name in _SWITCHES if getattr(coevolution, name)]
+    print_text(f"What learns beside the policy: {', '.join(on) or 'nothing (plain GRPO)'}.")
+    by_vllm = ", rollouts written by vLLM" if engine.vllm is not None else ""
+    frozen = "none, the policy is frozen"
+    print_text(f"Engine: {frozen if config.frozen else engine.name + by_vllm}.")
+
+
+def _solutions(
+    config: SftConfig | CoevolveConfig,
+    parts: TaskSplits,
+    *,
+    no_call: str = "",
+    rounds: bool = False,
+) -> Solutions:
+    """What the training tasks would be taught with; each was acted out where that can be done."""
+    asking = config.asked
+    known = (
+        answers_of(parts.train, no_call=no_call)
+        if rounds
+        else solutions_of(
+            parts.train,
+            config.tasks,
+            no_call=no_call,
+            prompting=config.policy.prompting(),
+            settings=asking,
+        )
+    )
+    tasks, library = parts.train, library_of(config.library)
+    if library is not None:
+        tasks = with_composites(tasks, library)
+    known = wait_for(rehearsed(known, tasks, library=library, settings=asking))
+    if not (known.answers or known.trajectories):
+        raise nothing_to_teach(parts.train, known.left_out)
+    return known
+
+
+def _show_left_out(known: Solutions) -> None:
+    for note in left_out_notes(known.left_out):
+        print_text(f"{note}.")
+
+
+def _told(known: Solutions) -> str:
+    """How many solutions there are of each kind."""
+    answers, longer = len(known.answers), len(known.trajectories)
+    told = [counted(answers, "answer")] if answers else []
+    told += [counted(longer, "trajectory", "trajectories")] if longer else []
+    return " and ".join(told)
+
+
+def _steps(known: Solutions, settings: SftSettings) -> str:
+    count = len(known.answers) + len(known.trajectories)
+    steps = -(-count // settings.batch_size) * settings.epochs
+    return f"{counted(steps, 'step')} of up to {settings.batch_size}"
+
+
+def show_plan(plan: Plan) -> None:
+    """What a run makes of its devices; a warning where that does not fit or idles."""
+    made = "makes up to {} rollouts" if plan.written_tokens else "reads up to {} examples"
+    print_text(
+        f"{counted(plan.devices, 'process', 'processes')}, each on a device of its own: "
+        f"{made.format(plan.in_share)} a step, {plan.rows_at_once} of them read at once; the "
+        f"longest prompt has about {plan.prompt_tokens:,} tokens."
+    )
+    if plan.idle:
+        say(
+            f"Warning: with {counted(plan.tasks, 'task')} a step, {plan.idle} of {plan.devices} "
+            "processes make no rollouts; raise coevolution.tasks_per_step"
+        )
+    if not plan.bytes:
+        print_text("Nothing tells the shape of the weights yet, and so no memory is reckoned.")
+        return
+    written = f"writes up to {plan.written_tokens:,} tokens and " if plan.written_tokens else ""
+    print_text(
+        f"{plan.model}: {plan.parameters / 1e6:,.0f} M weights, {plan.trained / 1e6:,.0f} M of "
+        f"them trained; a step {written}reads up to {plan.read_tokens:,} tokens."
+    )
+    when = {"cache": "while rollouts are written", "writer": "vLLM"}
+    rows = [
+        (name, f"{held / GIB:,.2f}", when.get(name, ""))
+        for name, held in plan.bytes.items()
+        if name != "writer" or held
+    ]
+    rows.append(("at its highest", f"{plan.peak / GIB:,.2f}", "generation and update in turn"))
+    columns = [Column(title="on each device"), Column(title="GiB", align="right"), Column(title="")]
+    print_table(columns, rows)
+    if plan.device_gib is None:
+        return
+    told = f"{plan.device_gib:g} GiB, of which {KEPT_FREE:.0%} stay free"
+    if plan.fits:
+        print_text(f"It fits into {told}.")
+    else:
+        rows_key = "engine.parts or engine.max_tokens" if written else "sft.input_tokens"
+        section = "engine" if written else "sft"
+        say(
+            f"Warning: it does not fit into {told}; read fewer rows at once ({rows_key}), compute "
+            f"activations again ({section}.gradient_checkpointing), write fewer answers at once "
+            "(policy.batch_size), or train adapters (policy.lora)"
+        )
+
+
+_SHOWN = ("loss", "reward", "passed", "accuracy", "weight", "library/version", "library/tools")
+_MOST_LABELS = 3
+
+
+@contextmanager
+def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], None]]:
+    """A line for each record; on a terminal the newest figures take the place of the last.
+
+    Args:
+        steps: How many training steps are expected, where records do not say; None when that is
+            not known.
+    """
+    told: dict[str, LineProgress] = {}
+    said: set[tuple[str, str]] = set()
+
+    def tell(record: StepRecord) -> None:
+        for note in record.notes:
+            if (record.phase, note) not in said:  # the log has it with each of its steps
+                say(f"{record.phase}, step {record.step}: {note}")
+            said.add((record.phase, note))
+        if "accuracy" in record.figures:
+            say(_line(record))
+        elif record.figures:
+            if record.phase not in told:
+                told[record.phase] = LineProgress(record.phase)
+            total = max(record.steps or steps or 0, record.step + 1)
+            told[record.phase](record.step + 1, total, _figures(record))
+
+    yield tell
+
+
+def show_result(run: RunDirectory) -> None:
+    """First and last measurement of each held-out part, and where everything lies."""
+    records = list(run.records())
+    rows = []
+    for phase in ("validation", "test"):
+        if found := [one.figures for one in records if one.phase == phase]:
+            shares = (f"{one['accuracy']:.1%}" for one in (found[0], found[-1]))
+            rows.append((phase, f"{found[-1]['tasks']:.0f}", *shares))
+    if rows:
+        names = ("count", "before", "after")
+        columns = [Column(title=name, align="right") for name in names]
+        print_table([Column(title="held-out tasks"), *columns], rows)
+    taken = [one for one in records if "skipped" in one.figures]
+    lost = sum(any(note.startswith(NOTHING_LEARNED) for note in one.notes) for one in taken)
+    if lost:
+        say(f"In {lost} of {len(taken)} steps nothing was learned.")
+    say(f"Everything about the run: {run.path}")
+    if (run.path / HANDOVER).is_dir():
+        show_handover(handover_of(run), run)
+
+
+def show_handover(handed: Handover, run: RunDirectory) -> None:
+    """The command that asks what a run handed over, with the tools that its tasks are about."""
+    target = run.settings["tasks"].get("environment")
+    own = ""
+    if target and not inspect.isclass(environment_from(target)):  # a world is made for each task
+        own = f" --tools {shlex.quote(target)}"
+    say(f"Ask it with:\n  {handed.command}{own}")
+
+
+def show_combinations(found: Sequence[Combination]) -> None:
+    """How each model did with each library."""
+    columns = [
+        Column(title="the runtime with"),
+        Column(title="library"),
+        Column(title="held-out tasks", align="right"),
+        Column(title="right", align="right"),
+        Column(title="share", align="right"),
+    ]
+    rows = []
+    for one in found:
+        total = one.report.total
+        rows.append(
+            (
+                "trained adapter" if one.is_trained else "model as it was",
+                "evolved" if one.is_evolved else "original",
+                total.attempts,
+                total.passed,
+                f"{total.passed / max(1, total.attempts):.0%}",
+            )
+        )
+    print_table(columns, rows)
+
+
+def _line(record: StepRecord) -> str:
+    share, count = record.figures["accuracy"], record.figures["tasks"]
+    if record.phase in {"validation", "test"}:
+        when = f"{record.phase}, after {counted(record.step, 'step')}"
+    else:  # such as a cold start, which is over when it is measured
+        when = f"after the {record.phase}"
+    pass_ = "task passes" if count == 1 else "tasks pass"
+    return f"{when}: {share:.1%} of {count:.0f} {pass_}"
+
+
+def _figures(record: StepRecord) -> str:
+    told = [
+        f"{name.removeprefix('library/')} {record.figures[name]:.3g}"
+        for name in _SHOWN
+        if name in record.figures
+    ]
+    labels = sorted(record.labels.items(), key=lambda one: -one[1])[:_MOST_LABELS]
+    told += [f"{label} {count}" for label, count in labels]
+    return ", ".join(told)

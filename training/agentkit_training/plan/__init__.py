@@ -1,1 +1,0 @@
-"""What a run needs: memory of each device, tokens a step; nothing is loaded."""

@@ -1,1 +1,0 @@
-"""What a run shows to people: one HTML page with its curves."""
