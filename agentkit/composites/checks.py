@@ -46,6 +46,10 @@ _HINTS = 3
 _LISTED = 40
 """Parameters of a child that a message names."""
 
+_NO_KEY = (
+    "There is no `key=`: sort tuples whose first item is the key, "
+    "`sorted((row['age'], row['name']) for row in rows)`."
+)
 _WITH_ONE_ARGUMENT = {"enumerate": "start", "max": "default", "min": "default"}
 """Keywords that go only with a single positional argument."""
 
@@ -444,7 +448,10 @@ class _Checker:
             if given.name not in arity.keywords:
                 known = ", ".join(f"`{name}=`" for name in arity.keywords) or "no keywords"
                 message = f"`{function}` does not take `{given.name}=`"
-                self.fault(given, "wrong_arity", message, f"`{function}` takes {known}.")
+                advice = f"`{function}` takes {known}."
+                self.fault(
+                    given, "wrong_arity", message, _NO_KEY if given.name == "key" else advice
+                )
         self._check_repeated(node.keywords, function)
         self._check_count(node, function, arity, len(node.arguments))
         alone = _WITH_ONE_ARGUMENT.get(function)
