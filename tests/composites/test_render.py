@@ -53,8 +53,7 @@ def test_a_function_can_be_shown_with_its_words_and_types(tools: Mapping[str, To
         "def sum_up(a: int, b: int | None = 2) -> int:\n"
         '    """Adds.\n'
         "\n"
-        '    Says "a\\\\b".\n'
-        '    """\n'
+        '    Says "a\\\\b"."""\n'
         "    return add(a=a, b=b)\n"
     )
     assert ast.get_docstring(ast.parse(text).body[0]) == 'Adds.\n\nSays "a\\b".'

@@ -72,7 +72,7 @@ def test_the_trace_shows_every_level(compiled: Compile, ratio: Tool) -> None:
     outer = compiled("def f(a):\n    return ratio(a, 2) + ratio(a, 4)", ratio)
     assert outer.run({"a": 4}, trace=calls.append) == 3
     assert [call.path[1:] for call in calls] == 2 * [("ratio", "div"), ("ratio",)]
-    assert [call.depth for call in calls] == [2, 1, 2, 1]
+    assert [len(call.path) for call in calls] == [3, 2, 3, 2]
     in_order = sorted(calls, key=lambda call: call.sequence)
     assert [call.name for call in in_order] == ["ratio", "div", "ratio", "div"]
     assert len({call.sequence for call in calls}) == 4
