@@ -311,7 +311,7 @@ async def test_a_child_that_never_answers_meets_the_deadline() -> None:
             cancelled.set()
         return x
 
-    composite = composite_of(child, "def f(x):\n    return child(x)\n", deadline_seconds=0.05)
+    composite = composite_of(child, "def f(x):\n    return child(x)\n", deadline_seconds=0.5)
     with pytest.raises(CompositeRunError) as stopped:
         await composite.run_async({"x": 1})
     assert stopped.value.code == "deadline"
