@@ -32,11 +32,6 @@ def test_a_query_without_known_words_scores_nothing(catalogue, rank, query):
     assert rank(query, catalogue) == []
 
 
-def test_an_empty_index_scores_nothing(rank):
-    """A library without tools is no error."""
-    assert rank("weather", []) == []
-
-
 @pytest.mark.parametrize("field", ["name", "description", "parameter_names", "parameter_texts"])
 def test_each_field_weight_has_an_effect(define, rank, field):
     """Raising the weight of one field puts the tool that matches there first."""
@@ -83,15 +78,6 @@ def test_nested_parameters_and_allowed_values_are_searched(define, rank):
     assert set(rank("postcode", tools)) == {"one", "two"}
     assert set(rank("five digits", tools)) == {"one", "two"}
     assert set(rank("in kelvin", tools)) == {"three"}
-
-
-def test_a_parameter_may_have_no_schema(define, rank):
-    """``true`` as a schema, which allows anything, is no error; nor is an empty one."""
-    tools = [
-        define("one", "Plain.", x={"items": {}}),
-        ToolDefinition.from_schema("two", "Plain.", {"properties": {"y": True}}),
-    ]
-    assert set(rank("plain", tools)) == {"one", "two"}
 
 
 def test_tags_and_usage_rules_are_searched(rank):

@@ -93,18 +93,6 @@ def test_an_answer_without_a_plan_is_none(answer):
     assert parse_plan(answer) == ()
 
 
-def test_types_that_say_nothing_are_left_out():
-    """``any`` and its like are no types."""
-    (step,) = parse_plan('[{"intent": "x y", "inputs": {"a": "any", "b": null}, "output": "none"}]')
-    assert step.inputs == (PlannedInput(name="a"), PlannedInput(name="b"))
-    assert step.output == ""
-
-
-def test_the_same_step_twice_counts_once():
-    """Models repeat themselves; order stays."""
-    assert intents('[{"intent": "B b"}, {"intent": "a"}, {"intent": "b B"}]') == ["B b", "a"]
-
-
 def test_sizes_are_capped():
     """However much a model writes, steps, names and words stay small."""
     many = {f"argument_{number}" * 30: "x" * 500 for number in range(100)}

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from agentkit import Library
 from agentkit.errors import ModelTimeoutError, UsageError
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
@@ -15,7 +14,6 @@ from agentkit.retrieval import (
     ModelPlanner,
     Plan,
     SubGoal,
-    TextRanker,
     estimate_tokens,
     identity_plan,
 )
@@ -61,15 +59,6 @@ async def test_a_plan_has_intents_types_and_argument_names():
     assert all(not slot.bound and slot.confidence < 0.95 for slot in first.inputs)
 
 
-async def test_the_request_is_the_user_message():
-    """Instructions and data are kept apart."""
-    model = FunctionModel(lambda _: PLAN)
-    await ModelPlanner(model)(QUERY)
-    system, user = model.requests[0].messages
-    assert user.text == QUERY
-    assert "JSON list" in system.text
-
-
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -104,27 +93,6 @@ async def test_too_many_steps_are_cut_and_noted():
     plan = await planner_of(answer, max_goals=3)(QUERY)
     assert [goal.intent for goal in plan.goals[1:]] == ["Do thing 1", "Do thing 2", "Do thing 3"]
     assert plan.notes[0] == "only the first 3 steps were taken"
-
-
-async def test_a_bare_list_does_not_replace_the_request():
-    """A list without types may come from a model that answers instead of planning."""
-    plan = await planner_of("Turtles live long:\n- 1.5 million of them\n- In the sea")(QUERY)
-    assert plan.goals[0] == SubGoal(intent=QUERY)
-    assert len(plan.goals) == 3
-    assert plan.notes == ("the plan is a bare list, so the whole request is searched too",)
-
-
-async def test_a_plan_that_is_the_request_is_searched_once():
-    """A planner that finds nothing to split costs one search."""
-    plan = await planner_of(json.dumps([{"intent": QUERY}]))(QUERY)
-    assert (plan.goals, plan.notes) == ((SubGoal(intent=QUERY),), ())
-
-
-async def test_an_empty_request_is_not_asked_about():
-    """No model call, a plan nevertheless."""
-    model = ScriptedModel([])
-    plan = await ModelPlanner(model)("  \n")
-    assert (len(plan.goals), model.requests) == (1, [])
 
 
 @pytest.mark.parametrize("count", [estimate_tokens, len])
@@ -225,18 +193,3 @@ async def test_no_more_steps_are_searched_than_can_be_shown(catalogue):
     found = await CascadeRetriever(planner=endless, shortlist=4).retrieve("weather", catalogue)
     assert found.goals == goals[:4]
     assert found.notes[0] == "of 10,000 steps the first 4 were searched: no more are shown"
-
-
-def test_what_no_stage_would_ask_is_refused():
-    """An embedder beside stages of one's own is a mistake, not a wish to ignore."""
-    for options in ({"stages": [TextRanker()]}, {"mode": "paper", "planner": planner_of(PLAN)}):
-        with pytest.raises(UsageError, match="belongs to the default stages"):
-            TypedDagRetriever(**options, embedder=None)
-    with pytest.raises(UsageError, match="offer=0"):
-        TypedDagRetriever(offer=0)
-
-
-async def test_an_empty_library_is_no_error():
-    """A plan without tools finds none."""
-    found = await CascadeRetriever(planner=planner_of(PLAN)).retrieve(QUERY, Library())
-    assert found.hits == ()

@@ -15,7 +15,6 @@ from agentkit.retrieval import (
     Candidates,
     CascadeRetriever,
     Examples,
-    FieldWeights,
     SubGoal,
     TextRanker,
 )
@@ -72,38 +71,6 @@ async def test_lexical_adds_to_ranked_tools_beyond_its_cut(catalogue):
     assert left.hits[0].score > 2.0
 
 
-async def test_lexical_stays_among_the_survivors(catalogue):
-    """A tool that a filter dropped does not come back."""
-    before = everything(catalogue, TextRanker(embedder=None)).where(
-        lambda definition: definition.name != "get_weather"
-    )
-    assert ranked(await run(TextRanker(embedder=None), "weather or time", before)) == ["get_time"]
-
-
-async def test_guessed_argument_names_help(catalogue):
-    """Argument names of the sub-goal are searched along with its intent."""
-    goal = SubGoal(intent="money each month", argument_names=("term",))
-    start = everything(catalogue, TextRanker(embedder=None))
-    left = await run(TextRanker(embedder=None), "money each month", start, goal)
-    assert "calculate_loan" in ranked(left)
-    assert "calculate_loan" in ranked(await run(TextRanker(embedder=None), "the term", start))
-    assert ranked(await run(TextRanker(embedder=None), "money each week", start)) == []
-
-
-async def test_lexical_takes_weights(define):
-    """The weights given are those of its index."""
-    library = Library([define("rocket", "Plain."), define("plain", "Some rocket.")])
-    weights = FieldWeights(name=0.1, description=5.0)
-    weighted = TextRanker(embedder=None, weights=weights)
-    start = everything(library, TextRanker(embedder=None), weighted)
-    assert ranked(await run(TextRanker(embedder=None), "a rocket, please", start)) == [
-        "rocket",
-        "plain",
-    ]
-    left = await run(weighted, "a rocket, please", start)
-    assert ranked(left) == ["plain", "rocket"]
-
-
 async def test_a_stage_keeps_nothing_of_a_dead_library(define):
     """Indexes go when their snapshot goes, and several snapshots can be in use at once."""
     stages = [Examples(), TextRanker(embedder=None)]
@@ -143,15 +110,6 @@ def test_best_drops_the_unranked(catalogue):
     assert len(candidates.best()) == 2
     assert ranked(candidates.best(1)) == ["search"]
     assert ranked(candidates.best(1).add({"get_time": 5.0, "add": 5.0})) == ["search"]
-
-
-def test_where_drops_ranked_and_unranked_alike(catalogue):
-    """A filter holds for the whole pool."""
-    candidates = Candidates.of(catalogue).add({"add": 1.0, "search": 2.0})
-    left = candidates.where(lambda definition: definition.name in {"add", "get_time"})
-    assert ranked(left) == ["add"]
-    assert [definition.name for definition in left.pool] == ["add", "get_time"]
-    assert not left.is_whole_library
 
 
 async def test_an_async_function_is_a_stage(catalogue):

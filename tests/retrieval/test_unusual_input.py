@@ -73,17 +73,10 @@ async def test_a_library_of_one_tool(define, names_for):
     assert await names_for("a loan", library=library) == []
 
 
-async def test_tools_without_any_text(names_for):
-    """A tool with a name and nothing else is found by it."""
-    library = Library([ToolDefinition(name="get_time"), ToolDefinition(name="___")])
-    assert await names_for("the time", library=library) == ["get_time"]
-    assert await names_for("___", library=library) == ["___"]
-
-
-async def test_ten_thousand_identical_tools():
+async def test_thousands_of_identical_tools():
     """All match equally well: the first by name are shown, and the budget holds."""
     library = Library(
-        ToolDefinition.from_schema(f"rocket_{n:05}x", "Launch a rocket.", {}) for n in range(10_000)
+        ToolDefinition.from_schema(f"rocket_{n:05}x", "Launch a rocket.", {}) for n in range(2_000)
     )
     stages = default_stages(5, embedder=None)  # to word vectors, names are different texts
     retriever = CascadeRetriever(stages=stages, shortlist=5)

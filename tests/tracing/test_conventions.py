@@ -40,11 +40,6 @@ def test_every_foreign_name_is_defined_there() -> None:
     assert foreign - DEFINED == set()
 
 
-def test_no_name_is_one_that_was_replaced() -> None:
-    """Names that the conventions renamed, such as ``gen_ai.system``, are not used."""
-    assert OURS.isdisjoint({"gen_ai.system", "gen_ai.usage.prompt_tokens", "gen_ai.prompt"})
-
-
 def test_kinds_of_operations_are_defined_there() -> None:
     """All but the guardrail, which is a proposal so far."""
     with warnings.catch_warnings():

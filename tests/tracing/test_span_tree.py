@@ -122,17 +122,6 @@ def test_the_span_of_a_call_names_the_tool_and_its_revision(telemetry) -> None:
     }
 
 
-def test_rounds_of_refinement_are_numbered_requests(telemetry) -> None:
-    """The direct answer has no number; each turn's rounds count from 1."""
-    again = ToolCall(call_id="c2", name="add", arguments={"a": 2, "b": 2})
-    model = ScriptedModel([[CALL], [CALL], [again], [again], "4"])
-    agent = Agent(model, tools=[add], refine="adaptive", tracing=telemetry.tracing())
-    agent.run_sync("Add.")
-    chats = [span for span in telemetry.spans if span.name == "chat scripted"]
-    rounds = [span.attributes.get("agentkit.refine.round") for span in chats]
-    assert rounds == [None, 1, None, 1, None]
-
-
 def test_searches_for_tools_have_spans(telemetry) -> None:
     """The first search hangs below the run; one that the model makes, below its call."""
 

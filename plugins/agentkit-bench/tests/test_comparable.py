@@ -67,15 +67,6 @@ def test_it_says_the_same_as_canonical_equality(one, other):
     assert same == calls_equal([one], [other], TOOLS.values())
 
 
-def test_a_default_says_nothing():
-    """An argument that equals its default has no mark, but counts as given."""
-    call = ToolCall(call_id="1", name="plain", arguments={"text": "a", "n": "3"})
-    compared = comparable_call(call, TOOLS)
-    assert compared.marks == {"text": "a"}
-    assert compared.given == {"text", "n"}
-    assert compared.values == {"text": "a", "n": 3, "flag": False, "unit": "km"}
-
-
 def nested(depth):
     value = []
     for _ in range(depth):

@@ -125,14 +125,6 @@ async def test_missing_and_unexpected_calls(judge, episode, call):
     assert [(one.kind, one.tool) for one in verdict.evidence] == [("unexpected_call", "boats")]
 
 
-async def test_a_reference_that_leads_nowhere_is_told(judge, episode, call):
-    """A reference of the model to a call that is not there is a finding."""
-    made = episode([call("boats", a="$var9.id$", b="x")])
-    verdict = await judge(made, calls=(GoldCall(name="boats", arguments={"a": "y", "b": "x"}),))
-    assert (verdict.passed, verdict.fault) == (False, None)
-    assert "var9" in str(verdict.evidence[0])
-
-
 @pytest.mark.parametrize(
     "calls",
     [
@@ -143,10 +135,3 @@ async def test_a_reference_that_leads_nowhere_is_told(judge, episode, call):
 async def test_broken_gold_is_a_gold_error(judge, episode, calls):
     """Absent tools and references that lead nowhere say nothing about the agent."""
     assert (await judge(episode(answer="x"), calls=calls)).fault == "gold_error"
-
-
-async def test_a_run_that_broke_off_has_not_matched(judge, episode):
-    """Empty gold is no credit for a model that could not be reached."""
-    verdict = await judge(episode(stop_reason="error"), calls=())
-    assert (verdict.passed, verdict.score) == (False, 0.0)
-    assert (await judge(episode(answer="I can not."), calls=())).passed

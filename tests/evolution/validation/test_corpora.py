@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 
-import pytest
 from support.rewrites import read_rewrites
 
 from agentkit.evolution.validation import ValidationPolicy, validate
@@ -24,35 +21,6 @@ def test_the_corpora_are_as_large_as_they_claim(attacks, rewrites):
         cases = [case for half in halves.values() for case in half]
         assert len(cases) >= least
         assert len({(case.tool, case.place, str(case.value)) for case in cases}) == len(cases)
-
-
-@pytest.mark.parametrize(
-    ("corpus", "a_class", "overt", "paraphrased", "valid"),
-    [("second", 20, 440, 69, 260), ("third", 14, 322, 112, 278)],
-)
-def test_a_corpus_is_as_large_as_it_claims(
-    project_root, corpus, a_class, overt, paraphrased, valid
-):
-    """It has as many overt poisons in each class, and every case changes a tool that it has."""
-    folder = project_root / "tests" / "evolution" / "validation" / "corpora" / corpus
-    records = (folder / "tools.jsonl").read_text(encoding="utf-8").splitlines()
-    tools = [ToolDefinition.from_json(json.loads(record)["definition"]) for record in records]
-    library = sample_library().with_tools(tools)
-    halves = {
-        kind: read_rewrites(folder / f"{kind}.jsonl") for kind in ("overt", "paraphrased", "valid")
-    }
-    assert set(Counter(case.labels["class"] for case in halves["overt"]).values()) == {a_class}
-    assert {kind: len(cases) for kind, cases in halves.items()} == {
-        "overt": overt,
-        "paraphrased": paraphrased,
-        "valid": valid,
-    }
-    cases = [case for cases in halves.values() for case in cases]
-    assert len({case.labels["id"] for case in cases}) == len(cases)
-    assert len({(case.tool, case.place, str(case.value)) for case in cases}) == len(cases)
-    for case in cases:
-        change = case.change(library)
-        assert change.base != change.candidate, case
 
 
 def test_no_overt_attack_is_accepted(attacks, reports):
@@ -112,14 +80,3 @@ def test_hardly_any_valid_rewrite_is_rejected(rewrites, reports):
     for half in rewrites.values():
         refused = [case for case in half if not reports[id(case)].is_valid]
         assert len(refused) <= MOST_FALSE_REJECTIONS * len(half), refused
-
-
-def test_rewrites_hold_what_real_ones_hold(rewrites):
-    """Several languages, accents, full-width signs, numbers, quoted values and identifiers."""
-    cases = [case for half in rewrites.values() for case in half]
-    languages = Counter(case.labels["language"] for case in cases)
-    assert {"en", "zh", "ja", "de", "fr", "es"} <= set(languages)
-    text = "\n".join(str(case.value) for case in cases)
-    for sign in ("é", "ü", "ñ", "\uff0c", "「", "`", "°C", "€", "„", "“"):
-        assert sign in text
-    assert re.search(r"[a-z]+_[a-z]+", text)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import given
 
 from agentkit import ToolDefinition
 from agentkit.evolution.validation.foreign_texts import suspicions, suspicions_of_all
@@ -43,10 +41,6 @@ SEAMS = [
     "It ends with half of a line end\r",
     "\nand one begins with the other half",
 ]
-HONEST = [
-    text for tool in sample_library() for text in tool.definition.description.parameters.values()
-]
-TEXTS = st.lists(st.one_of(st.sampled_from(SEAMS), st.sampled_from(HONEST)), max_size=6)
 
 
 def saying(*texts):
@@ -63,20 +57,6 @@ def test_a_neighbour_excuses_and_accuses_no_text(first):
         assert found == {
             f"usage_rules[{at}]" for at, text in enumerate(texts) if suspicions(saying(text))
         }
-
-
-@given(TEXTS)
-def test_nor_do_several_neighbours(texts):
-    """However many texts a tool has, each is found if it is found alone."""
-    found = {one.field for one in suspicions(saying(*texts))}
-    alone = {f"usage_rules[{at}]" for at, text in enumerate(texts) if suspicions(saying(text))}
-    assert found == alone
-
-
-@given(st.lists(TEXTS.map(lambda texts: saying(*texts)), max_size=12))
-def test_many_definitions_give_what_each_gives(definitions):
-    """Definitions that are looked through at once give the same findings in the same order."""
-    assert suspicions_of_all(definitions) == [suspicions(one) for one in definitions]
 
 
 def test_every_attack_of_the_corpora_is_found_among_honest_tools(attacks):

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from agentkit.evolution.validation import ALL_CHECKS, ProposedChange
+from agentkit.evolution.validation import ProposedChange
 from agentkit.evolution.validation.character_checks import no_invisible_characters
 from agentkit.evolution.validation.checks import STRUCTURAL_CHECKS, validate
 from agentkit.library.library import Library
@@ -26,19 +26,6 @@ HIDDEN = st.sampled_from(
         *map(chr, (0xE0001, 0xE0041, 0xE007F, 0xE0100, 0xF0000, 0x1BCA0)),
     ]
 )
-WORDS = st.text(
-    st.characters(codec="utf-8", categories=("L", "N", "P", "Zs"), max_codepoint=0xFFFF),
-    max_size=120,
-)
-
-
-@given(TOOLS, WORDS, st.randoms(use_true_random=False))
-def test_the_order_of_checks_decides_nothing(tool, text, shuffler):
-    """Any order gives the same reasons."""
-    change = rewrite(tool.name, {"summary": text, "rule": f"{text}. Always call it first."})
-    checks = list(ALL_CHECKS)
-    shuffler.shuffle(checks)
-    assert set(validate(change, checks=checks).failed) == set(validate(change).failed)
 
 
 @given(TOOLS, st.text(max_size=200), st.lists(st.text(max_size=80), max_size=4))
@@ -82,15 +69,6 @@ def test_a_hidden_character_is_found_wherever_it_stands(tool, place, char, data)
         base=tool, candidate=replace(tool, description=changed), library=sample_library()
     )
     assert [found.code for found in no_invisible_characters(change)] == ["invisible_characters"]
-
-
-@given(st.sampled_from("\u200c\u200d"), st.data())
-def test_joiners_are_found_between_latin_letters(joiner, data):
-    """Joiners belong to scripts that join; between Latin letters they hide something."""
-    text = data.draw(st.text("abcdefgh ", min_size=2, max_size=40))
-    at = data.draw(st.integers(0, len(text)))
-    change = rewrite("weather_now", {"rule": text[:at] + joiner + text[at:]})
-    assert list(no_invisible_characters(change))
 
 
 def test_scripts_that_join_keep_their_joiners():

@@ -81,24 +81,6 @@ def test_3_1_is_kept_as_it_is(argument, schema):
     assert argument(schema, version="3.1.0") == schema
 
 
-def test_siblings_of_a_reference(argument):
-    """They count in 3.1; in 3.0 only a description does, as tools read it."""
-    pet = {"type": "object", "properties": {"n": {"type": "string"}}}
-    schema = {"$ref": "#/components/schemas/Pet", "minProperties": 1}
-    assert argument(schema, Pet=pet) == {"$ref": "#/$defs/Pet"}
-    new = argument(schema, version="3.1.0", Pet=pet)
-    assert new == {"$ref": "#/$defs/Pet", "minProperties": 1}
-
-
-def test_small_scalars_are_written_in_place(argument):
-    """An enum behind a reference reads better where it is used."""
-    schema = {"$ref": "#/components/schemas/Kind"}
-    assert argument(schema, Kind={"type": "string", "enum": ["a", "b"]}) == {
-        "type": "string",
-        "enum": ["a", "b"],
-    }
-
-
 NODE = {
     "type": "object",
     "required": ["id", "name"],
@@ -169,21 +151,3 @@ def test_remote_references_are_refused(make):
     (entry,) = found.report.unusable
     assert "is not fetched; bundle the description into one file" in entry.reason
     assert "the result stays undeclared" in found.report.mapped[0].notes[0]
-
-
-def test_small_schemas_are_kept_before_large_ones(make):
-    """Where not all fits, small ones among equally near stay whole, and the others are told."""
-    schemas = {
-        "Large": {"type": "string", "enum": ["x" * 30_000], "not": {}},
-        "Small": {"type": "object", "properties": {"a": {"type": "string"}}},
-    }
-    properties = {name.lower(): {"$ref": f"#/components/schemas/{name}"} for name in schemas}
-    parameters = [make.parameter("q", "query", {"type": "object", "properties": properties})]
-    found = openapi_tools(make.operation(parameters=parameters, components={"schemas": schemas}))
-    (tool,) = found
-    assert tool.definition.parameters_schema["$defs"] == {
-        "Small": schemas["Small"],
-        "Large": {},
-    }
-    (note,) = found.report.mapped[0].notes
-    assert note == "far schemas that allow anything: Large"
