@@ -10,7 +10,6 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import strategies as st
 
 from agentkit.errors import DatasetError, MissingExtraError, ToolFailed
 from agentkit_bench.bfcl_simulators import (
