@@ -38,6 +38,7 @@ def test_every_test_has_a_sentence(project_root: Path) -> None:
         f"{path.relative_to(project_root)}:{line} {name}"
         for folder in folders
         for path in sorted(folder.rglob("*.py"))
+        if path != Path(__file__)  # whose samples are texts
         for line, name in untold_tests(path.read_text(encoding="utf-8"))
     ]
     assert untold == []

@@ -113,13 +113,13 @@ def test_an_index_that_grew_answers_like_a_fresh_one(start, changes, query):
 
 
 async def test_the_stage_lifts_and_drops_nothing():
-    """Scores go up to the weight, with a reason and under their own field."""
+    """Scores go up by the weight, and 1 for reliable examples, with a reason and a field."""
     library = Library([worked("convert", "ten dollars in euros"), worked("other")])
     left = await run(library, "ten dollars in euros", stage=Examples(weight=0.5))
     assert len(left) == 2
     (hit,) = left.hits
     assert (hit.definition.name, hit.reason) == ("convert", "worked for a request like this")
-    assert hit.score == pytest.approx(0.5)
+    assert hit.score == pytest.approx(1.5)  # nothing speaks against these examples yet
     assert hit.fields == {"examples": hit.score}
 
 
@@ -175,3 +175,15 @@ async def test_learning_one_request_for_several_tools_helps_the_next(define):
     stages = [Examples(), TextRanker(embedder=None)]
     found = await CascadeRetriever(stages=stages).retrieve("plan a trip to Oslo for us", library)
     assert {hit.definition.name for hit in found.hits[:2]} == {"fx_rate", "rooms"}
+
+
+def test_examples_that_do_not_predict_each_other_count_less():
+    """Where users ask the same again p is near 1; where like requests want other tools, near 0."""
+    again = [
+        worked(f"tool_{n}", *(f"book seat {n}x{n} {m} now" for m in range(9))) for n in range(30)
+    ]
+    other = [worked(f"tool_{n}", f"book seat now {n}") for n in range(300)]
+    config = IndexConfig(channels=(CHANNEL,))
+    assert CHANNEL.reliability(Library(again).derived(config)) > 0.9
+    assert CHANNEL.reliability(Library(other).derived(config)) < 0.2
+    assert CHANNEL.reliability(Library([worked("a")]).derived(config)) == 1.0

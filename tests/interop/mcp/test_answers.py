@@ -115,7 +115,7 @@ def nested(levels, innermost):
     return innermost
 
 
-@pytest.mark.parametrize("many", [nested(400, 1), [[]] * 320_000], ids=["deep", "wide"])
+@pytest.mark.parametrize("many", [nested(400, 1), [[]] * 600_000], ids=["deep", "wide"])
 async def test_structure_without_end_is_a_failure(answered, many):
     """Few bytes that stand for many values or levels end the call, and nothing else."""
     result = await answered({"content": [], "structuredContent": {"total": many}})
