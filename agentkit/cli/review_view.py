@@ -15,7 +15,7 @@ from rich.text import Text
 from agentkit.cli.options import typed
 from agentkit.cli.output import plural, stdout
 from agentkit.evaluation.results.texts import shown, visible
-from agentkit.evolution.differences import PARAMETER, ViewChange, compare_words
+from agentkit.evolution.differences import PARAMETER, ViewChange, word_diff
 from agentkit.evolution.review import Comparison, Conversation, Review
 
 Sign = Literal["", "+", "-", "!", "$", "~"]
@@ -157,7 +157,7 @@ def _changed_words(before: str, after: str) -> tuple[_Spans, _Spans]:
     """Where two lines differ; nowhere in particular when all of them does."""
     gone, come = list[tuple[int, int]](), list[tuple[int, int]]()
     old = new = 0  # how far each line is read
-    parts = compare_words(before, after)
+    parts = word_diff(before, after)
     for kind, words in parts:
         if kind != "added":
             old += len(words)

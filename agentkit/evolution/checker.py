@@ -135,7 +135,7 @@ def decided_before(ledger: Ledger, revision: Revision, proposal: Proposal) -> Pr
     Returns:
         None where something in the change is new, or nobody said no to it.
     """
-    for record, refused in _refused(ledger, revision, proposal):
+    for record, refused in _refused(ledger, proposal):
         change = _additions(revision, proposal)
         if change and change <= _additions(revision, refused):
             return record
@@ -155,7 +155,7 @@ def brings_back(ledger: Ledger, revision: Revision, proposal: Proposal) -> bool:
     """
     if proposal.author.kind == "person":
         return False
-    for _, refused in _refused(ledger, revision, proposal):
+    for _, refused in _refused(ledger, proposal):
         if _additions(revision, proposal) & _additions(revision, refused):
             return True
         if _subjects(revision, proposal) & _subjects(revision, refused):
@@ -163,15 +163,8 @@ def brings_back(ledger: Ledger, revision: Revision, proposal: Proposal) -> bool:
     return False
 
 
-def _refused(
-    ledger: Ledger, revision: Revision, proposal: Proposal
-) -> Iterator[tuple[ProposalRecord, Proposal]]:
+def _refused(ledger: Ledger, proposal: Proposal) -> Iterator[tuple[ProposalRecord, Proposal]]:
     """The proposals about the same tool that somebody said no to, the last first."""
-    try:
-        _additions(revision, proposal)
-        _subjects(revision, proposal)
-    except (AttributeError, TypeError, ValueError):  # no definition; the checks say what is wrong
-        return
     for record in reversed([*ledger.proposals.values()]):
         said, is_same_tool = record.proposal, record.tool_name == proposal.tool_name
         is_other = record.proposal_id != proposal.proposal_id

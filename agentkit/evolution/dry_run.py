@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -74,51 +74,6 @@ def _close(one: float, other: float, tolerance: float) -> bool:
 
 class BudgetSpent(Exception):  # noqa: N818 - a signal inside this package, told as a rejection
     """Trying out the candidate has cost as much as the policy allows."""
-
-
-class Budget:
-    """Time, runs and calls that are left for one candidate.
-
-    Args:
-        policy: What is allowed.
-        clock: Seconds that only ever grow.
-    """
-
-    __slots__ = ("_clock", "_policy", "_until", "calls", "runs")
-
-    def __init__(self, policy: InsertPolicy, clock: Callable[[], float] = time.monotonic) -> None:
-        self._policy = policy
-        self._clock = clock
-        self._until = clock() + policy.seconds
-        self.runs = 0
-        self.calls = 0
-
-    def begin_run(self) -> None:
-        """Count one run of a tool.
-
-        Raises:
-            BudgetSpent: It would be one too many, or it is too late.
-        """
-        self.runs += 1
-        if self.runs > self._policy.runs:
-            raise BudgetSpent(f"more than {self._policy.runs:,} runs (InsertPolicy.runs)")
-        self._check_time()
-
-    def begin_call(self) -> None:
-        """Count one call of a tool within a run.
-
-        Raises:
-            BudgetSpent: It would be one too many, or it is too late.
-        """
-        self.calls += 1
-        if self.calls > self._policy.child_calls:
-            allowed = f"{self._policy.child_calls:,} calls (InsertPolicy.child_calls)"
-            raise BudgetSpent(f"more than {allowed}")
-        self._check_time()
-
-    def _check_time(self) -> None:
-        if self._clock() > self._until:
-            raise BudgetSpent(f"more than {self._policy.seconds:g} s (InsertPolicy.seconds)")
 
 
 # --- Recorded answers in the place of tools that touch the world ---------------------------------
@@ -377,7 +332,7 @@ class DryRun:
         self._policy = policy
         seconds = min(limits.deadline_seconds or policy.seconds, policy.seconds)
         self._limits = replace(limits, deadline_seconds=seconds)
-        self._budget = Budget(policy)
+        self._until = time.monotonic() + policy.seconds
         self._safe: dict[str, Tool] = {}
 
     def safe(self, name: str) -> Tool:
@@ -398,8 +353,8 @@ class DryRun:
             children = {name: self.safe(name) for name in pinned if name in self._tools}
             return composite_tool(definition, children, limits=self._limits, contracts="always")
         if tool.is_bound and runs_live(definition, self._policy):
-            return self._counted(tool)
-        return self._counted(stub(definition))
+            return tool
+        return stub(definition)
 
     def is_pure(self, definition: ToolDefinition) -> bool:
         """Whether a run of the tool is evidence for all later runs."""
@@ -426,7 +381,7 @@ class DryRun:
         Raises:
             BudgetSpent: The candidate has cost as much as the policy allows.
         """
-        self._budget.begin_run()
+        self._check_time()
         if tool.is_async:
             require_loop()
         given = dict(arguments)
@@ -434,24 +389,15 @@ class DryRun:
             if isinstance(tool.function, Composite):
                 return Ran(value=await _run_composite(tool.function, given))
             return await _run_primitive(tool, given)
-        except BudgetSpent:
-            raise
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told as a failure
+            self._check_time()
             return self._failed(tool, given, error)
 
-    def _counted(self, tool: Tool) -> Tool:
-        function, budget = tool, self._budget
-
-        def call(**arguments: Any) -> Any:
-            budget.begin_call()
-            return function(**arguments)
-
-        return replace(tool, function=call)
+    def _check_time(self) -> None:
+        if time.monotonic() > self._until:
+            raise BudgetSpent(f"more than {self._policy.seconds:g} s (InsertPolicy.seconds)")
 
     def _failed(self, tool: Tool, given: JsonObject, error: Exception) -> Failed:
-        for cause in _chain(error):
-            if isinstance(cause, BudgetSpent):
-                raise cause
         path = error.path if isinstance(error, CompositeRunError) else (tool.name,)
         for cause in _chain(error):
             if isinstance(cause, MissingStub):

@@ -30,8 +30,6 @@ class InsertPolicy:
         max_bytes: Bytes that a candidate's canonical JSON may have; 256 KiB by default.
         tolerance: Relative difference at which two numbers count as equal.
         seconds: Bound on trying one candidate.
-        runs: Bound on calls of composites while trying.
-        child_calls: Bound on calls inside of them.
         attempts: Tries to write, when other writers are faster.
 
     Raises:
@@ -47,16 +45,12 @@ class InsertPolicy:
     max_bytes: int = 262_144
     tolerance: float = 1e-9
     seconds: float = 10.0
-    runs: int = 1_000
-    child_calls: int = 20_000
     attempts: int = 10
 
     def __post_init__(self) -> None:
-        for name in ("min_agreements", "max_examples", "max_bytes", "runs", "child_calls"):
+        for name in ("min_agreements", "max_examples", "max_bytes", "seconds", "attempts"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"InsertPolicy.{name} must be positive, got {getattr(self, name)}")
-        if not (self.seconds > 0 and self.attempts > 0):
-            raise UsageError("InsertPolicy.seconds and .attempts must be positive")
         if not 0 <= self.description_similarity <= 1:
             raise UsageError(
                 "InsertPolicy.description_similarity is between 0 and 1, got "

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
@@ -24,12 +23,12 @@ from agentkit.evolution.checker import (
     Judgement,
     Validate,
     change_of_new,
+    decided_before,
     source_episodes,
     source_texts,
 )
 from agentkit.evolution.compare import Assess
 from agentkit.evolution.decide import (
-    Blocked,
     LifecyclePolicy,
     ProposalStatus,
     consent_awaited,
@@ -49,7 +48,7 @@ from agentkit.evolution.learning import LearningConfig, LearnReport, lessons_of
 from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
 from agentkit.evolution.loops import from_sync, require_loop
 from agentkit.evolution.promotion import Transition
-from agentkit.evolution.proposal import ProposalRecord, ProposerRecord
+from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposerRecord
 from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
@@ -333,15 +332,13 @@ class ToolManager:
                 return None
             count = len(report.evidence)
             content = [report.version, sorted(report.added), list(report.evidence)]
-            return Transaction.outside_proposals(
-                "learn",
-                changed,
-                state,
-                self._author,
-                change_id=LESSON + (proposal_id or digest(content)[:32]),
+            lesson = LibraryChange(
+                proposal_id=LESSON + (proposal_id or digest(content)[:32]),
+                upserts=changed,
                 reason=reason or f"learned from {count} episode{'' if count == 1 else 's'}",
                 evidence=report.evidence,
             )
+            return Transaction.outside_proposals("learn", lesson, state, self._author)
 
         done = self._repository.write(decide, attempts=self._procedure.policy.attempts)
         if done.transaction is None:
@@ -387,6 +384,9 @@ class ToolManager:
         proposal_id: str | None = None,
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
+        made = None if proposal_id is None else self._version_made_by(proposal_id)
+        if made is not None:
+            return await self._first_outcome(candidate, made, proposal_id or "")
         change_id = proposal_id or f"insert-{uuid.uuid4().hex}"
         planned: list[InsertPlan] = []
 
@@ -395,26 +395,43 @@ class ToolManager:
             planned.append(plan)
             if not plan.upserts:
                 return None
-            return Transaction.outside_proposals(
-                "insert",
-                plan.upserts,
-                state,
-                self._author,
-                change_id=change_id,
-                reason=reason,
-                evidence=evidence,
+            change = LibraryChange(
+                proposal_id=change_id, upserts=plan.upserts, reason=reason, evidence=tuple(evidence)
             )
+            return Transaction.outside_proposals("insert", change, state, self._author)
 
         attempts = self._procedure.policy.attempts
         done = await self._repository.write_async(decide, attempts=attempts)
         plan = planned[-1]
         if done.transaction is None or isinstance(plan.outcome, Rejected):
             return plan.outcome
-        wanted = plan.upserts[0]
-        held = done.state.library.get(wanted.name)
-        if not done.is_new and (held is None or held.definition != wanted):
-            raise _change_id_taken(done)
+        if not done.is_new:
+            return await self._first_outcome(candidate, done.version, change_id)
         return replace(plan.outcome, version=done.version)
+
+    def _version_made_by(self, change_id: str) -> int | None:
+        """The library version that a change made; None when the store does not know it."""
+        events = self._store.events()
+        made = (one.library_version for one in events if one.facts.get("change") == change_id)
+        return next(made, None)
+
+    async def _first_outcome(
+        self, candidate: Candidate, version: int, change_id: str
+    ) -> InsertOutcome:
+        """What came of a candidate whose change the store knows: decided as it was then.
+
+        Raises:
+            StoreError: The change was another one.
+        """
+        plan = await plan_insert(candidate, self._repository.at(version - 1), self._procedure)
+        made = self._store.load(version)
+        names = [one.name for one in plan.upserts if one.name in made]
+        if not names or tuple(made[name].definition for name in names) != plan.upserts:
+            raise _change_id_taken(change_id)
+        self._repository.reload()
+        if isinstance(plan.outcome, Rejected):
+            return plan.outcome
+        return replace(plan.outcome, version=version)
 
     def edit(
         self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
@@ -546,6 +563,13 @@ class ToolManager:
         """
         proposal_id, kept = promotion.identified(suggestion, max_bytes=self._policy.max_bytes)
         return await self._submit(proposal_id, kept, episodes)
+
+    def decided_before(self, suggestion: Suggestion) -> ProposalRecord | None:
+        """The proposal that brought all of a suggestion, if it was taken back or refused."""
+        _, kept = promotion.identified(suggestion, max_bytes=self._policy.max_bytes)
+        if not isinstance(kept, Proposal):
+            return None
+        return decided_before(self.ledger, self.revision, kept)
 
     def approve(self, proposal_id: str, *, person: Author, reason: str = "") -> ProposalRecord:
         """A person agrees to an open proposal.
@@ -711,7 +735,7 @@ class ToolManager:
         drafts = done.transaction.drafts if done.transaction else ()
         taken = tuple(draft.proposal_id for draft in drafts if draft.proposal_id)
         if any(done.state.ledger.proposals[one].state != "rolled_back" for one in taken):
-            raise _change_id_taken(done)
+            raise _change_id_taken(done.transaction.change_id if done.transaction else "")
         return taken
 
     def pin(
@@ -855,7 +879,7 @@ class ToolManager:
             why = consent_awaited(after).why if waits else after.last_word
             return Transition.between(record, after, why)
 
-        async def decide(state: LibraryState) -> Transaction | Blocked | None:
+        async def decide(state: LibraryState) -> Transaction | ProposalStatus | None:
             found = state.ledger.find(record.proposal_id)
             if found.state != record.state or not found.is_open:
                 return None
@@ -872,7 +896,7 @@ class ToolManager:
         done = await self._repository.write_async(decide, attempts=self._policy.attempts)
         after = done.state.ledger.find(record.proposal_id)
         if done.transaction and done.transaction.makes_version and after.state == record.state:
-            raise _change_id_taken(done)
+            raise _change_id_taken(done.transaction.change_id)
         blocked = done.instead
         return Transition.between(
             record, after, after.events[-1].reason if blocked is None else blocked.why
@@ -922,15 +946,10 @@ class ToolManager:
             changed = build(state.library)
             if not changed:
                 return None
-            return Transaction.outside_proposals(
-                operation,
-                changed,
-                state,
-                self._author,
-                change_id=identity,
-                reason=reason,
-                evidence=evidence,
+            change = LibraryChange(
+                proposal_id=identity, upserts=changed, reason=reason, evidence=tuple(evidence)
             )
+            return Transaction.outside_proposals(operation, change, state, self._author)
 
         self._repository.write(decide, attempts=self._procedure.policy.attempts)
         return self._repository.reload().library.version
@@ -964,8 +983,7 @@ def _with_recorded(
     return repinned(library, changed) if changed else ()
 
 
-def _change_id_taken(done: Written[Any]) -> StoreError:
-    change_id = done.transaction.change_id if done.transaction else ""
+def _change_id_taken(change_id: str) -> StoreError:
     return StoreError(
         f"the store knows a change {change_id!r} that was another one, and wrote nothing; give "
         "each proposal, and each change, an id of its own"

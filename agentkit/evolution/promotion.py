@@ -14,7 +14,13 @@ from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError, LibraryError
 from agentkit.evolution.approvals import EventWriter
 from agentkit.evolution.checker import CandidateChecker, CheckResult
-from agentkit.evolution.decide import Blocked, LifecyclePolicy, Promote, next_step, recorded_reports
+from agentkit.evolution.decide import (
+    LifecyclePolicy,
+    Move,
+    ProposalStatus,
+    next_step,
+    recorded_reports,
+)
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insertion import Above, look_above
 from agentkit.evolution.ledger import EXPERIMENTS
@@ -203,7 +209,7 @@ async def promote(
     policy: LifecyclePolicy,
     author: Author,
     sources: tuple[str, ...] = (),
-) -> Transaction | Blocked:
+) -> Transaction | ProposalStatus:
     """What is written to bring an open proposal on by a stage; or what it waits for.
 
     Args:
@@ -220,11 +226,11 @@ async def promote(
         result = await checker.check_record(record, state, sources)
         return _rebased(writer, record, state, result, policy)
     step = next_step(record, state.ledger, policy, reports)
-    if isinstance(step, Blocked):
+    if isinstance(step, ProposalStatus):
         return step
     known = recorded_reports(record)
     said = tuple(writer.assessed(record.state, one) for one in reports if one not in known)
-    if not isinstance(step, Promote):
+    if step.stage == "rejected":
         if record.state == "canary":
             return Transaction(drafts=(*said, writer.draft("rolled_back", step.why)))
         no = writer.rejected(state.ledger, policy, by="gate", reason=step.why)
@@ -232,7 +238,7 @@ async def promote(
     entered = await _enter(
         writer, record, state, step, checker=checker, policy=policy, sources=sources
     )
-    if isinstance(entered, Blocked):
+    if isinstance(entered, ProposalStatus):
         return entered
     return replace(entered, drafts=(*said, *entered.drafts))
 
@@ -241,15 +247,15 @@ async def _enter(
     writer: EventWriter,
     record: ProposalRecord,
     state: LibraryState,
-    step: Promote,
+    step: Move,
     *,
     checker: CandidateChecker,
     policy: LifecyclePolicy,
     sources: tuple[str, ...],
-) -> Transaction | Blocked:
+) -> Transaction | ProposalStatus:
     """Check a proposal again as the library is now, and let it into its next stage."""
     if record.candidate is None:  # an answer that could not be read is never validated
-        return Blocked(why="it has no candidate")
+        return ProposalStatus(why="it has no candidate")
     result = await checker.check_record(record, state, sources)
     missing = outstanding(result.needs, record.agreed)
     if result.failed:
@@ -257,7 +263,7 @@ async def _enter(
         return Transaction(drafts=no)
     if result.waits_for or missing:
         agree = f"by now a {' and a '.join(missing)} must agree"
-        return Blocked(why=result.waits_for or agree)
+        return ProposalStatus(why=result.waits_for or agree)
     if step.stage == "active":
         return await _activated(
             writer, record, state, result, step.why, checker=checker, policy=policy

@@ -14,7 +14,6 @@ from agentkit.episodes import Episode
 from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import ModelError, UsageError
-from agentkit.evolution.checker import decided_before
 from agentkit.evolution.compare import Compare, compare_held_out
 from agentkit.evolution.feedback import is_by_user
 from agentkit.evolution.gates import (
@@ -380,7 +379,7 @@ async def _suggested(
         if broken is not None:
             silent.append(Silent(proposer=proposer.name, error=str(broken)))
         for suggestion in suggestions:
-            if isinstance(suggestion, Proposal) and (said := _decided(manager, suggestion)):
+            if said := manager.decided_before(suggestion):
                 again[said.proposal_id] = said
                 continue
             try:
@@ -391,10 +390,6 @@ async def _suggested(
             if record.proposal_id in decided:
                 again[record.proposal_id] = record
     return _Heard(again=tuple(again.values()), silent=tuple(silent))
-
-
-def _decided(manager: ToolManager, proposal: Proposal) -> ProposalRecord | None:
-    return decided_before(manager.ledger, manager.revision, proposal)
 
 
 async def _heard(

@@ -11,7 +11,6 @@ from agentkit import Tool, ToolDefinition
 from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.gates import GateReport
 from agentkit.evolution.proposal import UnreadableProposal
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.approvals import OVERRULABLE, ValidationPolicy
@@ -82,14 +81,6 @@ def test_new_words_wait_for_a_judge_or_a_person(make_manager, propose, ada):
     assert manager.judge("judged", said).state == "validated"
     grounded = replace(propose(manager, summary="Add numbers."), proposal_id="grounded")
     assert manager.submit(grounded).awaits == ()
-
-
-def test_a_persons_word_does_not_stand_for_a_judges(waiting, ada):
-    """With the approval alone the proposal goes on waiting for the judge."""
-    manager, proposal = waiting()
-    manager.submit(proposal)
-    record = manager.approve(proposal.proposal_id, person=ada, reason="fine")
-    assert (record.state, record.awaits) == ("proposed", ("judge",))
 
 
 def test_when_both_agree_it_is_validated(waiting, ada):
@@ -360,34 +351,6 @@ def test_too_many_in_a_row(strict_quarantine, bad, propose):
     )
     assert states(strict_quarantine) == {"rejected": 3, "quarantined": 4}
     assert strict_quarantine.advance() == ()
-
-
-def test_a_good_one_between_breaks_the_row(strict_quarantine, bad, propose):
-    """Rejections count in a row: one that is validated begins it anew."""
-    bad(2)
-    strict_quarantine.submit(propose(strict_quarantine))
-    bad(2)
-    assert strict_quarantine.ledger.proposer("feedback:proposer").rejected_in_a_row <= 2
-    assert not strict_quarantine.ledger.is_quarantined("feedback:proposer")
-
-
-def test_gates_do_not_count(strict_quarantine, propose):
-    """Bringing no gain is no misconduct, however often."""
-    for number in range(5):
-        record = strict_quarantine.submit(
-            propose(strict_quarantine, summary=f"Add two numbers, number {number}.")
-        )
-        report = GateReport(gate="offline", decision="fail", reason="no gain")
-        strict_quarantine.assess(record.proposal_id, [report])
-        strict_quarantine.advance()
-    assert states(strict_quarantine) == {"rejected": 5}
-    assert not strict_quarantine.ledger.is_quarantined("feedback:proposer")
-
-
-def test_persons_are_not_quarantined(strict_quarantine, bad, ada):
-    """A person's rejected proposals have no such consequence."""
-    bad(5, author=ada)
-    assert not strict_quarantine.ledger.is_quarantined("feedback:ada")
 
 
 def test_a_person_releases(strict_quarantine, bad, propose, ada, store):

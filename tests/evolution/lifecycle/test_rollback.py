@@ -11,7 +11,6 @@ import pytest
 from agentkit import Episode, ToolDefinition, tool
 from agentkit.episodes import Turn, Verdict
 from agentkit.errors import StoreError, ToolNotFoundError, UsageError
-from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain, verify_library
@@ -73,16 +72,6 @@ def test_what_was_built_on_it_goes_too(manager, store, promote_rolling_back, ada
     assert manager.roll_back(ids[0]) == (ids[0],)
     assert summary_of(store) == original
     assert not verify_library(store, store.events())
-
-
-def test_one_in_canary_is_taken_out(make_manager, store, propose):
-    """A canary is taken back without a new library version; by its tool's name as well."""
-    manager = make_manager(lifecycle=LifecyclePolicy(canary=True))
-    record = manager.submit(propose(manager))
-    manager.advance()
-    assert manager.roll_back("add") == (record.proposal_id,)
-    assert states(manager) == ["rolled_back"]
-    assert store.load().version == 1
 
 
 @pytest.mark.parametrize("state", ["validated", "rejected"])
@@ -175,26 +164,6 @@ def test_one_tool_is_pinned(manager, promote_kill_switch):
     assert served["one_more"](a=1, b=2) == 4
 
 
-def test_what_is_pinned_is_not_brought_on(manager, propose):
-    """A proposal for a pinned tool waits, and goes on after."""
-    manager.pin(1, "add")
-    manager.submit(propose(manager))
-    (advance,) = manager.advance()
-    assert (advance.after, advance.why) == ("validated", "'add' is pinned to library version 1")
-    manager.unpin("add")
-    assert manager.advance()[0].after == "active"
-
-
-def test_a_pin_of_the_library_goes_before_one_of_a_tool(manager, promote_kill_switch):
-    """With both the whole library is the one that was pinned."""
-    promote_kill_switch("Add two numbers, once.")
-    manager.pin(2, "add")
-    assert manager.pin(1).version == 1
-    assert manager.ledger.pinned_version("add") == 1
-    with pytest.raises(UsageError, match="whole library is pinned"):
-        manager.unpin("mul")
-
-
 def test_what_can_not_be_pinned(manager):
     """A version or a tool that is not there is refused, and nothing is written."""
     with pytest.raises(StoreError, match="no library version 9"):
@@ -204,17 +173,6 @@ def test_what_can_not_be_pinned(manager):
     with pytest.raises(ToolNotFoundError):
         manager.pin(0, "add")
     assert not manager.ledger.pins
-
-
-def test_a_pinned_tool_that_goes_stays_gone(manager, store, promote_kill_switch):
-    """A removed tool is not served, pinned or not."""
-    promote_kill_switch("Add two numbers, once.")
-    manager.pin(1, "add")
-    store.commit(LibraryChange(proposal_id="drop", removals=("add",)), expected_version=2)
-    manager.refresh()
-    assert "add" not in manager.served
-    manager.pin(1)
-    assert "add" in manager.served  # the whole library as it was
 
 
 # --- Every other write of the manager is an event too, in the same change ------------------------

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from agentkit import Library, ToolDefinition, open_store
-from agentkit.composites.checks import check_program
-from agentkit.composites.codec import program_from_json, program_to_json
-from agentkit.composites.parser import parse
-from agentkit.evolution.lifting import identifier, tool_name
+from agentkit import Library, open_store
+from agentkit.evolution.lifting import tool_name
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mined import pinned_to, with_recordings
 from agentkit.evolution.mining import MiningConfig, mine
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
-from agentkit.library.pins import library_faults
 from agentkit.tools.definition import Effects, Example
-from agentkit.tools.tool import Tool
 from agentkit.tools.validation import validate_arguments
 
 # --- Calls are only put together when nothing has to happen between them -------------------------
@@ -59,12 +52,6 @@ def tools(travel_tools):
         name: replace(base, name=name, signature=replace(base.signature, effects=one))
         for name, one in effects.items()
     }
-
-
-def test_a_reading_call_in_between_may_move(tools):
-    """Two calls go together across one that changes nothing."""
-    (composite,) = mine(corpus_ordering("look"), tools).composites
-    assert [one.tool for one in composite.lifting.pattern.steps] == ["search", "book"]
 
 
 @pytest.mark.parametrize("between", ["pay", "mystery"])
@@ -136,12 +123,6 @@ def test_the_program(trips_lifting, travel_tools):
     )
 
 
-def test_what_never_varied_becomes_a_default(trips_lifting, travel_tools):
-    """The parameter can be left out, and is then what it always was."""
-    parameter = only_lifting(trips_lifting, travel_tools).lifting.parameters[-1]
-    assert (parameter.name, parameter.default.value) == ("cabin", "economy")
-
-
 def dated(trips_lifting, *, last=None):
     """Trips whose search of airports takes the date of travel too."""
     made = []
@@ -168,15 +149,6 @@ def test_a_result_needed_later_is_returned_too(trips_lifting, travel_tools):
     lifting = only_lifting(shown, travel_tools).lifting
     assert lifting.keys == ("origin_airport", "flights")
     assert "return {" in only_lifting(shown, travel_tools).source
-
-
-@pytest.mark.parametrize(
-    ("wanted", "name"),
-    [("result", "result_"), ("2nd", "value_2nd"), ("__x", "x"), ("naïve", "na_ve"), ("", "value")],
-)
-def test_odd_names(wanted, name):
-    """Whatever a parameter was called, its name in the program is one that the language takes."""
-    assert identifier(wanted, taken=()) == name
 
 
 def test_names_of_composites_are_short_and_distinct():
@@ -218,15 +190,6 @@ def test_the_contract_comes_from_the_children(trips_candidates, travel_tools):
     }
 
 
-def test_the_words_come_from_the_children(trips_candidates, travel_tools):
-    """The summary tells the steps; a parameter keeps the text it had."""
-    description = only_candidates(trips_candidates, travel_tools).definition.description
-    assert description.summary == (
-        "3 calls in one. Summary of search_airport. Then: Summary of find_flights."
-    )
-    assert description.parameters["origin_query"] == "City or airport."
-
-
 def test_the_worked_calls_are_recorded_ones(trips_candidates, travel_tools):
     """They fit the parameters, say what came back, and name the request."""
     definition = only_candidates(trips_candidates, travel_tools).definition
@@ -248,13 +211,6 @@ def test_a_schema_with_shared_parts_is_left_to_the_child(trips_candidates, trave
     definition = only_candidates(trips_candidates, travel_tools).definition
     assert definition.signature.properties["date"] == {}
     assert validate_arguments(definition, dict(definition.examples[0].arguments)) == ()
-
-
-def test_the_source_parses_to_the_body(trips_candidates, travel_tools):
-    """What people read is what is inserted."""
-    composite = only_candidates(trips_candidates, travel_tools)
-    tools = {name: Tool(definition=tool) for name, tool in travel_tools.items()}
-    assert parse(composite.source, tools).program == composite.lifting.program
 
 
 def test_recordings_let_children_be_answered(trips_candidates, travel_tools):
@@ -295,54 +251,8 @@ def test_a_contradicted_worked_call_is_left_out(trips_candidates, travel_tools):
 # --- Whatever values and keys episodes hold, what is mined from them is a program ----------------
 
 
-TOOLS = {
-    name: ToolDefinition.from_schema(
-        name,
-        f"Does {name}.",
-        {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]},
-        effects=Effects(reads=True, writes=False),
-    )
-    for name in ("first", "second")
-}
 UNUSUAL = [-1, -0.0, -2.5, 1e300, -(2**60), 2**300, 2**5_000, math.nan, -math.inf, "", "\ud800"]
 UNUSUAL += ["long " * 2_000, None, True, [-1], {"k": -1}, {"\ud800": 1}, {1: 2}]
-KEYS = ["x", -1, 0, "", "\ud800", "key " * 100, "a" * 9_000, '"]); evil("']
-
-
-def corpus_unusual_values(constant, key):
-    """Five episodes that pass a part of one result on, beside a value that never varies."""
-    made = []
-    for number in range(5):
-        result = [f"r{number}"] if isinstance(key, int) else {key: f"r{number}"}
-        one = Step(
-            tool="first",
-            sources={"a": Given(value=f"n{number}"), "b": Given(value=constant)},
-            result=result,
-        )
-        other = Step(
-            tool="second",
-            sources={"a": Flow(step=0, path=(key,)), "b": Given(value=constant)},
-            result=f"done {number}",
-        )
-        made.append(Trajectory(trajectory_id=f"e{number}", steps=(one, other)))
-    return made
-
-
-@settings(deadline=None, max_examples=150)
-@given(
-    st.sampled_from(UNUSUAL) | st.integers() | st.floats() | st.text(),
-    st.sampled_from(KEYS) | st.text(max_size=5),
-)
-def test_what_is_mined_is_a_program(constant, key):
-    """Every mined program is read back from its data as it is, and keeps the rules."""
-    for composite in mine(corpus_unusual_values(constant, key), TOOLS).composites:
-        program = composite.lifting.program
-        data = json.loads(json.dumps(program_to_json(program)))
-        assert program_from_json(data, name=composite.name) == program
-        assert check_program(program, Library(TOOLS.values()).tools, name=composite.name) == ()
-        assert len(composite.definition.digest) == 64
-        library = Library([*TOOLS.values(), composite.definition])
-        assert library_faults(library) == ()
 
 
 # --- Composites come out of what episodes did ----------------------------------------------------

@@ -163,18 +163,6 @@ async def test_a_bad_candidate_is_rejected_and_the_next_one_is_not(manager, cand
     assert second == ("active",)
 
 
-async def test_a_composite_that_calls_itself_is_rejected(manager):
-    """A new tool has no base; one that is made of itself is none."""
-    cyclic = composite("twice", "twice")
-    made = Proposal(
-        proposal_id="cycle", stream="composite", author=MODEL, base="", candidate=cyclic
-    )
-    before = manager.library.digest
-    [(state, *codes)] = await outcome_of(manager, Suggesting(made))
-    assert (state, bool(codes)) == ("rejected", True)
-    assert manager.library.digest == before
-
-
 async def test_a_tool_that_is_removed_meanwhile_is_not_brought_back():
     """Somebody else removes the tool while the proposer thinks, or while tasks are asked."""
     for moment in ("asking", "comparing"):

@@ -21,10 +21,8 @@ import pytest
 
 from agentkit import (
     Agent,
-    Library,
     ModelRetry,
     ToolDefinition,
-    composite,
     open_store,
     tool as tool_of_code,
 )
@@ -349,19 +347,6 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
     assert record.state == state
 
 
-@pytest.mark.parametrize(("other", "state"), [(7, "proposed"), (8, "validated")])
-async def test_a_bound_that_is_calculated_from_an_equal_number(make_episode, other, state):
-    """Two users who gave the same number may both have dictated the bound that it led to."""
-    episodes = [
-        make_episode(
-            f"e{at}", ("convert", {"count": count}, "!count must be at least 12"), request=one
-        )
-        for at, (one, count) in enumerate([("seven of them", 7), ("a few more", other)])
-    ]
-    [record] = await submitted(tool(), episodes)
-    assert record.state == state
-
-
 async def test_more_than_can_be_looked_through_is_no_evidence(make_episode):
     """A text that hides its words among thousands of others does not make them the tool's."""
     text = "!unit must be one of 'metric', 'your password'"
@@ -385,38 +370,6 @@ def convert(unit: str, note: str) -> str:
         note: A note.
     """
     raise ModelRetry(f"unit must be one of 'metric', '{base64.b64decode(note).decode().strip()}'")
-
-
-@composite(examples=[])
-def convert_twice(unit: str, note: str) -> str:
-    """Convert a length.
-
-    Args:
-        unit: Unit of the result.
-        note: A note.
-    """
-    return convert(unit=unit, note=note)
-
-
-@pytest.mark.parametrize(
-    ("said", "notes", "kind"),
-    [
-        ("your password", ["your password", "your password"], "user"),
-        ("imperial", ["stone", "furlong"], "code"),
-    ],
-)
-async def test_a_composite_that_repeats_an_error_of_its_child(make_episode, said, notes, kind):
-    """Its errors are those of its children, which repeat what its users gave."""
-    name, library = "convert_twice", Library([convert, convert_twice])
-    text = f"!{name} \u2192 convert: unit must be one of 'metric', '{said}'"
-    coded = [call(WAYS["base64"], note, at)[0]["note"] for at, note in enumerate(notes)]
-    episodes = [
-        make_episode(f"e{at}", (name, {"unit": "xy"[at], "note": note}, text))
-        for at, note in enumerate(coded)
-    ]
-    seen = Observations(library=library, episodes=tuple(episodes))
-    [proposal] = await EvidenceProposer().propose(seen)
-    assert {one.kind for one in proposal.origins} == {kind}
 
 
 async def test_a_real_run_of_a_tool_that_decodes():

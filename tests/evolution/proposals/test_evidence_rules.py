@@ -17,7 +17,7 @@ from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Specification
-from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires, Rule
+from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Rule
 
 # --- Rules that the evidence proposer learns from what tools refuse, and how surely --------------
 
@@ -74,30 +74,6 @@ def refused(make_episode):
 async def test_what_the_tool_states_becomes_a_rule(library, refused, text, rule):
     """Two refusals in two episodes that state the same make the rule that they state."""
     assert await learned_evidence_rules(library, *refused(text, text)) == [rule]
-
-
-async def test_the_two_ends_of_a_range_come_together(library, refused):
-    """Refusals that state one bound each add up; a bound that was stated once is left out."""
-    low, high = "!periods must be at least 36", "!periods must be at most 20"
-    more = refused("!31 is less than the minimum of 36", low)
-    [found] = await learned_evidence_rules(library, *more, *refused(high))
-    assert found == Between(parameter="periods", minimum=36)
-
-
-async def test_a_refusal_with_the_schema_is_read_as_data(library, make_episode):
-    """What the executor says as data needs no reading of words."""
-    failure = ToolFailure(
-        kind="invalid_arguments",
-        rule="`periods` is wrong",
-        path="periods",
-        cause="enum",
-        schema_excerpt={"type": "integer", "enum": [36, 48, 60]},
-    )
-    call = ("calculate_loan", {"total_price": 8.5, "periods": 31}, failure)
-    episodes = [make_episode("e1", call), make_episode("e2", call)]
-    assert await learned_evidence_rules(library, *episodes) == [
-        OneOf(parameter="periods", values=(36, 48, 60))
-    ]
 
 
 async def test_the_reason_holds_the_numbers(library, refused, make_episode):
@@ -277,33 +253,6 @@ async def test_no_rule_refuses_what_the_tool_takes(allowed, tried):
     assert await learned_evidence_rules(Library([wait]), *episodes) == expected
 
 
-@pytest.mark.parametrize(
-    ("keyword", "schema"),
-    [
-        ("minimum", {"minimum": 10**400}),
-        ("maximum", {"maximum": float("nan")}),
-        ("enum", {"enum": ["\ud800", 10**400]}),
-        ("enum", {"enum": [float("nan")]}),
-    ],
-)
-async def test_a_schema_that_can_not_be_written_teaches_nothing(
-    library, make_episode, keyword, schema
-):
-    """Numbers that no float holds, no numbers, and halves of characters make no rule."""
-    failure = ToolFailure(
-        kind="invalid_arguments",
-        rule="`note` is wrong",
-        path="note",
-        cause=keyword,
-        schema_excerpt=schema,
-    )
-    call = ("calculate_loan", {"total_price": 8.5, "periods": 31, "note": "x"}, failure)
-    assert (
-        await learned_evidence_rules(library, make_episode("e1", call), make_episode("e2", call))
-        == []
-    )
-
-
 # --- Whatever tools say and calls hold, the evidence proposer gives values -----------------------
 
 
@@ -416,9 +365,6 @@ def test_any_episodes_give_sound_proposals(made):
 # --- What the evidence proposer infers: look-ups, confused tools, when to ask or to answer -------
 
 
-MISTAKEN = "Requests for it are easily taken for this, which it does not do:"
-
-
 def text_tool(name, summary, *parameters):
     """A tool with text parameters, all of them required."""
     schema = {
@@ -486,11 +432,6 @@ async def test_a_value_that_the_user_knew_forbids_the_look_up(tools, make_episod
     assert await proposed(tools, *good, *bad, told) == []
 
 
-async def test_successes_alone_make_no_look_up(tools, make_episode):
-    """Nothing failed, so nothing needs to be enforced."""
-    assert await proposed(tools, *[looked_up(make_episode, at) for at in range(5)]) == []
-
-
 def confused(make_episode, at):
     """The archive was read where the forecast was due."""
     evidence = (
@@ -500,25 +441,6 @@ def confused(make_episode, at):
     verdict = Verdict(passed=False, evidence=evidence)
     call = ("read_archive", {"station": f"ST-{at}"}, "rain")
     return make_episode(f"mix{at}", call, request=f"Tomorrow at ST-{at}?", verdict=verdict)
-
-
-async def test_tools_with_one_purpose_can_not_be_told_apart(make_episode):
-    """Where both summaries say the same there is nothing to say."""
-    twins = Library(
-        [
-            text_tool("read_forecast", "Weather of a station.", "station"),
-            text_tool("read_archive", "Weather of a station.", "station"),
-        ]
-    )
-    assert await proposed(twins, *[confused(make_episode, at) for at in range(2)]) == []
-
-
-def spurious(make_episode, at, request):
-    """A call was made where none was due."""
-    evidence = Evidence(kind="unexpected_call", message="", tool="read_archive", call_id="c0")
-    verdict = Verdict(passed=False, evidence=(evidence,))
-    call = ("read_archive", {"station": f"ST-{at}"}, "rain")
-    return make_episode(f"spur{at}", call, request=request, verdict=verdict)
 
 
 # --- What the evidence proposer does about a tool that has learned rules in an earlier round -----
@@ -558,26 +480,6 @@ def calls(make_episode):
         ]
 
     return make
-
-
-async def test_a_second_rule_joins_the_first(loan, calls):
-    """What is learned of another parameter leaves what was known as it is."""
-    text = "!note must be given as YYYY-MM-DD"
-    rules = await learned_second_round(knows(loan, SECOND_ROUND_TERMS, PRICE), *calls(text, text))
-    assert rules == (
-        SECOND_ROUND_TERMS,
-        PRICE,
-        Form(parameter="note", format="date", example="2026-05-31"),
-    )
-
-
-async def test_a_bound_stated_anew_takes_the_place_of_the_old_one(loan, calls):
-    """The upper bound and its openness are one part; unit and step stay."""
-    before = Between(parameter="total_price", minimum=1, maximum=100, unit="euros")
-    text = "!total_price must be less than 50"
-    rules = await learned_second_round(knows(loan, before), *calls(text, text, total_price=70.0))
-    after = Between(parameter="total_price", minimum=1, exclusive_maximum=50, unit="euros")
-    assert rules == (after,)
 
 
 @pytest.mark.parametrize("values", [(36, 48), (48, 36)])
@@ -630,27 +532,9 @@ async def test_a_list_that_was_read_in_part_is_widened_when_the_tool_states_more
     assert rules == (OneOf(parameter="periods", values=(36, 48, 60)),)
 
 
-async def test_a_bound_is_widened_when_the_tool_states_more(loan, calls):
-    """The tool takes up to 200 now; the refusals of before said 100."""
-    texts = ["!total_price must be at most 100", "!total_price must be at most 200"] * 2
-    rules = await learned_second_round(knows(loan, PRICE), *calls(*texts, total_price=900.0))
-    assert rules == (Between(parameter="total_price", maximum=200),)
-
-
 async def test_a_rule_goes_when_the_tool_takes_what_it_refuses(loan, calls):
     """Runs without the rule show that the tool takes 60, which the list does not hold."""
     found = await proposals(knows(loan, SECOND_ROUND_TERMS, PRICE), *calls(7.0, 7.0, periods=60))
     [one] = found
     assert one.candidate.specification.rules == (PRICE,)
     assert "The rule refuses what the tool accepts (2 calls in 2 conversations)" in one.reason
-
-
-async def test_rules_about_several_parameters_and_earlier_calls_are_relaxed_too(
-    loan, calls, make_episode
-):
-    """A call that the tool took gives all that such a rule is about."""
-    first, needs = CallBefore(tool="find_customer"), Requires(parameter="periods", others=("note",))
-    assert await learned_second_round(knows(loan, needs, first), *calls(7.0, 7.0)) == (needs,)
-    bare = ("calculate_loan", {"total_price": 8.5, "periods": 36}, 7.0)
-    episodes = [make_episode("a", bare), make_episode("b", bare)]
-    assert await learned_second_round(knows(loan, needs, first), *episodes) == ()

@@ -9,7 +9,7 @@ import pytest
 
 from agentkit.errors import MissingExtraError
 from agentkit.evolution.proposer import Observations
-from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score, texts_of, with_texts
+from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
 from agentkit.testing import FunctionModel
 
 needs_gepa = pytest.mark.skipif(
@@ -50,30 +50,6 @@ async def test_the_best_texts_become_a_proposal(seen, loan):
 
 
 @needs_gepa
-async def test_no_gain_is_no_proposal(seen):
-    """When nothing scores better than the present text, nothing is suggested."""
-
-    async def indifferent(candidate, cases):
-        return [Score(value=0.5) for _ in cases]
-
-    model = FunctionModel(reflecting, name="writer")
-    optimizer = GepaOptimizer(model, indifferent, ["a", "b"], max_evaluations=20)
-    assert await optimizer.propose(seen) == []
-
-
-@needs_gepa
-async def test_an_evaluation_that_fails_is_an_error(seen):
-    """A broken evaluation ends the search with its own error."""
-
-    async def broken(candidate, cases):
-        raise LookupError("no such case")
-
-    optimizer = GepaOptimizer(FunctionModel(reflecting), broken, ["a"], max_evaluations=20)
-    with pytest.raises(LookupError, match="no such case"):
-        await optimizer.propose(seen)
-
-
-@needs_gepa
 async def test_a_cancelled_search_ends(seen):
     """The thread does not go on evaluating for nobody."""
     started = asyncio.Event()
@@ -103,8 +79,3 @@ async def test_without_the_package_the_pip_line_is_told(seen):
     optimizer = GepaOptimizer(FunctionModel(reflecting), evaluate, ["a"])
     with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[gepa\]"'):
         await optimizer.propose(seen)
-
-
-def test_texts_go_out_and_come_back(loan):
-    """The texts of a tool, taken apart and put together again, are the same tool."""
-    assert with_texts(loan, texts_of(loan)).digest == loan.digest
