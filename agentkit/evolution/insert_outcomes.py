@@ -87,7 +87,7 @@ RejectionCode = Literal[
     "breaks_parent",
     "budget",
 ]
-"""Why a candidate was rejected; ``docs/tool-manager.md`` says of each what to do."""
+"""Why a candidate was rejected; ``docs/insert-tool.md`` says of each what to do."""
 
 REJECTION_OF_FAULT: Mapping[str, RejectionCode] = {
     "unknown_tool": "unknown_child",
