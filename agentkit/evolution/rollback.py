@@ -208,8 +208,10 @@ def roll_back(
             "what serves, or what later proposals were built on, can be taken back"
         )
     taken = stack[stack.index(record.proposal_id) :]
-    made = record.activation
-    before = made and _definition_before(history(record.tool_name), made.library_version)
+    before = None
+    if record.activation is not None:
+        made = record.activation.library_version
+        before = _definition_before(history(record.tool_name), made)
     return _restored(state, before, writer, taken, reason)
 
 
