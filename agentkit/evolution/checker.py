@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
 from agentkit.evolution.feedback import feedback_on, user_texts
-from agentkit.evolution.insert_outcomes import InsertPolicy, Merged, Refused, Rejected
-from agentkit.evolution.insertion import Procedure, Tried, check_data, plan_insert, try_composite
+from agentkit.evolution.insert_outcomes import InsertPolicy, Merged, Procedure, Refused, Rejected
+from agentkit.evolution.insertion import Tried, check_data, plan_insert, try_composite
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
 from agentkit.evolution.proposers.observed import (
@@ -562,12 +562,7 @@ class CandidateChecker:
         if not waits_for and candidate.is_composite:
             found = place_faults(here, library) or broken_calls(
                 here.name,
-                await try_composite(
-                    here,
-                    library.with_tools([here]),
-                    policy=self.inserting.policy,
-                    limits=self.inserting.limits,
-                ),
+                await try_composite(here, library.with_tools([here]), self.inserting),
             )
         return CheckResult(
             candidate=here, failed=found, by="library", needs=("person",), waits_for=waits_for

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
@@ -285,10 +285,6 @@ class ViewChange:
         """The change in plain words."""
         return _sentence(self)
 
-    def reversed(self) -> ViewChange:
-        """The change that takes this one back."""
-        return replace(self, before=self.after, after=self.before)
-
     def to_json(self) -> dict[str, Any]:
         """The change as a JSON object; a side that is absent is null."""
 
@@ -307,13 +303,12 @@ class ViewChange:
 def view_changes(before: ModelView | None, after: ModelView | None) -> tuple[ViewChange, ...]:
     """Everything that a model sees otherwise, the text of the tool first, then by parameter.
 
-    The changes from ``after`` back to ``before`` are the same ones, reversed.
-
     Args:
         before: What a model sees now; None for a tool that is new.
         after: What it would see; None for a tool that is removed.
 
     Example:
+        >>> from dataclasses import replace
         >>> from agentkit.tools.rules import OneOf
         >>> loan = ToolDefinition.from_schema("loan", "What a loan costs.", {
         ...     "type": "object", "properties": {"periods": {"type": "integer"}}})

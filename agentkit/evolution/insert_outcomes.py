@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
@@ -58,6 +59,26 @@ class InsertPolicy:
             )
         if self.probes < 0 or self.tolerance < 0:
             raise UsageError("InsertPolicy.probes and .tolerance are 0 or more")
+
+
+Judge: TypeAlias = Callable[[ToolDefinition, ToolDefinition], Awaitable[bool]]
+"""Says whether a candidate and a tool that behaves like it are meant for the same; see
+``ModelJudge``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Procedure:
+    """What InsertTool works with.
+
+    Attributes:
+        policy: What a candidate has to show.
+        limits: What composites may cost.
+        judge: Asked whether two tools mean the same, where they do the same and their words differ.
+    """
+
+    policy: InsertPolicy = field(default_factory=InsertPolicy)
+    limits: CompositeLimits = field(default_factory=CompositeLimits)
+    judge: Judge | None = None
 
 
 RejectionCode = Literal[
@@ -258,16 +279,7 @@ class Rejected:
             "advice": self.advice,
         }
         if self.problems:
-            record["problems"] = [
-                {
-                    "code": problem.code,
-                    "message": problem.message,
-                    "advice": problem.advice,
-                    "line": problem.line,
-                    "column": problem.column,
-                }
-                for problem in self.problems
-            ]
+            record["problems"] = [asdict(problem) for problem in self.problems]
         if self.witness is not None:
             record["witness"] = self.witness.to_json()
         return record

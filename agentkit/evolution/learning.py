@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from agentkit.errors import DefinitionError, UsageError
@@ -124,15 +124,7 @@ class LearnReport:
                 ]
                 for name, examples in self.added.items()
             },
-            "skipped": [
-                {
-                    "tool": one.tool,
-                    "episode_id": one.episode_id,
-                    "reason": one.reason,
-                    "detail": one.detail,
-                }
-                for one in self.skipped
-            ],
+            "skipped": [asdict(one) for one in self.skipped],
             "evidence": list(self.evidence),
             "repinned": list(self.repinned),
         }

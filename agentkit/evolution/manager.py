@@ -16,7 +16,7 @@ from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution import approvals, promotion, rollback
-from agentkit.evolution.approvals import EventWriter
+from agentkit.evolution.approvals import EventWriter, LifecycleContext
 from agentkit.evolution.checker import (
     CandidateChecker,
     ChangeJudge,
@@ -36,14 +36,15 @@ from agentkit.evolution.decide import (
     status_of,
 )
 from agentkit.evolution.dry_run import with_examples
-from agentkit.evolution.duplicates import Judge
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insert_outcomes import (
     InsertOutcome,
     InsertPolicy,
+    Judge,
+    Procedure,
     Rejected,
 )
-from agentkit.evolution.insertion import Candidate, InsertPlan, Procedure, plan_insert
+from agentkit.evolution.insertion import Candidate, InsertPlan, plan_insert
 from agentkit.evolution.learning import LearningConfig, LearnReport, lessons_of
 from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
 from agentkit.evolution.loops import from_sync, require_loop
@@ -150,11 +151,12 @@ class ToolManager:
             signer=signer,
             clock=clock,
         )
-        self._checker = CandidateChecker(
+        checker = CandidateChecker(
             validate=validate,
             revision=self._repository.revision,
             inserting=Procedure(policy=policy, limits=limits),
         )
+        self._context = LifecycleContext(checker=checker, policy=lifecycle, author=self._author)
 
     @property
     def library(self) -> Library:
@@ -580,9 +582,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.approve(
-                state, proposal_id, person, reason, author=self._author
-            ),
+            lambda state: approvals.approve(state, proposal_id, person, reason, self._context),
         )
 
     def reject(self, proposal_id: str, *, person: Author, reason: str) -> ProposalRecord:
@@ -594,7 +594,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.reject(state, proposal_id, person, reason, policy=self._policy),
+            lambda state: approvals.reject(state, proposal_id, person, reason, self._context),
         )
 
     def overrule(
@@ -626,8 +626,7 @@ class ToolManager:
                 codes,
                 person,
                 reason,
-                checker=self._checker,
-                author=self._author,
+                context=self._context,
                 sources=self._sources(state.ledger.find(proposal_id)),
             )
 
@@ -642,9 +641,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.judge(
-                state, proposal_id, judgement, policy=self._policy, author=self._author
-            ),
+            lambda state: approvals.judge(state, proposal_id, judgement, self._context),
         )
 
     def assess(self, proposal_id: str, reports: Iterable[GateReport]) -> ProposalRecord:
@@ -787,13 +784,7 @@ class ToolManager:
 
         async def decide(state: LibraryState) -> Transaction | None:
             return await approvals.release(
-                state,
-                proposer,
-                person,
-                reason,
-                checker=self._checker,
-                author=self._author,
-                sources=self._sources,
+                state, proposer, person, reason, self._context, sources=self._sources
             )
 
         return from_sync(lambda: self._write_async(decide)).state.ledger.proposer(proposer)
@@ -824,9 +815,7 @@ class ToolManager:
                 proposal_id,
                 suggestion,
                 state,
-                checker=self._checker,
-                policy=self._policy,
-                author=self._author,
+                self._context,
                 sources=sources,
                 episodes=tuple(known.values()),
             )
@@ -887,9 +876,7 @@ class ToolManager:
                 found,
                 state,
                 self._reports(found, state.ledger),
-                checker=self._checker,
-                policy=self._policy,
-                author=self._author,
+                self._context,
                 sources=self._sources(found),
             )
 

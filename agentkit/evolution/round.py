@@ -99,10 +99,6 @@ class Failing:
     calls: int
     labels: Mapping[str, int]
 
-    def to_json(self) -> dict[str, Any]:
-        """The counts as a JSON object."""
-        return {**asdict(self), "labels": dict(self.labels)}
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LookedAt:
@@ -123,17 +119,6 @@ class LookedAt:
     judged: int = 0
     went_wrong: int = 0
     failing: tuple[Failing, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """What was looked at as a JSON object."""
-        return {
-            "episodes": self.episodes,
-            "runs": dict(self.runs),
-            "calls": self.calls,
-            "judged": self.judged,
-            "went_wrong": self.went_wrong,
-            "failing": [one.to_json() for one in self.failing],
-        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,11 +168,11 @@ class EvolutionReport:
         return {
             "before": self.before,
             "after": self.after,
-            "looked_at": self.looked_at.to_json(),
+            "looked_at": asdict(self.looked_at),
             "proposals": [one.to_json() for one in self.considered],
             "passed_over": [one.to_json() for one in self.passed_over],
             "learned": None if self.learned is None else self.learned.to_json(),
-            "silent": [{"proposer": one.proposer, "error": one.error} for one in self.silent],
+            "silent": [asdict(one) for one in self.silent],
         }
 
 
