@@ -158,24 +158,3 @@ def how_warm(place: str) -> float:
     assert isinstance(outcome, Merged)
     assert outcome.into == "temperature"
     assert outcome.examples_moved == 0
-
-
-def test_what_stands_above_a_merged_tool_is_pinned_anew(manager, store):
-    """New examples change a digest; the composites above follow in the same library version."""
-    manager.insert(TOTAL)
-    manager.insert(
-        source("two_orders", "return add(order_total(price, count), order_total(price, count))",
-               words="Two equal orders.", examples=[((2.5, 4), 22.0)])
-    )  # fmt: skip
-    before = len(store.versions())
-    outcome = manager.insert(source("bill", "return add(mul(price, count), 1)",
-                                    examples=[((1.0, 1), 2.0)]))  # fmt: skip
-    assert isinstance(outcome, Merged)
-    assert outcome.repinned == ("two_orders",)
-    assert len(store.versions()) == before + 1
-    held = store.load()
-    (pin,) = [
-        c for c in held["two_orders"].definition.signature.children if c.name == "order_total"
-    ]
-    assert pin.digest == held["order_total"].definition.digest
-    assert manager.library["two_orders"](price=2.5, count=4) == 22.0

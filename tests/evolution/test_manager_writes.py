@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from agentkit import ToolDefinition, open_store
+from agentkit import open_store
 from agentkit.errors import StoreError, ToolNotFoundError, UsageError
-from agentkit.evolution.insert_outcomes import Added, InsertPolicy, Merged, Rejected
+from agentkit.evolution.insert_outcomes import Added, InsertPolicy, Merged
 from agentkit.evolution.manager import ToolManager
 from agentkit.testing import primitive_library
-from agentkit.tools.definition import Effects, Example
+from agentkit.tools.definition import Example
 
 # --- The manager writes whole changes, once, whoever else writes and whatever breaks in betwe ----
 # The manager writes whole changes, once, whoever else writes and whatever breaks in between.
@@ -96,30 +94,6 @@ def test_a_crash_between_validation_and_commit_leaves_nothing(url):
     assert outcome.version == 2
 
 
-def test_the_managers_snapshot_is_what_the_store_holds(url):
-    """The library that a manager carries on by itself equals the one that it would load."""
-    manager = manager_at(url)
-    manager.insert(numbered(2))
-    manager.insert(
-        numbered(2)
-        .replace("plus_2", "twin")
-        .replace('"x": 1}, "result": 4', '"x": 2}, "result": 6')
-    )
-    manager.insert('''
-@composite(examples=[{"arguments": {"x": 1}, "result": 8}])
-def twice(x: float) -> float:
-    """Two of them."""
-    return add(plus_2(x), plus_2(x))
-''')
-    rejected = manager.insert("def nothing() -> int:\n    return 1")
-    assert isinstance(rejected, Rejected)
-    carried, loaded = manager.library, manager_at(url).library
-    assert (carried.digest, carried.version) == (loaded.digest, loaded.version)
-    assert list(carried.tools) == list(loaded.tools)
-    assert carried.dag == loaded.dag
-    assert [t.is_bound for t in carried] == [t.is_bound for t in loaded]
-
-
 def test_a_revision_replaces_and_what_stands_above_follows(url):
     """A revision that keeps what others rely on is taken, and its parents pin it anew."""
     manager = ToolManager(
@@ -147,18 +121,6 @@ def twice(x: float) -> float:
 # Recorded calls become worked calls of primitives, and nothing else of the library changes.
 
 
-WEATHER = ToolDefinition.from_schema(
-    "weather",
-    "The weather of a day.",
-    {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}},
-        "required": ["city"],
-    },
-    effects=Effects(reads=True, writes=False),
-)
-
-
 def answered(city, result, **further):
     """One recorded call of the tool."""
     return Example(arguments={"city": city, **further}, result=result)
@@ -181,19 +143,6 @@ def outer(x: float) -> float:
 ''')
     assert {"inner", "outer"} <= set(manager.library.tools)
     return manager
-
-
-def test_only_worked_calls_change(store):
-    """The tool has the calls, and is otherwise as it was; so are all others."""
-    manager = ToolManager(store)
-    manager.register([WEATHER, *primitive_library()])
-    before = manager.library
-    assert manager.record({"weather": [answered("Rome", "sunny")]}, evidence=["episode-1"]) == 2
-    after = manager.library
-    assert after["weather"].definition == replace(WEATHER, examples=(answered("Rome", "sunny"),))
-    others = before.without(["weather"])
-    assert after.without(["weather"]).digest == others.digest
-    assert store.history("weather")[-1].evidence == ("episode-1",)
 
 
 @pytest.mark.parametrize(

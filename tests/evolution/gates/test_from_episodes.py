@@ -11,7 +11,6 @@ from agentkit.evolution.compare import (
     shadow_selections,
     shadow_tokens,
 )
-from agentkit.evolution.gates import shadow_gate
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 
 
@@ -107,12 +106,3 @@ def test_verdicts_say_which_selections_can_be_lost(shadow):
     episodes = [*shadow(1, False, True), *shadow(2, True, True), *shadow(3, True, False)]
     found = shadow_selections(episodes, "p1")
     assert [(one.task, one.accepted) for one in found] == [("e2", True), ("e3", False)]
-
-
-def test_a_stored_experiment_can_be_decided_again(shadow):
-    """The report made of episodes read back from JSON is the same."""
-    episodes = [one for number in range(12) for one in shadow(number, False, True)]
-    again = [type(one).from_json(one.to_json()) for one in episodes]
-    first = shadow_gate(shadow_pairs(episodes, "p1"))
-    assert first.decision == "pass"
-    assert shadow_gate(shadow_pairs(reversed(again), "p1")) == first

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from agentkit import Episode, ToolDefinition, open_store, tool
+from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.learning import LearningConfig
@@ -52,20 +52,6 @@ def test_the_same_words_are_learned_once(learner, episode):
         "Do I need a coat in Bern?",
     ]
     assert report.reasons == {"known_words": 1}
-
-
-def test_arguments_are_kept_as_a_run_mends_them(store, episode):
-    """A number that the model wrote as text is kept as the number."""
-
-    @tool(effects=["reads"])
-    def forecast(days: int) -> str:
-        """The weather of the next days."""
-        return "sunny" * days
-
-    manager = ToolManager(store)
-    manager.register([forecast])
-    report = manager.learn([episode("The week ahead?", ("forecast", {"days": "7"}, "sunny"))])
-    assert report.added["forecast"][0].arguments == {"days": 7}
 
 
 @pytest.mark.parametrize(
@@ -121,14 +107,6 @@ def test_nothing_is_learned_twice(learner, lived):
     again = learner.learn(reversed(lived))
     assert (again.version, again.is_written, again.added) == (2, False, {})
     assert again.reasons == {"learned_before": 3}
-
-
-def test_a_dry_run_writes_nothing(learner, lived):
-    """It tells what would be added."""
-    report = learner.learn(lived, dry_run=True)
-    assert (report.version, report.is_written) == (1, False)
-    assert learner.refresh().version == 1
-    assert learner.learn(lived).added == report.added
 
 
 def test_what_was_rolled_back_stays_forgotten(learner, store, lived):

@@ -10,8 +10,6 @@ from hypothesis import given, strategies as st
 from agentkit import ToolDefinition
 from agentkit.evolution.differences import (
     differences,
-    marked,
-    pieces,
     word_diff,
     words,
 )
@@ -127,13 +125,6 @@ def test_every_field_is_told():
 # --- Pieces of texts, and the difference of two texts in words -----------------------------------
 
 
-@given(st.text())
-def test_pieces_together_are_the_text(text):
-    """Nothing is lost or changed, whatever the text."""
-    assert "".join(pieces(text)) == text
-    assert all(pieces(text))
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -162,9 +153,3 @@ def test_parts_make_both_texts_again(before, after):
     assert "".join(text for kind, text in parts if kind != "added") == before
     assert "".join(text for kind, text in parts if kind != "removed") == after
     assert all(text for kind, text in parts)
-
-
-def test_texts_with_little_in_common_are_shown_whole():
-    """Words that happen to stand in both are not picked out."""
-    before, after = "Add two numbers to it.", "Where is the station, and who goes to it?"
-    assert marked(word_diff(before, after)) == f"[-{before}-]{{+{after}+}}"

@@ -8,30 +8,20 @@ import pytest
 
 from agentkit import Episode, ToolDefinition
 from agentkit.episodes import Verdict
-from agentkit.errors import UsageError
-from agentkit.evolution.checker import Judgement
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig, GateReport
-from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
 from agentkit.library.events import Author
 from agentkit.library.pins import pin_faults
-from agentkit.tools.definition import Description, Example, Specification
+from agentkit.tools.definition import Description, Specification
 
 # --- What proposers suggest is taken in, whatever it is: as validated, waiting or rejected -------
 
 
 MODEL = Author(kind="model", name="proposer")
-NO_BLOCK = FailedCheck(code="no_block", layer="lexical", message="no block", advice="one block")
-
-
-def answer(text="Sure!", failed=(NO_BLOCK,)):
-    """What a proposer answered that is no proposal."""
-    return UnreadableProposal(
-        author=MODEL, stream="feedback", tool_name="add", text=text, failed=failed
-    )
 
 
 def codes(record):
@@ -74,31 +64,6 @@ def test_a_proposal_that_fails_is_rejected_with_every_reason(make_manager, store
     assert (record.state, codes(record)) == ("rejected", ["a", "b", "c"])
     assert manager.advance() == ()
     assert store.load().version == 1
-
-
-def test_an_answer_that_can_not_be_read_is_rejected(manager, store):
-    """It is kept with its reasons and the start of its text; each time it comes."""
-    first = manager.submit(answer("x" * 1_000_000))
-    second = manager.submit(answer())
-    assert (first.state, codes(first), second.state) == ("rejected", ["no_block"], "rejected")
-    assert first.candidate is None
-    assert len(first.unreadable_text) < 3_000
-    assert first.proposal_id != second.proposal_id
-    assert store.load().version == 1
-
-
-def test_a_candidate_that_is_no_json_is_rejected(manager):
-    """A candidate that no event can keep is rejected as unreadable."""
-    base = manager.library["add"].definition
-    example = Example(arguments={"a": float("nan")}, result=1)
-    proposal = Proposal(
-        proposal_id="nan",
-        stream="feedback",
-        author=MODEL,
-        base=base.digest,
-        candidate=replace(base, examples=(example,)),
-    )
-    assert codes(manager.submit(proposal)) == ["not_json"]
 
 
 def test_a_tool_that_never_was_is_the_proposers_fault(manager):
@@ -193,18 +158,6 @@ def test_an_alarm_in_canary_takes_the_candidate_back(make_manager, gates, propos
     assert manager.library.version == 1
 
 
-def test_an_alarm_is_heard_while_the_tool_is_pinned(make_manager, gates, propose):
-    """A pin holds back what would go on, never what must stop."""
-    manager = make_manager(lifecycle=LifecyclePolicy(canary=True), gates=gates)
-    manager.submit(propose(manager))
-    manager.advance()
-    manager.pin(1, "add")
-    gates.says["canary"] = "pass"
-    assert "pinned" in manager.advance()[0].why
-    gates.says["canary"] = "fail"
-    assert manager.advance()[0].after == "rolled_back"
-
-
 def test_an_offline_comparison_promotes(make_manager, store, propose):
     """By default a pass on held-out tasks is what it takes; its numbers stay with the event."""
     manager = make_manager(lifecycle=LifecyclePolicy())
@@ -213,14 +166,6 @@ def test_an_offline_comparison_promotes(make_manager, store, propose):
     assert manager.advance()[0].after == "active"
     (assessed,) = manager.ledger.proposals[record.proposal_id].assessments
     assert assessed.facts["statistics"] == {"wins": 12}
-
-
-def test_what_waits_for_somebody_is_not_compared(make_manager, propose):
-    """A report on a proposal that somebody must still agree to is refused: it would be lost."""
-    manager = make_manager(validate=lambda _change: ValidationReport(needs=("person",)))
-    record = manager.submit(propose(manager))
-    with pytest.raises(UsageError, match="once it is validated"):
-        manager.assess(record.proposal_id, [offline("pass")])
 
 
 def test_a_later_proposal_supersedes(manager, store, propose):
@@ -342,9 +287,6 @@ def test_tests_are_numbered_for_elond(make_manager, propose):
 # --- What a proposal waits for is told, and with it the command that comes next ------------------
 
 
-JUDGE = Author(kind="model", name="judge")
-
-
 def told(manager, record):
     """Why, and the commands without the id."""
     stands = manager.standing(record.proposal_id)
@@ -360,24 +302,6 @@ def waiting(make_manager, propose):
     """A manager whose proposals wait for evidence, and makes one of the tool ``add``."""
     manager = make_manager(lifecycle=LifecyclePolicy())
     return manager, manager.submit(propose(manager))
-
-
-def test_who_must_agree_is_named_one_after_the_other(make_manager, propose, ada):
-    """A judge and a person, then who of them is left."""
-    manager = make_manager(lifecycle=LifecyclePolicy())
-    manager.register([ToolDefinition(name="pay")])
-    record = manager.submit(propose(manager, "pay", "Pay."))
-    assert told(manager, record) == (
-        "waits for a judge of another model and a person to agree",
-        ["review approve ID --judge MODEL", "review approve ID"],
-    )
-    manager.judge(record.proposal_id, Judgement(agrees=True, reason="so", author=JUDGE))
-    assert told(manager, record) == (
-        "waits for a person to agree",
-        ["review approve ID"],
-    )
-    manager.approve(record.proposal_id, person=ada)
-    assert told(manager, record)[1] == ["review approve ID"]
 
 
 def test_evidence_is_asked_for_as_the_policy_says(waiting, make_manager, store):
@@ -499,18 +423,6 @@ def test_a_new_composite_is_a_proposal_too(manager, store):
     assert "order_total" not in store.load()
 
 
-def test_a_new_composite_is_rejected_as_insert_rejects_it(manager):
-    """A wrong worked call, a taken name and a double are rejected with InsertTool's codes."""
-    good = composite(manager, TOTAL)
-    example = replace(good.candidate.examples[0], result=15)
-    wrong = replace(good, proposal_id="w", candidate=replace(good.candidate, examples=(example,)))
-    assert [check.code for check in manager.submit(wrong).failed] == ["example_failed"]
-    taken = replace(good, proposal_id="t", candidate=replace(good.candidate, name="sub"))
-    assert [check.code for check in manager.submit(taken).failed] == ["name_taken"]
-    manager.insert(TOTAL)
-    assert [check.code for check in manager.submit(good).failed] == ["duplicate"]
-
-
 # --- Shadow and canary are decided from the labelled episodes of a store -------------------------
 
 
@@ -559,20 +471,6 @@ def test_shadow_runs_that_are_better_let_it_go_on(gated, store, propose):
     statistics = {event.facts["gate"]: event.facts["statistics"] for event in kept}
     assert statistics["shadow"]["wins"] == 20
     assert statistics["shadow"]["level"] == pytest.approx(0.05 / 3.93194921181)
-
-
-def test_sessions_of_a_canary(gated, store, propose):
-    """A canary whose sessions go wrong is rolled back by the alarm."""
-    manager = gated(canary=True)
-    record = manager.submit(propose(manager))
-    manager.advance()
-    for number in range(60):
-        arm = "candidate" if number % 2 else "control"
-        labels = {"experiment": record.proposal_id, "arm": arm}
-        store.append(episode(f"c{number}", arm == "control", **labels))
-    (advance,) = manager.advance()
-    assert (advance.before, advance.after) == ("canary", "rolled_back")
-    assert store.load().version == 1
 
 
 # --- A proposal walks through the states, and back -----------------------------------------------

@@ -18,7 +18,6 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.ledger import Ledger
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.testing import primitive_library
-from agentkit.testing.conformance.fixtures import together
 
 # --- Managers that race each other make each proposal active exactly once, and lose none ---------
 
@@ -46,19 +45,6 @@ def check_all_are_in(racing, store, count):
         assert wanted.items() <= held.items()
     assert not verify_chain(events)
     assert not verify_library(store, events)
-
-
-def test_threads_with_managers_of_their_own(racing):
-    """Four threads take the same proposals through one store; others are often faster."""
-    store = open_store("memory:")
-    racing.manager_of(store).register(racing.definitions())
-    stores = [racing.Counting(store) for _ in range(4)]
-    outcomes = together(
-        [lambda seed=seed: racing.take_through(stores[seed], seed, 40) for seed in range(4)]
-    )
-    assert outcomes == [None] * 4
-    check_all_are_in(racing, store, 40)
-    assert sum(one.stale for one in stores) > 0
 
 
 def test_processes(racing, tmp_path):

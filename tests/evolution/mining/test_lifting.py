@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Library, open_store
-from agentkit.evolution.lifting import tool_name
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mined import pinned_to, with_recordings
-from agentkit.evolution.mining import MiningConfig, mine
+from agentkit.evolution.mining import mine
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.tools.definition import Effects, Example
 from agentkit.tools.validation import validate_arguments
@@ -60,25 +59,6 @@ def test_a_changing_call_in_between_keeps_its_place(tools, between):
     assert mine(corpus_ordering(between), tools).composites == ()
 
 
-def test_a_call_that_uses_one_and_feeds_the_other_is_in_the_way(tools):
-    """When the way between two calls leads through a third, the two alone are no group."""
-    made = []
-    for number in range(6):
-        steps = (
-            step("search", q=Given(value=f"q{number}")),
-            step("look", q=Flow(step=0, path=("id",))),
-            step("look", q=Flow(step=1, path=("id",)), r=Flow(step=0, path=("id",))),
-        )
-        made.append(Trajectory(trajectory_id=f"e{number}", steps=steps))
-    rules = MiningConfig(max_calls=2)
-    found = mine(made, tools, rules).composites
-    assert all(
-        {name for name, _ in one.lifting.pattern.steps[1].arguments} != {"q", "r"}
-        or one.lifting.pattern.steps[0].tool == "look"
-        for one in found
-    )
-
-
 def test_an_argument_made_of_a_result_is_no_parameter(tools):
     """A sentence with a result in it can not be known before: the calls stay apart."""
     made = []
@@ -123,42 +103,12 @@ def test_the_program(trips_lifting, travel_tools):
     )
 
 
-def dated(trips_lifting, *, last=None):
-    """Trips whose search of airports takes the date of travel too."""
-    made = []
-    for at, trip in enumerate(trips_lifting):
-        date = trip.steps[2].sources["date"]
-        first = {**trip.steps[0].sources, "date": date}
-        if last is not None and at == len(trips_lifting) - 1:
-            first["date"] = Given(value=last)
-        steps = (replace(trip.steps[0], sources=first), *trip.steps[1:])
-        made.append(replace(trip, steps=steps))
-    return made
-
-
-def test_arguments_equal_in_all_occurrences_are_one_parameter(trips_lifting, travel_tools):
-    """The date that goes to two calls is asked for once."""
-    parameters = only_lifting(dated(trips_lifting), travel_tools).lifting.parameters
-    (date,) = [one for one in parameters if one.name == "date"]
-    assert len(date.slots) == 2
-
-
 def test_a_result_needed_later_is_returned_too(trips_lifting, travel_tools):
     """When a later call or the answer needs an inner result, the program returns both by name."""
     shown = [replace(trip, answered=frozenset({0})) for trip in trips_lifting]
     lifting = only_lifting(shown, travel_tools).lifting
     assert lifting.keys == ("origin_airport", "flights")
     assert "return {" in only_lifting(shown, travel_tools).source
-
-
-def test_names_of_composites_are_short_and_distinct():
-    """Long chains are named by their ends; names stay within what providers take."""
-    many = [f"look_up_something_quite_long_{at}" for at in range(5)]
-    assert tool_name(many) != tool_name(many[::-1])
-    assert all(len(tool_name(each)) <= 64 for each in (many, many[:2], ["x" * 90, "y"]))
-    assert tool_name(["Get_Reviews(Tips)", "Hotels.Search"]) == "get_reviews_tips_and_hotels_search"
-    assert tool_name(["add", "add"]) == "add_and_again"
-    assert tool_name(["2x", "y"]).isidentifier()
 
 
 # --- The definition of a mined composite, in four levels -----------------------------------------
@@ -198,19 +148,6 @@ def test_the_worked_calls_are_recorded_ones(trips_candidates, travel_tools):
         assert validate_arguments(definition, example.arguments) == ()
         assert "offers" in example.result
         assert example.query.startswith("Flights from")
-
-
-def test_a_schema_with_shared_parts_is_left_to_the_child(trips_candidates, travel_tools):
-    """A parameter whose schema refers to a shared part takes anything; the child checks it."""
-    day = {"type": "string", "pattern": "^[0-9-]+$"}
-    old = travel_tools["find_flights"]
-    properties = {**old.signature.properties, "date": {"$ref": "#/$defs/Day"}}
-    parameters = {**old.signature.parameters, "properties": properties, "$defs": {"Day": day}}
-    signature = replace(old.signature, parameters=parameters)
-    travel_tools["find_flights"] = replace(old, signature=signature)
-    definition = only_candidates(trips_candidates, travel_tools).definition
-    assert definition.signature.properties["date"] == {}
-    assert validate_arguments(definition, dict(definition.examples[0].arguments)) == ()
 
 
 def test_recordings_let_children_be_answered(trips_candidates, travel_tools):

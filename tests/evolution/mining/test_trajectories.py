@@ -58,14 +58,6 @@ def test_what_the_request_says_is_no_flow(request_text):
     assert source(told, "hotel") == Given(value="H-100")
 
 
-def test_a_place_that_mostly_holds_another_value_is_not_trusted():
-    """Confidence counts the episodes in which the place held something else."""
-    good = [booking(n) for n in (1, 2)]
-    other = [booking(n, argument={"hotel": f"X-{n}"}) for n in range(3, 9)]
-    assert source([*good, *other], "hotel") == Given(value="H-100", uses=(0,))
-    assert isinstance(source([*good, *other[:2]], "hotel"), Flow)
-
-
 @pytest.mark.parametrize(
     ("held", "used", "cast"),
     [

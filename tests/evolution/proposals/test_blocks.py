@@ -164,41 +164,6 @@ def test_the_block_of_the_paper(question, loan):
     assert found.candidate.examples == loan.examples
 
 
-def test_several_lines_belong_together(question):
-    """A text goes on until the next label or parameter; usage rules are a line each."""
-    text = """<description>
-    **Tool Name:** `calculate_loan`
-    ## Tool Description:
-    What a loan costs.
-    By the month.
-    Required Parameters:
-    periods(int): The term,
-      in months.
-    Usage Rules:
-    - Ask for the price.
-    2) Round nothing.
-    </description>"""
-    [found] = read_answer(text, question)
-    words = found.candidate.description
-    assert words.summary == "What a loan costs.\nBy the month."
-    assert words.parameters["periods"] == "The term, in months."
-    assert words.usage_rules == ("Ask for the price.", "Round nothing.")
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("Tool Description: Whose?", "no_tool_name"),
-        ("Tool Name: calculate_loan\nTool Name: search_used_cars", "duplicate_field"),
-        ("Tool Name: calculate_loan\nParameters:\nperiods: a\nperiods: b", "duplicate_field"),
-    ],
-)
-def test_labelled_blocks_that_can_not_be_read(question, text, code):
-    """What is twice or unnamed comes back with its reason."""
-    [found] = read_answer(f"<description>{text}</description>", question)
-    assert [check.code for check in found.failed] == [code]
-
-
 # --- Any text at all gives values: the reader of answers is total --------------------------------
 
 

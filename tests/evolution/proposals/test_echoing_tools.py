@@ -20,7 +20,6 @@ from urllib.parse import unquote
 import pytest
 
 from agentkit import (
-    Agent,
     ModelRetry,
     ToolDefinition,
     open_store,
@@ -30,9 +29,6 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.validation import ValidationPolicy, validate
-from agentkit.library.store import EpisodeFilter
-from agentkit.messages import ToolCall
-from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Effects, Origin
 from agentkit.tools.rules import Between, Condition, Form, OneOf
 
@@ -370,21 +366,3 @@ def convert(unit: str, note: str) -> str:
         note: A note.
     """
     raise ModelRetry(f"unit must be one of 'metric', '{base64.b64decode(note).decode().strip()}'")
-
-
-async def test_a_real_run_of_a_tool_that_decodes():
-    """From the exception to the proposal, as users of an agent would do it."""
-
-    def answer(request):
-        if request.messages[-1].role == "tool":
-            return "no"
-        unit, note = request.messages[-1].text.split()
-        return [ToolCall(call_id="1", name="convert", arguments={"unit": unit, "note": note})]
-
-    store = open_store("memory:")
-    agent = Agent(FunctionModel(answer, name="clerk"), tools=[convert], store=store)
-    for at, unit in enumerate("xyz"):
-        note = call(WAYS["base64"], "your password", at)[0]["note"]
-        await agent.run(f"{unit} {note}")
-    [record] = await submitted(agent.library["convert"].definition, store.select(EpisodeFilter()))
-    assert (record.state, {one.kind for one in record.proposal.origins}) == ("proposed", {"user"})

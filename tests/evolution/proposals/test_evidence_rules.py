@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, ToolDefinition, tool
-from agentkit.composites import rule_problems
 from agentkit.episodes import Episode, Evidence, Turn, Verdict
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
@@ -134,18 +132,6 @@ async def test_a_value_that_is_right_forbids_the_rule(library, refused, make_epi
     )
 
 
-async def test_lists_that_differ_are_no_rule(library, refused):
-    """What is allowed depends on something else, such as the car; nothing general is known."""
-    other = "!periods must be one of 12, 24, got 31"
-    assert (
-        await learned_evidence_rules(
-            library,
-            *refused(EVIDENCE_RULES_TERMS + "31", EVIDENCE_RULES_TERMS + "31", other, other),
-        )
-        == []
-    )
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -256,80 +242,6 @@ async def test_no_rule_refuses_what_the_tool_takes(allowed, tried):
 # --- Whatever tools say and calls hold, the evidence proposer gives values -----------------------
 
 
-TOOL = ToolDefinition.from_schema(
-    "book",
-    "Book a room.",
-    {
-        "type": "object",
-        "properties": {
-            "day": {"type": "string", "description": "The day (MON/TUE)."},
-            "nights": {"type": "integer"},
-            "guest": {"type": "object", "properties": {"age": {"type": "number"}}},
-            "tags": {"type": "array", "items": {"type": "string"}},
-            "any": True,
-            "a.b": {},
-        },
-        "required": ["day"],
-    },
-)
-LIBRARY = Library([TOOL, ToolDefinition(name="find", description=TOOL.description)])
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
-DATA = st.recursive(
-    SCALARS | st.sampled_from([5000]).map(lambda digits: 10**digits),
-    lambda inside: (
-        st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=5), inside, max_size=3)
-    ),
-    max_leaves=4,
-)
-NAMES = st.sampled_from(["day", "nights", "guest", "tags", "any", "a.b", "guest.age", "", "x"])
-TEXTS = st.lists(
-    st.sampled_from(
-        [
-            "must be one of ",
-            "'MON', 'TUE'",
-            "1, 2 or 3",
-            " got ",
-            "between 1 and 30 days",
-            "YYYY-MM-DD",
-            "nights",
-            "`day`",
-            "match the pattern ^(a+)+$",
-            "day must be before any",
-            "tags is required when day is given",
-        ]
-    )
-    | st.text(max_size=15),
-    max_size=5,
-).map("".join)
-FAILURES = st.builds(
-    ToolFailure,
-    kind=st.sampled_from(["invalid_arguments", "retry_requested", "tool_error", "tool_failed"]),
-    rule=TEXTS,
-    path=NAMES | st.text(max_size=8),
-    cause=st.sampled_from(["enum", "minimum", "pattern", "format", "required", None, "x"]),
-    schema_excerpt=st.none()
-    | st.fixed_dictionaries({"enum": DATA, "minimum": DATA, "pattern": DATA, "format": DATA}),
-)
-CALLS = st.tuples(
-    st.sampled_from(["book", "find", "unknown"]),
-    st.dictionaries(NAMES, DATA, max_size=4),
-    FAILURES | DATA,
-)
-EVIDENCE = st.builds(
-    Evidence,
-    kind=st.sampled_from(["wrong_value", "unexpected_call", "missing_call", "wrong_tool"]),
-    message=st.just(""),
-    tool=st.sampled_from(["book", "find", "", "unknown"]),
-    parameter=NAMES,
-    call_id=st.sampled_from(["0", "1", ""]),
-    expected=DATA,
-    actual=DATA,
-)
-VERDICTS = st.none() | st.builds(
-    Verdict, passed=st.booleans(), evidence=st.lists(EVIDENCE, max_size=3).map(tuple)
-)
-
-
 def episode(at, calls, verdict):
     """An episode of one turn a call."""
     turns = []
@@ -345,21 +257,6 @@ def episode(at, calls, verdict):
         )
         turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
     return Episode(episode_id=f"e{at}", request="A room?", turns=tuple(turns), verdict=verdict)
-
-
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.lists(CALLS, max_size=3), VERDICTS), min_size=1, max_size=3))
-def test_any_episodes_give_sound_proposals(made):
-    """Nothing raises, and each rule that comes out fits the tool that it is for."""
-    episodes = tuple(episode(at, calls, verdict) for at, (calls, verdict) in enumerate(made * 2))
-    knobs = EvidenceConfig(min_failures=1, min_episodes=1, min_lookups=1)
-    found = asyncio.run(
-        EvidenceProposer(knobs).propose(Observations(library=LIBRARY, episodes=episodes))
-    )
-    for one in found:
-        assert one.candidate.signature == LIBRARY[one.tool_name].definition.signature
-        for rule in one.candidate.specification.rules:
-            assert rule_problems(rule, one.candidate, LIBRARY) == ()
 
 
 # --- What the evidence proposer infers: look-ups, confused tools, when to ask or to answer -------
@@ -422,16 +319,6 @@ async def test_a_look_up_that_always_came_first_becomes_a_rule(tools, make_episo
     assert await proposed(tools, *good, *bad) == [("read_forecast", (rule,), ())]
 
 
-async def test_a_value_that_the_user_knew_forbids_the_look_up(tools, make_episode):
-    """Once the user gave the id, and the tool took it: nobody has to look it up."""
-    good = [looked_up(make_episode, at) for at in range(3)]
-    bad = [guessed(make_episode, at) for at in (7, 8)]
-    told = make_episode(
-        "told", ("read_forecast", {"station": "ST-9"}, "sun"), request="Forecast for ST-9?"
-    )
-    assert await proposed(tools, *good, *bad, told) == []
-
-
 def confused(make_episode, at):
     """The archive was read where the forecast was due."""
     evidence = (
@@ -444,10 +331,6 @@ def confused(make_episode, at):
 
 
 # --- What the evidence proposer does about a tool that has learned rules in an earlier round -----
-
-
-SECOND_ROUND_TERMS = OneOf(parameter="periods", values=(36, 48))
-PRICE = Between(parameter="total_price", maximum=100)
 
 
 def knows(definition: ToolDefinition, *rules: Rule) -> Library:
@@ -522,19 +405,3 @@ async def test_our_own_refusals_teach_nothing(loan):
     runs = await loan_runs(library, 31, 31, 50)
     assert all(one.results[0].failure.cause == "one_of" for one in runs)
     assert await proposals(library, *runs) == []
-
-
-async def test_a_list_that_was_read_in_part_is_widened_when_the_tool_states_more(loan, calls):
-    """Refusals from before the rule stated the short list; those of a run without it state all."""
-    short, whole = "!periods must be one of 36, 48", "!periods must be one of 36, 48, 60"
-    episodes = calls(short, short, whole, whole, periods=31)
-    rules = await learned_second_round(knows(loan, SECOND_ROUND_TERMS), *episodes)
-    assert rules == (OneOf(parameter="periods", values=(36, 48, 60)),)
-
-
-async def test_a_rule_goes_when_the_tool_takes_what_it_refuses(loan, calls):
-    """Runs without the rule show that the tool takes 60, which the list does not hold."""
-    found = await proposals(knows(loan, SECOND_ROUND_TERMS, PRICE), *calls(7.0, 7.0, periods=60))
-    [one] = found
-    assert one.candidate.specification.rules == (PRICE,)
-    assert "The rule refuses what the tool accepts (2 calls in 2 conversations)" in one.reason

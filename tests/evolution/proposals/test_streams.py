@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
 
 import pytest
 
-from agentkit import Library, ToolDefinition
+from agentkit import Library
 from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposer import Observations
@@ -16,10 +15,8 @@ from agentkit.evolution.proposers.streams import (
     EvolutionStream,
     FeedbackStream,
     Prompt,
-    generalises,
     is_perfect,
 )
-from agentkit.evolution.validation.report import ProposedChange
 from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
 
@@ -152,10 +149,6 @@ async def test_the_answer_must_not_be_the_gold_value(library, make_episode, wron
 
 async def test_a_rule_that_is_too_strict_can_be_relaxed(loan, make_episode, wrong_value):
     """The model answers with the rules as they should be; what it leaves out is gone."""
-    from dataclasses import replace
-
-    from agentkit import Library
-
     rule = OneOf(parameter="periods", values=(36, 48))
     strict = replace(loan, specification=replace(loan.specification, rules=(rule,)))
     verdict = wrong_value("calculate_loan", "periods", expected=[60], actual=48)
@@ -185,45 +178,11 @@ async def test_tags_in_the_data_open_no_block(library, make_episode, wrong_value
 # --- Values of episodes do not turn up in the words that everybody reads -------------------------
 
 
-SEARCH = ToolDefinition.from_schema(
-    "search",
-    "Search cars such as the BMW X3.",
-    {"type": "object", "properties": {"query": {"type": "string", "description": "A term."}}},
-)
-
-
-def test_rules_are_looked_at_too():
-    """A list of values as data repeats an episode as much as words do."""
-    rule = OneOf(parameter="query", values=("passat", "golf"))
-    specification = replace(SEARCH.specification, rules=(rule,))
-    change = ProposedChange(
-        base=SEARCH,
-        candidate=replace(SEARCH, specification=specification),
-        library=Library([SEARCH]),
-    )
-    [failed] = generalises(["golf"])(change)
-    assert failed.field == "rules[0]"
-
-
 # --- Prompts are versioned files that come with the package and are shown in the documentatio ----
 # Prompts are versioned files that come with the package and are shown in the documentation.
 
 
-NAMES = ["evolution_v1", "feedback_v1", "optimizer_v1"]
-
-PUBLISHED = {
-    "evolution_v1": "9f20b8fd61aba1e966ecad5c09eb1509aafedba35991cb2889e7c6411759029e",
-    "feedback_v1": "e2babeeb774499b5ebf56878e5cf10d21cd5afda63be18c806f2f060d033bd02",
-    "optimizer_v1": "26f0ae036164707ba904e13f964b5ea84b445a5455e33c5b478a14ba1956dc83",
-}
 """SHA-256 of each version. A prompt that changes gets a new name: events refer to these hashes."""
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_published_prompt_does_not_change(name):
-    """The hash in old events still names the text that was asked with."""
-    prompt = Prompt.shipped(name)
-    assert prompt.hash == hashlib.sha256(prompt.text.encode()).hexdigest() == PUBLISHED[name]
 
 
 # --- Proposals as JSON ---------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -13,7 +11,7 @@ from agentkit import Agent, open_store, tool
 from agentkit.agent.session import RouteRequest
 from agentkit.composites.source import compose
 from agentkit.errors import StoreError
-from agentkit.evolution.serving import CanaryRouter, LedgerWatch, bucket
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.testing import FunctionModel, ScriptedModel
 
 # --- Sessions are divided by a hash: exactly, always alike, and so that more is only ever mor ----
@@ -21,16 +19,6 @@ from agentkit.testing import FunctionModel, ScriptedModel
 
 
 shares = st.floats(min_value=0, max_value=1)
-ids = st.text(max_size=40)
-
-
-@given(st.text(max_size=20), ids, ids)
-def test_the_place_is_documented(purpose, key, proposal):
-    """Anybody can work it out again: SHA-256 over the list as JSON, its first 53 bits."""
-    text = json.dumps([purpose, key, proposal]).encode("ascii")
-    bits = int(hashlib.sha256(text).hexdigest(), 16) >> (256 - 53)
-
-    assert bucket(purpose, key, proposal) == bits / 2**53
 
 
 # --- A canary serves a share of the conversations, each with one definition from start to end ----
@@ -116,22 +104,6 @@ async def test_a_conversation_leaves_a_candidate_that_was_taken_back(trial, stor
     assert [result.episode.metadata for result in results] == [left, left]
 
 
-async def test_a_promoted_candidate_stays_with_its_conversation(trial, store):
-    """It is the active definition now; the version that the conversation began with lacks it."""
-    proposal = trial.propose("weather")
-    trial.step(proposal, "canary")
-    agent, model = agent_with(store)
-    await agent.run("hi", session_id="s")
-
-    trial.publish(proposal.candidate)
-    trial.step(proposal, "active")
-    agent.refresh()
-    result = await agent.run("again", session_id="s")
-
-    assert words(model) == [CANARY_NEW, CANARY_NEW]
-    assert result.episode.library_version == 1
-
-
 @pytest.mark.parametrize("tool_name", ["", "weather"])
 async def test_the_kill_switch_stops_a_canary(trial, store, tool_name):
     """A pin of the tool, or of all, holds for conversations that begin and for those under way."""
@@ -198,14 +170,6 @@ async def test_a_candidate_that_moved_is_left(trial, store):
 
     assert words(model) == [CANARY_NEW, OLD]
     assert result.episode.metadata["left_because"] == "candidate_moved"
-
-
-async def test_the_share_of_the_event_goes_before_the_routers(trial, store):
-    """Whoever began the canary may have named a share."""
-    trial.step(trial.propose("weather"), "canary", share=0)
-    agent, _ = agent_with(store, share=1.0)
-
-    assert (await agent.run("hi")).episode.metadata["arm"] == "control"
 
 
 async def test_composites_above_the_tool_still_run(trial, store):
