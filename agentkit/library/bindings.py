@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentkit import composites
 from agentkit.errors import CompositeError, SourceProblem
-from agentkit.library.dag import Dag, in_order, reachable
+from agentkit.library.dag import Dag, in_order
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ def bind_composites(
     *,
     limits: CompositeLimits | None = None,
     contracts: ContractMode | None = None,
-    changed: Collection[str] | None = None,
 ) -> tuple[dict[str, Tool], Refusals]:
     """Every composite among ``tools`` with the code of its children, as far as that can be.
 
@@ -41,16 +40,13 @@ def bind_composites(
             defaults for one that has none.
         contracts: When pre- and postconditions are checked; None keeps what a composite that has
             code was bound with, and is ``off`` for one that has none.
-        changed: Names of tools that came, went, or got another definition or other code since all
-            others were linked; only these and what is made of them are looked at. None for all.
 
     Returns:
         The composites that were looked at, by name; and for each that has no code why that is so.
     """
     current = dict(tools)
     refusals: Refusals = {}
-    composites = dag.composites if changed is None else _made_of(changed, tools, dag)
-    rest = {name: None for name in composites if _follows_its_children(tools[name])}
+    rest = {name: None for name in dag.composites if _follows_its_children(tools[name])}
     for name in in_order(rest, dag.children):
         del rest[name]
         try:
@@ -62,21 +58,7 @@ def bind_composites(
                 refusals[name] = tuple(_waiting_for(name, dag.children[name], current, refusals))
     for name in rest:
         current[name], refusals[name] = _unbound(current[name]), (_circular(name, dag),)
-    return {name: current[name] for name in composites}, refusals
-
-
-def _made_of(changed: Iterable[str], tools: Mapping[str, Tool], dag: Dag) -> Collection[str]:
-    """The composites among ``changed``, and those that call or pin one of ``changed``, or of these.
-
-    What is pinned and not called is no edge of the DAG, and yet decides whether there is code.
-    """
-    above: dict[str, list[str]] = {}
-    for name in dag.composites:
-        pinned = (pin.name for pin in tools[name].definition.signature.children)
-        for child in {*dag.children[name], *pinned}:
-            above.setdefault(child, []).append(name)
-    found = reachable(changed, above)
-    return [name for name in dag.composites if name in found]
+    return {name: current[name] for name in dag.composites}, refusals
 
 
 def _follows_its_children(tool: Tool) -> bool:

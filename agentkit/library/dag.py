@@ -388,10 +388,6 @@ def cycle_among(
     return None
 
 
-EXPANSION_LIMIT = 10_000
-"""Longest trace that ``expand`` writes down unless it is told otherwise."""
-
-
 def depth(library: HasDag, name: str) -> int:
     r"""How many layers of composites a tool is made of.
 
@@ -526,76 +522,6 @@ def find_cycle(library: HasDag) -> tuple[str, ...] | None:
     dag = library.dag
     unknown = sorted(dag.children.keys() - dag.depths.keys())
     return cycle_among(unknown, dag.children) if unknown else None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PrimitiveCall:
-    """One call in the expansion of a tool.
-
-    Attributes:
-        name: The primitive. A composite that can get by without any call stands for one call of
-            its own and is a leaf too.
-        path: The composites through which the call is reached, from the expanded tool down.
-    """
-
-    name: str
-    path: tuple[str, ...] = ()
-
-
-def expand(
-    library: HasDag, name: str, *, limit: int = EXPANSION_LIMIT
-) -> tuple[PrimitiveCall, ...]:
-    r"""The primitive calls that one call of a tool stands for, in program order.
-
-    Args:
-        library: The library.
-        name: A tool.
-        limit: Longest trace to write down; a chain of composites that each call the one before
-            twice grows as a power of two.
-
-    Returns:
-        The calls along the lightest way through each program; as many as ``flat_size`` says.
-
-    Raises:
-        ToolNotFoundError: The library has no such tool.
-        LibraryError: The trace is longer than ``limit``; or as for ``depth``.
-
-    Example:
-        >>> from agentkit.testing import primitive_library
-        >>> from agentkit.composites.source import compose
-        >>> library = primitive_library()
-        >>> for text in (
-        ...     "def gross(net: float, rate: float) -> float:\n    return add(net, mul(net, rate))",
-        ...     "def pair(a: float, b: float) -> float:\n    return add(gross(a, 0.1), b)",
-        ... ):
-        ...     library = library.with_tools([compose(text, library.tools)])
-        >>> for call in expand(library, "pair"):
-        ...     print(call.name, "in", " > ".join(call.path))
-        mul in pair > gross
-        add in pair > gross
-        add in pair
-
-    Cost: the length of the trace, plus one reading of each composite below.
-    """
-    length = flat_size(library, name)
-    if length > limit:
-        raise LibraryError(
-            f"one call of {name!r} stands for {rounded(length)} primitive calls, more than the "
-            f"limit of {limit:,}; give expand() a higher limit if you want them all"
-        )
-    return tuple(_leaves(library.dag, name))
-
-
-def _leaves(dag: Dag, name: str) -> Iterator[PrimitiveCall]:
-    waiting: list[tuple[str, tuple[str, ...]]] = [(name, ())]
-    while waiting:
-        here, path = waiting.pop()
-        children = dag.shortest_path(here)
-        if children:
-            inside = (*path, here)
-            waiting.extend((child, inside) for child in reversed(children))
-        else:
-            yield PrimitiveCall(name=here, path=path)
 
 
 def _parents(library: HasDag, name: str) -> tuple[str, ...]:

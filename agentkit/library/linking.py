@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,35 +77,6 @@ def link(
     if not has_composites(library):
         return library
     return link_report(library, limits=limits, contracts=contracts).library
-
-
-def link_above(library: Library, changed: Collection[str]) -> Library:
-    r"""As ``link``, where all but a few tools were linked already.
-
-    Args:
-        library: The library.
-        changed: Names of tools that came, went, or got another definition or other code since
-            ``link`` or ``Library.bind``. Composites that are not made of these are left alone.
-
-    Cost: a look at the pins of each composite, and reading those that are linked anew.
-
-    Example:
-        >>> from agentkit import Library, tool
-        >>> from agentkit.composites.source import compose
-        >>> @tool
-        ... def add(a: float, b: float) -> float:
-        ...     '''Add two numbers.'''
-        ...     return a + b
-        >>> text = "def twice(x: float) -> float:\n    'Twice.'\n    return add(x, x)"
-        >>> library = Library([add, compose(text, {"add": add})])
-        >>> link_above(library, ["twice"])["twice"](x=4)
-        8
-    """
-    dag = library.dag
-    if not dag.composites:
-        return library
-    linked, _ = bind_composites(library.tools, dag, changed=changed)
-    return library.with_tools(linked.values())
 
 
 def link_report(

@@ -24,6 +24,12 @@ _VERSION = 2
 _LONGEST_QUERY = 64
 """Different terms of a request that are looked up, the first ones."""
 
+_SAMPLE = 128
+"""Examples that are asked to see how far the others are to be believed."""
+
+_BELIEVED = 16
+"""A library with few examples is believed: it counts as if so many more had been right."""
+
 _LEAST = 0.05
 """Less alike than this is chance: one or two shared words of a sentence."""
 
@@ -37,12 +43,16 @@ class ExamplePostings:
         places: int64[postings]: the example of each, numbered within the segment.
         owners: int64[examples]: the row of the tool that an example belongs to, ascending.
         lengths: int64[examples]: how many different terms an example has.
+        keys: uint64[postings]: the terms of the examples, one example behind the other.
+        texts: uint64[examples]: the same number for the same terms.
     """
 
     inverted: Inverted
     places: NDArray[np.int64]
     owners: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    texts: NDArray[np.uint64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,20 +100,59 @@ class ExampleChannel:
         import numpy as np
 
         scores = np.zeros(index.size)
-        found, total = self._found(index, [*self._keys(text, {})])
+        for part, data, likeness in self._likeness(index, [*self._keys(text, {})]):
+            np.maximum.at(scores[part.rows], data.owners, likeness)
+        return scores
+
+    def reliability(self, index: ToolIndex) -> float:
+        """How often the most alike other example belongs to the same tool, between 0 and 1.
+
+        Worked out once for a version of the library, from up to 128 examples, each asked without
+        those of the same words. It is near 1 where users ask the same again with other values, and
+        below a half where each asks for something else.
+        """
+        return index.once((self, "reliability"), lambda: self._reliability(index))
+
+    def _reliability(self, index: ToolIndex) -> float:
+        asked: dict[int, list[int]] = {}
+        owners: dict[int, set[int]] = {}
+        for part, data in index.data(self):
+            ends = data.lengths.cumsum()
+            for example, text in enumerate(data.texts.tolist()):
+                row = part.offset + int(data.owners[example])
+                if index.alive[row]:
+                    end = int(ends[example])
+                    asked[text] = data.keys[end - int(data.lengths[example]) : end].tolist()
+                    owners.setdefault(text, set()).add(row)
+        right: list[bool] = []
+        for text in sorted(asked)[:_SAMPLE]:
+            best, row = 0.0, -1
+            for part, data, likeness in self._likeness(index, asked[text]):
+                likeness[data.texts == text] = 0
+                at = int(likeness.argmax())
+                if likeness[at] > best:
+                    best, row = float(likeness[at]), part.offset + int(data.owners[at])
+            if best:
+                right.append(row in owners[text])
+        return (sum(right) + _BELIEVED) / (len(right) + _BELIEVED)
+
+    def _likeness(
+        self, index: ToolIndex, keys: Sequence[int]
+    ) -> Iterator[tuple[Part, ExamplePostings, NDArray[np.float64]]]:
+        """How like each example of each segment is to a text of these terms; 0 for removed ones."""
+        import numpy as np
+
+        found, total = self._found(index, keys)
         counts = (map(len, of_part) for _, _, of_part in found)
         rarities = [_rarity(sum(of_key), total) for of_key in zip(*counts, strict=True)]
         mass = sum(rarities)
         for part, data, of_part in found:
-            if not mass or not len(data.owners):
-                continue
-            places = np.concatenate([*of_part, np.zeros(0, np.int64)])
-            weights = np.repeat(rarities, [len(one) for one in of_part])
-            shared = np.bincount(places, weights, len(data.owners))
-            common = np.bincount(places, minlength=len(data.owners))
-            likeness = shared / mass * common / data.lengths
-            np.maximum.at(scores[part.rows], data.owners, likeness)
-        return scores
+            if mass and len(data.owners):
+                places = np.concatenate([*of_part, np.zeros(0, np.int64)])
+                weights = np.repeat(rarities, [len(one) for one in of_part])
+                shared = np.bincount(places, weights, len(data.owners))
+                common = np.bincount(places, minlength=len(data.owners))
+                yield part, data, shared / mass * common / data.lengths
 
     def unknown(self, index: ToolIndex, terms: Sequence[str]) -> list[str]:
         """Those of ``terms`` that no example of a tool of this version holds."""
@@ -162,32 +211,35 @@ class ExampleChannel:
         """The inverted file over examples."""
         import numpy as np
 
-        owners, numbers = rows.owners, rows.arrays["numbers"].astype(np.int64)
-        examples, places = np.unique(owners << 16 | numbers, return_inverse=True)
-        inverted = Inverted.of(rows.arrays["keys"])
+        keys, numbers = rows.arrays["keys"], rows.arrays["numbers"].astype(np.int64)
+        of_example = rows.owners << 16 | numbers  # ascending: examples stand one behind the other
+        examples, firsts, places = np.unique(of_example, return_index=True, return_inverse=True)
+        inverted = Inverted.of(keys)
         return ExamplePostings(
             inverted=inverted,
             places=places[inverted.order],
             owners=examples >> 16,
             lengths=np.bincount(places, minlength=len(examples)),
+            keys=keys,
+            texts=np.add.reduceat(keys, firsts) if len(firsts) else keys,
         )
 
 
 class Examples:
-    """Lifts tools whose worked examples are like the request; drops none.
+    """Lifts tools whose worked examples are like the request, as far as they are reliable.
 
     Both the step and the whole request are compared, the better one counts: examples that come
     from episodes hold whole requests, those that people write hold single steps. Without examples
-    the candidates pass untouched.
+    the candidates pass untouched; no tool is dropped.
 
-    The weight was chosen on development splits: half of the requests became examples of their gold
-    tools, the other half was asked, by words alone. Requests for one known tool (BFCL) go from .951
-    to .975 recall@5, for several tools from .500 to .831 (NESTful) and from .887 to .895
-    (Seal-Tools, where few tools come twice); of 35 requests for several tools on BFCL half a one
-    gets lost.
+    A tool that was taught takes the place of one that was not, and only where requests come again
+    is that worth much. So an example with the very words of the request adds ``weight``, and up to
+    1 more as the examples of the library predict each other (``ExampleChannel.reliability``): p of
+    them add max(0, 2 p - 1). Half of the requests as examples of their gold tools, the other half
+    asked: docs/retrieval.md has what that brings, and what tools without examples pay.
 
     Args:
-        weight: What an example with the very words of the request adds.
+        weight: What an example with the very words of the request adds at least.
         keep: How many tools it ranks at most.
         channel: The index data to read.
     """
@@ -195,7 +247,7 @@ class Examples:
     name = "examples"
 
     def __init__(
-        self, *, weight: float = 1.5, keep: int = 32, channel: ExampleChannel | None = None
+        self, *, weight: float = 0.5, keep: int = 32, channel: ExampleChannel | None = None
     ) -> None:
         self._weight = weight
         self._keep = keep
@@ -212,9 +264,10 @@ class Examples:
         scores = self._examples.scores(index, goal.intent)
         if goal.intent != query:
             scores = np.maximum(scores, self._examples.scores(index, query))
+        weight = self._weight + max(0.0, 2 * self._examples.reliability(index) - 1)
         found = index.top(scores, self._keep, candidates.mask)
         return candidates.add(
-            {index.names[row]: self._weight * score for row, score in found if score >= _LEAST},
+            {index.names[row]: weight * score for row, score in found if score >= _LEAST},
             reason="worked for a request like this",
             field="examples",
         )

@@ -24,21 +24,15 @@ if TYPE_CHECKING:
 
     from agentkit.retrieval.embedders import FloatRows
 
-_WEIGHTS = {
-    (): (1.0,),
-    ("word_vectors",): (0.35, 0.65),
-    ("model_vectors",): (0.35, 0.65),
-    ("model_vectors", "word_vectors"): (0.35, 0.5, 0.15),
-}
-"""What words and each kind of vectors count, by which of them there are. Chosen as all settings
-here: on four of five public catalogues at a time, and reported on the fifth (docs/retrieval.md)."""
+_OF_MODEL = 0.75
+"""Of what meaning counts, the share of an embedding model where word vectors are there as well."""
 
 _BY_WORDS = 128
 _BY_MEANING = 32
 """Candidates: the best so many by shared words, and by the meaning of the request."""
 
-_TOGETHER = 0.5
-"""Several shared words say more than one rare word: the power of how many are shared."""
+_WITHOUT_MEANING = 0.2
+"""The highest power of shared words where words decide alone."""
 
 _EQUAL = 4
 """So many clauses count as much as the whole request: of n of them, the best counts n / (n + 4)."""
@@ -140,6 +134,12 @@ class TextRanker:
             it, and a note says so; one that fails on the tools makes no index, and raises.
         words: The channel of words, for settings of one's own.
         weights: How much each field of a definition counts, where ``words`` is not given.
+        meaning: w, how much vectors count beside words, where there are vectors.
+        together: Several shared words say more than one rare word: L is multiplied by the number
+            of shared words to this power.
+
+    Both numbers were chosen on four of five public catalogues at a time and reported on the fifth
+    (docs/retrieval.md).
     """
 
     name = "text"
@@ -152,9 +152,16 @@ class TextRanker:
         embedder: Embedder | Literal["auto"] | object | None = "auto",
         words: LexicalChannel | None = None,
         weights: FieldWeights | None = None,
+        meaning: float = 0.65,
+        together: float = 0.5,
     ) -> None:
-        if keep < 1:
-            raise UsageError(f"keep={keep} must be at least 1")
+        if keep < 1 or not 0 <= meaning <= 1 or together < 0:
+            raise UsageError(
+                f"keep={keep} must be at least 1, meaning={meaning} between 0 and 1, and "
+                f"together={together} not negative"
+            )
+        self._meaning = meaning
+        self._together = together
         self._keep = keep
         self._cut = cut
         self._words = words or LexicalChannel(weights=weights or FieldWeights())
@@ -208,7 +215,7 @@ class TextRanker:
         matches, scores = self._lexical(candidates, texts)
         before = [index.row(hit.definition.name) for hit in candidates.hits]
         rows = self._looked_at(candidates, scores[0], vectors, before)
-        weights = _WEIGHTS[tuple(vectors)]
+        weights = _weights(tuple(vectors), self._meaning)
         scaled = np.stack([_scaled(one, len(index))[rows] for one in scores])
         parts = {"lexical": weights[0] * scaled}
         for (name, asked), weight in zip(vectors.items(), weights[1:], strict=True):
@@ -241,7 +248,8 @@ class TextRanker:
         of_clauses = (
             matches.of_terms([term in terms for term in matches.terms]) for terms in asked[1:]
         )
-        return matches, [one.scores(_TOGETHER) for one in (matches, *of_clauses)]
+        together = self._together if self._vectors else min(self._together, _WITHOUT_MEANING)
+        return matches, [one.scores(together) for one in (matches, *of_clauses)]
 
     def _looked_at(
         self,
@@ -313,6 +321,15 @@ def _fused(parts: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.flo
         fields["clauses"] = share * best
     total = np.stack(list(fields.values())).sum(axis=0).max(initial=0.0) or 1.0
     return {name: one / total for name, one in fields.items()}
+
+
+def _weights(kinds: tuple[str, ...], meaning: float) -> tuple[float, ...]:
+    """What words and each kind of vectors count."""
+    if not kinds:
+        return (1.0,)
+    if len(kinds) == 1:
+        return (1 - meaning, meaning)
+    return (1 - meaning, meaning * _OF_MODEL, meaning * (1 - _OF_MODEL))
 
 
 def _called(text: str, candidates: Candidates) -> list[str]:

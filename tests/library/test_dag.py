@@ -17,7 +17,6 @@ from agentkit.library.dag import (
     ancestors,
     depth,
     descendants,
-    expand,
     find_cycle,
     flat_size,
     in_order,
@@ -77,21 +76,6 @@ def test_a_composite_without_calls_stands_for_one():
     """It has depth 1 and flat size 1, and is the leaf of its own expansion."""
     alone = Library([composite("c"), composite("d", "c", "c")])
     assert (depth(alone, "c"), flat_size(alone, "c"), flat_size(alone, "d")) == (1, 1, 2)
-    assert [call.name for call in expand(alone, "d")] == ["c", "c"]
-
-
-def test_an_expansion_names_the_way_to_each_call(library):
-    """The trace is in program order, and each call knows the composites around it."""
-    trace = expand(library, "top")
-    assert [call.name for call in trace] == ["b", "a", "a", "b", "a"]
-    assert [call.path for call in trace] == [
-        ("top", "mid"),
-        ("top", "mid"),
-        ("top",),
-        ("top", "mid"),
-        ("top", "mid"),
-    ]
-    assert [(call.name, call.path) for call in expand(library, "a")] == [("a", ())]
 
 
 def test_ancestors_come_in_the_order_of_validation(library):
@@ -105,7 +89,7 @@ def test_ancestors_come_in_the_order_of_validation(library):
 
 def test_an_unknown_name_is_answered_with_the_nearest(library):
     """Every question about a tool that is not there raises as the library itself does."""
-    for ask in (depth, flat_size, ancestors, descendants, expand):
+    for ask in (depth, flat_size, ancestors, descendants):
         with pytest.raises(ToolNotFoundError, match=r"no tool named 'lonely'.*'lone'"):
             ask(library, "lonely")
 
@@ -148,12 +132,11 @@ def test_a_body_that_is_no_program_keeps_its_flat_size_to_itself():
 
 
 def test_a_very_deep_chain_is_no_problem():
-    """Five thousand layers of composites are counted, expanded and walked without recursion."""
+    """Five thousand layers of composites are counted and walked without recursion."""
     names = [f"c{n}" for n in range(5_001)]
     chain = [composite(name, below) for below, name in pairwise(names)]
     library = Library([*reversed(chain), primitive("c0")])
     assert (depth(library, "c5000"), flat_size(library, "c5000")) == (5_000, 1)
-    assert [len(call.path) for call in expand(library, "c5000")] == [5_000]
     assert len(ancestors(library, "c0")) == 5_000
     assert find_cycle(library) is None
     holed = library.without(["c0"])
@@ -216,7 +199,6 @@ def test_invariants_hold_for_any_dag(calls, random):
         above = ancestors(library, name)
         for at, one in enumerate(above):
             assert not set(library.dag.children[one]).intersection(above[at:])
-        assert len(expand(library, name)) == flat_size(library, name)
 
 
 @settings(max_examples=200, deadline=None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval import (
@@ -102,7 +102,6 @@ definitions = st.builds(
 some = st.lists(definitions, unique_by=lambda one: one.name, max_size=5)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     start=some,
     changes=st.lists(
@@ -127,13 +126,13 @@ def test_an_index_that_grew_answers_like_a_fresh_one(start, changes, query):
 
 
 async def test_the_stage_lifts_and_drops_nothing():
-    """Scores go up to the weight, with a reason and under their own field."""
+    """Scores go up by the weight, and 1 for reliable examples, with a reason and a field."""
     library = Library([worked("convert", "ten dollars in euros"), worked("other")])
     left = await run(library, "ten dollars in euros", stage=Examples(weight=0.5))
     assert len(left) == 2
     (hit,) = left.hits
     assert (hit.definition.name, hit.reason) == ("convert", "worked for a request like this")
-    assert hit.score == pytest.approx(0.5)
+    assert hit.score == pytest.approx(1.5)  # nothing speaks against these examples yet
     assert hit.fields == {"examples": hit.score}
 
 
@@ -209,3 +208,15 @@ async def test_a_long_text_of_unknown_words_is_answered_beside_many_examples():
     found = await CascadeRetriever().retrieve(" ".join(f"w{n}" for n in range(60_000)), library)
     assert found.unmatched[:2] == ("w0", "w1")
     assert len(found.unmatched) == 64
+
+
+def test_examples_that_do_not_predict_each_other_count_less():
+    """Where users ask the same again p is near 1; where like requests want other tools, near 0."""
+    again = [
+        worked(f"tool_{n}", *(f"book seat {n}x{n} {m} now" for m in range(9))) for n in range(30)
+    ]
+    other = [worked(f"tool_{n}", f"book seat now {n}") for n in range(300)]
+    config = IndexConfig(channels=(CHANNEL,))
+    assert CHANNEL.reliability(Library(again).derived(config)) > 0.9
+    assert CHANNEL.reliability(Library(other).derived(config)) < 0.2
+    assert CHANNEL.reliability(Library([worked("a")]).derived(config)) == 1.0

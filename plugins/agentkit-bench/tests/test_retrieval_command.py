@@ -129,3 +129,19 @@ def test_what_is_no_retriever_is_refused(bench, tmp_path, name, words):
     result = bench("--methods", name)
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+def test_settings_are_chosen_on_the_corpora_that_are_not_reported(invoke, tmp_path):
+    """Each folder is left out once; its block names what the others chose and every method."""
+    for name in ("harbour", "post"):
+        (tmp_path / name).mkdir()
+        for file, records in (("tools.jsonl", TOOLS), ("retrieval.jsonl", QUESTIONS)):
+            lines = "".join(json.dumps(record) + "\n" for record in records)
+            (tmp_path / name / file).write_text(lines)
+    folders = ("--leave-one-out", "harbour", "--leave-one-out", "post")
+    result = invoke("bench", "retrieval", *folders, "--methods", "lexical")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.count("together") == 2
+    assert result.stdout.count("| lexical | 1.000 | 1.000 |") == 2
+    assert invoke("bench", "retrieval", *folders[:2]).exit_code == 2
+    assert "--leave-one-out FOLDER" in invoke("bench", "retrieval").stderr

@@ -15,6 +15,7 @@ from agentkit.library import Author, LibraryChange
 from agentkit.library.comparing import compare_stores
 from agentkit.library.copying import Amount, copy_store
 from agentkit.library.event_chain import EventDraft, chained
+from agentkit.tools.definition import Description
 
 STEPS = [
     HistoryStep(wishes={"a": ("one", "here"), "b": ("", "")}, events=2, episodes=2, reason="x"),
@@ -210,3 +211,17 @@ def test_times_are_compared_as_moments(source, target):
     target.commit(replace(moved, created_at="2026-11-21T10:00:01+00:00"), expected_version=0)
     (difference,) = compare_stores(source_again, target).differences
     assert "made at" in difference.message
+
+
+def test_a_definition_of_an_old_version_is_compared():
+    """Two histories that come to the same library, and were once different, part where they were."""
+    stores = [open_store("memory:") for _ in range(2)]
+    for store, first in zip(stores, ("one", "uno"), strict=True):
+        for version, summary in enumerate((first, "two")):
+            tool = ToolDefinition(name="a", description=Description(summary=summary))
+            change = LibraryChange(
+                proposal_id=str(version), upserts=(tool,), created_at="2026-11-21T10:00:00+00:00"
+            )
+            store.commit(change, expected_version=version)
+    (difference,) = compare_stores(*stores).differences
+    assert (difference.part, difference.place) == ("tools", "version 1")

@@ -13,6 +13,7 @@ from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError, StoreUnavailableError
 from agentkit.evolution import ToolManager
 from agentkit.library import LibraryChange, Store
+from agentkit.library.event_chain import EventDraft, chained
 from agentkit.library.events import Author
 from agentkit.library.remote import RemoteStore
 from agentkit.library.remote.wire import definition_to_json
@@ -329,3 +330,17 @@ def test_emptying_the_cache_accepts_what_there_is(
     assert refused.load().version == 2
     assert refused.is_away
     assert open_remote(f"{url}?cache={tmp_path / 'new'}").load().version == 1
+
+
+def test_a_chain_that_lost_its_end_is_refused(serve: Callable, open_remote: Callable) -> None:
+    """A server whose events went back while its library stayed is not believed."""
+    stores = [open_store("memory:") for _ in range(2)]
+    drafts = [EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))] * 2
+    events = chained(None, drafts, at="2026-11-21T10:00:00+00:00")
+    for store, kept in zip(stores, (events, events[:1]), strict=True):
+        store.commit(LibraryChange(proposal_id="1", events=kept), expected_version=0)
+    client = open_remote(serve(stores[0]))
+    client.load()
+    serve(stores[1])
+    with pytest.raises(StoreFormatError, match="went back"):
+        client.refresh()

@@ -10,7 +10,8 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
 from agentkit.evaluation import Benchmark
 from agentkit.evaluation.task_files import task_to_json
 from agentkit.interop.export import read_artifact, write_artifact
-from agentkit.messages import JsonObject
+from agentkit.messages import JsonObject, JsonValue
 from agentkit.tools.canonical import digest
 from agentkit_training.coevolution.records import CoevolutionStep, Memory
 from agentkit_training.coevolution.source import Coevolution
@@ -30,15 +31,59 @@ from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.samples import Rollout
 
 
-def described(part: object) -> str:
+def described(part: object) -> JsonValue:
     """A part of a run, so that two that behave otherwise are told apart, and equal ones are not.
 
     A function is its qualified name: what it closes over is seen by nobody, so that a reward with
-    settings is better a dataclass, whose fields count as far as its ``repr`` shows them.
+    settings is better a dataclass. Of a dataclass all fields count that its ``repr`` shows, without
+    what it has learned (``state()``), which is a checkpoint's business.
+
+    Args:
+        part: A function, a dataclass, or plain data; None for none.
+
+    Returns:
+        Plain data that is equal after it went through JSON.
+
+    Example:
+        >>> from agentkit_training.weighting import FixedWeighting
+        >>> sorted(described(FixedWeighting(utilities={}, clip=(0.5, 2.0))).items())
+        [('clip', [0.5, 2.0]), ('kind', 'agentkit_training.weighting.FixedWeighting'), \
+('utilities', {})]
     """
-    if hasattr(part, "__qualname__"):
-        return f"{part.__module__}.{part.__qualname__}"
-    return repr(part) if is_dataclass(part) else type(part).__qualname__
+    found: JsonValue
+    match part:
+        case None:
+            found = ""
+        case str() | int() | float():
+            found = part
+        case Mapping():
+            found = {str(name): described(one) for name, one in part.items()}
+        case set() | frozenset():
+            found = sorted((described(one) for one in part), key=str)
+        case list() | tuple():
+            found = [described(one) for one in part]
+        case partial():
+            given = {"given": described(part.args)} if part.args else {}
+            found = {"kind": described(part.func), **given, **_all(part.keywords)}
+        case _ if is_dataclass(part) and not isinstance(part, type):
+            found = {"kind": _name(type(part)), **_all(_shown(part))}
+        case _:
+            found = _name(part if hasattr(part, "__qualname__") else type(part))
+    return found
+
+
+def _all(parts: Mapping[str, object]) -> dict[str, JsonValue]:
+    return {name: described(one) for name, one in parts.items()}
+
+
+def _shown(part: Any) -> dict[str, object]:
+    learned = set(part.state()) if hasattr(part, "state") else set()
+    shown = (one.name for one in fields(part) if one.repr and one.name not in learned)
+    return {name: getattr(part, name) for name in shown}
+
+
+def _name(kind: Any) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 _MAY_DIFFER = frozenset({"steps", "epochs"})
@@ -79,7 +124,17 @@ def differences(kept: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
         >>> differences({"settings": {"seed": 1}}, {"settings": {"seed": 2}})
         ['settings.seed: the checkpoint has 1, this run 2']
     """
-    return [_told(one) for one in differing(kept, given)]
+    return [_told(one) for one in differing(_moved(kept), _moved(given))]
+
+
+def _moved(part: Any) -> Any:
+    """Our own functions and classes without their modules, which another release may name anew."""
+    if isinstance(part, Mapping):
+        return {name: _moved(one) for name, one in part.items()}
+    if isinstance(part, list):
+        return [_moved(one) for one in part]
+    is_ours = isinstance(part, str) and part.startswith("agentkit_training.")
+    return part.rpartition(".")[2] if is_ours else part
 
 
 def _told(found: Difference) -> str:

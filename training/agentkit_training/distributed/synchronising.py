@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.library import Library
-from agentkit.library.linking import link_above
+from agentkit.library.linking import link
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -109,8 +109,7 @@ def with_delta(library: Library, delta: LibraryDelta, *, tools: Iterable[Tool] =
         changed = Library([changed[name] for name in delta.order], cache=library.cache).continuing(
             changed
         )
-    names = {*delta.removals, *(tool.name for tool in new)}
-    return link_above(changed, names).at_version(delta.version)
+    return link(changed).at_version(delta.version)
 
 
 def _bound(definition: ToolDefinition, before: Library, code: Mapping[str, Tool]) -> Tool:

@@ -10,6 +10,8 @@ import pytest
 from agentkit_training.coevolution.checkpoint import (
     checkpoints,
     coevolve,
+    described,
+    differences,
     load_checkpoint,
     newest_checkpoint,
     save_checkpoint,
@@ -17,7 +19,8 @@ from agentkit_training.coevolution.checkpoint import (
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.errors import CheckpointError, DivergedError
-from agentkit_training.weighting import DynamicWeighting
+from agentkit_training.rewards import tooldna_reward
+from agentkit_training.weighting import DynamicWeighting, FixedWeighting
 
 ON = CoevolutionSettings(evidence=True, weighting=True, every=2, steps=4)
 
@@ -95,6 +98,34 @@ def test_another_run_is_refused_with_the_difference(begin, tmp_path):
     ):
         assert part in message
     assert "settings.steps" not in message
+
+
+def test_other_settings_of_the_same_reward_are_another_run(begin, bank, tmp_path):
+    """Rewards and weightings are told apart by what they are made with, not by their class."""
+
+    def made(design, utility):
+        weighting = FixedWeighting(utilities={"missing_tool_call": utility})
+        settings = CoevolutionSettings(evidence=True, weighting=True, steps=1)
+        return begin(settings, reward=tooldna_reward(bank, design), weighting=weighting)
+
+    carry_on(made("R1", 1.5), tmp_path)
+    carry_on(made("R1", 1.5), tmp_path)
+    with pytest.raises(CheckpointError) as refused:
+        carry_on(made("R2", 0.5), tmp_path)
+    for part in (
+        "reward.design: the checkpoint has 'R1', this run 'R2'",
+        "weighting.utilities.missing_tool_call: the checkpoint has 1.5, this run 0.5",
+    ):
+        assert part in str(refused.value)
+
+
+def test_a_checkpoint_names_no_place_in_memory(bank):
+    """What is kept of a reward is the same in another process, and in a release that moved it."""
+    reward = tooldna_reward(bank, "R2")
+    kept = {"reward": described(reward)}
+    assert "0x" not in str(kept)
+    earlier = {"reward": kept["reward"] | {"kind": "agentkit_training.rewards.old._ToolDnaReward"}}
+    assert differences(earlier, kept) == []
 
 
 def test_another_library_is_refused(begin, bank, tmp_path):

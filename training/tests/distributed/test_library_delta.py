@@ -90,14 +90,13 @@ def calling(name, child):
     return compose(text, {child.name: child})
 
 
-def test_only_composites_of_changed_tools_are_linked_again():
-    """The others stay as they are; one whose child was reworded waits to be validated again."""
+def test_a_composite_of_a_reworded_tool_waits():
+    """It is not linked before it is validated again."""
     composites = [calling("doubled", double), calling("halved", half)]
     before = Library([double, half, *composites], version=1).bind({})
     words = Description(summary="Two times a number.")
     reworded = replace(double.definition, description=words)
     after = Library(before.definitions, version=2).with_tools([reworded])
     found = with_delta(before, carried(library_delta(before, after)))
-    assert found["halved"] is before["halved"]
     assert found["double"](x=2) == 4
     assert not found["doubled"].is_bound

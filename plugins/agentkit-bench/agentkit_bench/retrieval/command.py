@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, TextIO, get_args
 
 import click
 
-from agentkit.cli.output import Column, plural, print_json_line, print_table, say, stdout
-from agentkit.cli.progress import LineProgress
+from agentkit._waiting import wait_for
+from agentkit.cli.output import (
+    Column,
+    LineProgress,
+    plural,
+    print_json_line,
+    print_table,
+    say,
+    stdout,
+)
 from agentkit.errors import UsageError
 from agentkit.metrics.intervals import Interval
 from agentkit_bench.retrieval.apart import CorpusFiles, measure_apart
 from agentkit_bench.retrieval.comparing import compare
 from agentkit_bench.retrieval.corpus import Identity, Split
 from agentkit_bench.retrieval.equipment import Equipment
+from agentkit_bench.retrieval.leave_one_out import leave_one_out, read_folders, table
 from agentkit_bench.retrieval.methods import HINTS, METHODS, find_method
 from agentkit_bench.retrieval.report import Comparison, MethodReport
 
@@ -23,6 +33,8 @@ _QUALITY = ("R@1", "R@5", "R@10", "R@32", "full@10")
 _COST = ("tokens", "p50 ms", "p99 ms", "MB")
 _WIDTH = 78
 """Columns that both together take up, with the longest name of a method."""
+
+_BASELINES = ("default", "no_vectors", "half_and_half", "lexical", "vectors")
 
 _file = click.Path(exists=True, dir_okay=False)
 
@@ -35,6 +47,7 @@ Examples:
   agentkit bench retrieval --catalogue tools.jsonl.gz --queries queries.jsonl.gz --by name --json
   agentkit bench retrieval --catalogue t.jsonl --queries q.jsonl --methods lexical --split test
   agentkit bench retrieval --catalogue t.jsonl --queries q.jsonl --methods default,my_module:careful
+  agentkit bench retrieval --leave-one-out bfcl --leave-one-out metatool --by name
 
 \b
 Methods:
@@ -42,10 +55,19 @@ Methods:
     + "\n".join(f"  {method.name:<15} {method.summary}" for method in METHODS.values()),
 )
 @click.option(
+    "--leave-one-out",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Instead of a catalogue: choose the settings of the default on all of these corpora but "
+    "one, report them on that one, and so on. Given at least twice; a corpus is a folder with "
+    "tools.jsonl and retrieval.jsonl, plain or .gz.",
+)
+@click.option(
     "--catalogue",
     "tools",
     multiple=True,
-    required=True,
     type=_file,
     help="JSON lines, plain or .gz: name, description, parameters; optional id, returns or "
     "output, examples. Given several times, the files are one catalogue.",
@@ -53,7 +75,6 @@ Methods:
 @click.option(
     "--queries",
     multiple=True,
-    required=True,
     type=_file,
     help="JSON lines, plain or .gz: query, and gold or gold_tools (ids or names); optional id, "
     "category. May be given several times.",
@@ -108,6 +129,7 @@ Methods:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a method.")
 def retrieval(
     *,
+    folders: tuple[str, ...],
     tools: tuple[str, ...],
     queries: tuple[str, ...],
     methods: str,
@@ -126,6 +148,14 @@ def retrieval(
     estimate of four bytes each, are those of what a model would be shown: cards and schemas. CPU
     is that of one query, memory what the method added to a process that held the catalogue.
     """
+    if folders:
+        _leave_one_out(folders, methods, by, max_queries)
+        return
+    if not tools or not queries:
+        raise UsageError(
+            "name a catalogue with --catalogue and --queries, or several corpora with "
+            "--leave-one-out FOLDER"
+        )
     files = CorpusFiles(tools=tools, queries=queries, by=by, split=split, max_queries=max_queries)
     equipment = Equipment(embedder_name=embedder, model_name=model)
     names = _chosen(methods, equipment)
@@ -141,6 +171,16 @@ def retrieval(
             output.flush()
     if not as_json:
         _print(done, files)
+
+
+def _leave_one_out(
+    folders: Sequence[str], methods: str, by: Identity, max_queries: int | None
+) -> None:
+    names = [name.strip() for name in methods.split(",") if name.strip()] or list(_BASELINES)
+    corpora = read_folders([Path(folder) for folder in folders], by=by)
+    measured = leave_one_out(corpora, names, max_queries=max_queries, progress=say)
+    for line in table(wait_for(measured)):
+        click.echo(line)
 
 
 def _chosen(methods: str, equipment: Equipment) -> list[str]:
