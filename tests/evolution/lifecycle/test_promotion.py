@@ -52,6 +52,17 @@ def test_a_proposal_that_is_known_changes_nothing(manager, make_manager, store, 
     assert list(store.events()) == before
 
 
+def test_a_tool_means_its_open_proposal(manager, propose):
+    """An id, its beginning, the tool with something open, and the last one are all understood."""
+    waits = manager.submit(propose(manager))
+    refused = manager.submit(propose(manager, summary="A bad one."))
+    assert refused.state == "rejected"
+    found = [
+        manager.ledger.find(one).proposal_id for one in ("add", waits.proposal_id[:-2], "last")
+    ]
+    assert found == [waits.proposal_id, waits.proposal_id, refused.proposal_id]
+
+
 def test_a_proposal_that_fails_is_rejected_with_every_reason(make_manager, store, propose):
     """All failed checks are kept with the event, in order."""
     failed = [FailedCheck(code=code, layer="lexical", message=code, advice="") for code in "abc"]
