@@ -311,6 +311,15 @@ def states(manager):
     return {state: count for state, count in manager.ledger.counts().items() if count}
 
 
+def test_a_good_one_between_breaks_the_row(strict_quarantine, bad, propose):
+    """Rejections count in a row: one that is validated begins it anew."""
+    bad(2)
+    strict_quarantine.submit(propose(strict_quarantine))
+    bad(1)
+    assert strict_quarantine.ledger.proposer("feedback:proposer").rejected_in_a_row == 1
+    assert not strict_quarantine.ledger.is_quarantined("feedback:proposer")
+
+
 def test_too_many_in_a_row(strict_quarantine, bad, propose):
     """After the third rejection in a row open proposals are quarantined, and new ones too."""
     strict_quarantine.submit(propose(strict_quarantine))
