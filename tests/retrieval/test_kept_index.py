@@ -213,7 +213,7 @@ def test_a_library_outlives_its_store(store_at):
     assert answer(library) == fresh(library)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10)
 @given(
     st.lists(
         st.one_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.messages import ToolCall
@@ -87,13 +87,6 @@ def test_another_flow_is_another_answer(made, partial):
     assert not found.is_full
     assert found.partial == pytest.approx(partial)
     assert not found.problems
-
-
-def test_a_label_given_twice_means_the_call_before():
-    """Where a model reuses a label, the latest earlier call is meant."""
-    reused = [find("Aker", "x"), find("Moss", "x"), boats("$x.id$", 1)]
-    gold = [find("Aker"), find("Moss"), boats("$var2.id$", 1)]
-    assert compare_data_flow(reused, gold, TOOLS).is_full
 
 
 def test_one_call_used_twice_is_not_two_equal_calls():
@@ -199,27 +192,11 @@ def test_calls_that_look_alike_are_told_apart_by_what_they_returned():
     assert not compare_executed_flow(made, gold, []).is_full
 
 
-def test_references_among_words_are_filled_with_what_came_back():
-    """A gold text with references equals the text that results make of it."""
-    gold = [find("Aker"), FlowCall(name="note", arguments={"text": "Harbour $var1.id$!"})]
-    assert compare_executed_flow([AKER, executed("note", text="Harbour 7!")], gold, TOOLS).is_full
-    assert not compare_executed_flow(
-        [AKER, executed("note", text="Harbour 8")], gold, TOOLS
-    ).is_full
-
-
 def test_many_calls_that_look_alike_end_soon():
     """Forty equal calls with different results are compared in bounded time."""
     gold = [FlowCall(name="new")] * 40 + [FlowCall(name="pay", arguments={"order": "$var40.id$"})]
     made = [executed("new", {"id": n}) for n in range(40)] + [executed("pay", order=99)]
     assert compare_executed_flow(made, gold, []).partial == pytest.approx(40 / 41)
-
-
-def nested(depth):
-    value = []
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 @st.composite
@@ -270,7 +247,6 @@ def shuffled(calls, seed):
 
 
 @given(calls=answers(), seed=st.integers(0, 9))
-@settings(max_examples=80, deadline=None)
 def test_every_renaming_is_recognised(calls, seed):
     """Any reordering that keeps producers first, under new labels, is the same answer."""
     found = compare_data_flow(shuffled(calls, seed), calls, TOOLS)
@@ -280,7 +256,6 @@ def test_every_renaming_is_recognised(calls, seed):
 
 
 @given(calls=answers())
-@settings(max_examples=50, deadline=None)
 def test_running_an_answer_gives_one_that_matches_it(calls):
     """Filling references with results yields executed calls that match the gold ones in full."""
     results = [{"id": n, "a b": f"x{n}", "0": 5} for n in range(len(calls))]

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from mcp import Client, MCPError
 from mcp_types import (
     ElicitResult,
@@ -212,16 +212,6 @@ async def test_a_call_of_no_tool_is_an_answer_that_says_so():
         assert "Similar: add" in answer.content[0].text
 
 
-async def test_our_client_gets_back_what_our_server_serves():
-    """Served and imported again, with trust, a tool has the signature it had."""
-    served = LibraryServer(library()).sdk_server()
-    options = {"trust_annotations": True, "name": "home"}
-    async with McpServer.in_process(served, new_tools="screen", **options) as server:
-        (listed,) = server.tools
-        assert listed.definition.signature == add.definition.signature
-        assert await listed(a=2, b=2) == 4
-
-
 KEY = "sk-0123456789abcdef"
 
 
@@ -366,7 +356,6 @@ PARAMETERS = st.dictionaries(NAME, SCHEMA, max_size=3).map(
 RESULT = st.none() | SCHEMA.filter(bool).map(with_definitions)
 
 
-@settings(max_examples=40)
 @given(NAME, PARAMETERS, RESULT, EFFECTS)
 def test_signatures_survive(name, parameters, result, effects):
     """Parameters, result and effects come back as they were, when the server is trusted."""
@@ -380,7 +369,6 @@ def test_signatures_survive(name, parameters, result, effects):
     assert listing.tools[0].definition.signature == definition.signature
 
 
-@settings(max_examples=30)
 @given(EFFECTS)
 def test_untrusted_effects_are_only_ever_stricter(effects):
     """Whatever a stranger says, its tool writes, is open to the world, and is not repeated."""
