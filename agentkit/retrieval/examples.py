@@ -30,6 +30,9 @@ _SAMPLE = 128
 _BELIEVED = 16
 """A library with few examples is believed: it counts as if so many more had been right."""
 
+_CHANCE, _SURE = 0.5, 0.85
+"""Between these reliabilities the weight of examples rises."""
+
 _LEAST = 0.05
 """Less alike than this is chance: one or two shared words of a sentence."""
 
@@ -234,9 +237,10 @@ class Examples:
 
     A tool that was taught takes the place of one that was not, and only where requests come again
     is that worth much. So an example with the very words of the request adds ``weight``, and up to
-    1 more as the examples of the library predict each other (``ExampleChannel.reliability``): p of
-    them add max(0, 2 p - 1). Half of the requests as examples of their gold tools, the other half
-    asked: docs/retrieval.md has what that brings, and what tools without examples pay.
+    1 more as the examples of the library predict each other (``ExampleChannel.reliability``):
+    nothing up to a half, all from .85 on. Half of the requests as examples of their gold tools,
+    the other half asked: docs/retrieval.md has what that brings, and what tools
+    without examples pay.
 
     Args:
         weight: What an example with the very words of the request adds at least.
@@ -264,7 +268,8 @@ class Examples:
         scores = self._examples.scores(index, goal.intent)
         if goal.intent != query:
             scores = np.maximum(scores, self._examples.scores(index, query))
-        weight = self._weight + max(0.0, 2 * self._examples.reliability(index) - 1)
+        reliable = (self._examples.reliability(index) - _CHANCE) / (_SURE - _CHANCE)
+        weight = self._weight + min(max(reliable, 0.0), 1.0)
         found = index.top(scores, self._keep, candidates.mask)
         return candidates.add(
             {index.names[row]: weight * score for row, score in found if score >= _LEAST},
