@@ -36,8 +36,8 @@ def values_in_hand(results: Iterable[object]) -> tuple[TypedSlot, ...]:
     """The named values of results, each with its type; of one name the newest.
 
     Example:
-        >>> [(slot.name, str(slot.type)) for slot in values_in_hand([{"hotel": {"id": 7}}])]
-        [('hotel', 'object'), ('id', 'integer in {7}')]
+        >>> [(slot.name, str(slot.type)) for slot in values_in_hand([{"id": 7, "open": True}])]
+        [('id', 'integer in {7}'), ('open', 'boolean in {true}')]
     """
     found: dict[str, TypedSlot] = {}
     for result in results:
