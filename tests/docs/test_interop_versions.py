@@ -94,14 +94,6 @@ def test_every_extra_that_reaches_others_is_in_the_table(extra) -> None:
     assert names <= set(NAMED_VERSIONS)
 
 
-def test_the_page_on_frameworks_names_the_same_versions() -> None:
-    """Two tables of one thing do not part."""
-    page = versions_in((ROOT / "docs/frameworks.md").read_text(encoding="utf-8"))
-    shared = page.keys() & NAMED_VERSIONS.keys()
-    assert {"pydantic-ai-slim", "openai-agents", "langgraph"} <= shared
-    assert {name: page[name] for name in shared} == {n: NAMED_VERSIONS[n] for n in shared}
-
-
 def test_the_checks_can_fail() -> None:
     """An unknown major version, a version that pip refuses and one row of two packages are seen."""
     row = "| x | httpx 9.1.0, PyYAML 6.0.3 and 5.1; servers of starlette 1.10.0 |\n"
