@@ -72,7 +72,7 @@ weights: $(VENV)/.dev openmp
 # Tests are shared out to JOBS processes; JOBS=0 runs them in one, which is quicker for a few.
 unit: $(VENV)/.dev servers  ## pytest alone; ARGS are passed on: make unit JOBS=0 ARGS="-k store -x"
 	$(SAY) "Running the tests"
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not faults and not long" $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not faults and not long and not corpora" $(ARGS)
 
 # What retrieval finds depends on whether word vectors are there: most users start without them, so
 # the tests above run without, and these again with. They stay out of the environment itself. The

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from agentkit import Episode
 from agentkit.cli.main import main
-from agentkit.episodes.files import export_episodes, import_episodes
+from agentkit.episodes.files import import_episodes
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import AgentKitError, ArtifactError, EpisodeFormatError, ReadingLimitError
 from agentkit.evaluation.task_files import load_tasks
@@ -23,8 +23,8 @@ from agentkit.interop.export.file import parse_artifact
 from agentkit.reading import expanded_limit, read_json, unpacked
 from agentkit.tools.sources.json_records import DefinitionBatch, definitions_from_json
 
-BOMB = b"[" + b"[]," * 50_000_000 + b"[]]"
-"""150 MB of JSON, 146 kB of gzip, 3.7 GB of lists."""
+BOMB = b"[" + b"[]," * 6_000_000 + b"[]]"
+"""18 MB of JSON, 18 kB of gzip, 450 MB of lists."""
 
 MUCH = 60_000_000
 """Bytes that no hostile input of these tests may take."""
@@ -49,8 +49,8 @@ def little_memory(most: int = MUCH) -> Iterator[None]:
 
 
 def test_an_artifact_does_not_grow_in_memory(bomb: bytes) -> None:
-    """146 kB that stand for 3.7 GB are refused with the numbers and the way to raise them."""
-    assert len(bomb) < 160_000
+    """18 kB that stand for 450 MB are refused with the numbers and the way to raise them."""
+    assert len(bomb) < 20_000
     with little_memory(), pytest.raises(ArtifactError, match="AGENTKIT_READ_LIMIT=10"):
         parse_artifact(bomb)
 
@@ -82,7 +82,7 @@ def test_a_line_of_episodes_is_bounded(tmp_path: Path) -> None:
     """Compressed episodes are read a line at a time, and a line has a bound of its own."""
     path = tmp_path / "episodes.jsonl.gz"
     good = encode_episode(Episode(episode_id="e1", request="Hi")).encode()
-    path.write_bytes(gzip.compress(good + b"\n" + b" " * 100_000_000 + b"\n"))
+    path.write_bytes(gzip.compress(good + b"\n" + b" " * 20_000_000 + b"\n"))
     found, broken = [], []
     with little_memory():
         found = list(import_episodes(path, on_broken=broken.append))
@@ -113,7 +113,7 @@ def _yaml_bomb() -> str:
     "text",
     [
         _yaml_bomb(),
-        "openapi: 3.1.0\nx: [" + "a," * 2_000_000 + "a]",
+        "openapi: 3.1.0\nx: [" + "a," * 100_000 + "a]",
         "openapi: 3.1.0\nx: " + "[" * 100_000,
         '{"openapi": "3.1.0", "x": [' + "[]," * 2_000_000 + "[]]}",
         '{"openapi": "3.1.0", "x": ' + "[" * 400 + "]" * 400 + "}",
@@ -171,11 +171,3 @@ def test_the_environment_raises_the_bounds(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("AGENTKIT_READ_LIMIT", "lots")
     with pytest.raises(AgentKitError, match="whole number"):
         unpacked(data)
-
-
-def test_honest_files_are_far_below_the_bounds(tmp_path: Path) -> None:
-    """Ten thousand episodes that hardly differ compress very well, and are read."""
-    for name in ("many.jsonl.gz", "many.parquet"):
-        many = (Episode(episode_id=f"e{n}", request="The same " * 20) for n in range(10_000))
-        export_episodes(tmp_path / name, many)
-        assert sum(1 for _ in import_episodes(tmp_path / name)) == 10_000

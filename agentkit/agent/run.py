@@ -193,8 +193,6 @@ class Run:
             history=self._start.history,
             shown=self._start.shown,
             emit=self._emit,
-            # Of a DeferringChatModel; isinstance of a protocol takes a tenth of the whole run.
-            defers=bool(getattr(self._agent.model, "defers_tools", False)),
         )
         self._usage += self._selection.usage
         self._executor = self._executor_for(self._selection.tools)
@@ -336,7 +334,6 @@ class Run:
         return ModelRequest(
             messages=tuple(self._messages),
             tools=tools.definitions,
-            deferred=tools.deferred,
             tool_choice=self._tool_choice(),
             output_schema=agent.output_format.schema if agent.output_format else None,
             settings=start.settings.over(agent.settings) if start.settings else agent.settings,

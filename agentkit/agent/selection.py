@@ -34,12 +34,10 @@ class SelectedTools:
     Attributes:
         library: The pinned snapshot that tools are taken from.
         own: A tool of the runtime, offered before all others; None for none.
-        deferred: What the model's provider may search; the same object for the whole run.
     """
 
     library: Library
     own: Tool | None = None
-    deferred: tuple[ToolDefinition, ...] = field(init=False, default=())
     _tools: dict[str, Tool] = field(init=False, default_factory=dict)
     _shown: set[str] = field(init=False, default_factory=set)
     _definitions: tuple[ToolDefinition, ...] | None = field(init=False, default=None)
@@ -68,7 +66,7 @@ class SelectedTools:
     @property
     def is_usable(self) -> bool:
         """Whether there is anything to call."""
-        return bool(self.definitions or self.deferred)
+        return bool(self.definitions)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools
@@ -78,8 +76,6 @@ class SelectedTools:
         tool = self._tools.get(name)
         if tool is None and self.own is not None and name == self.own.name:
             return self.own
-        if tool is None and self.deferred:  # what was searched is all of the library
-            return self.library.get(name)
         return tool
 
     def take(self, name: str) -> Tool | None:
@@ -95,15 +91,6 @@ class SelectedTools:
     def show(self, names: Iterable[str]) -> None:
         """Remember of which tools the model is shown a card."""
         self._shown.update(names)
-
-    def defer_rest(self) -> None:
-        """Leave every tool that is not offered to the search of the model's provider.
-
-        A tool that the model finds and calls there stays deferred: the provider has its schema in
-        the conversation, and the prompt stays as it was.
-        """
-        rest = (one for one in self.library.definitions if one.name not in self._tools)
-        self.deferred = tuple(rest)
 
     def add(self, names: Iterable[str]) -> tuple[str, ...]:
         """SelectedTools more tools of the library; names that it lacks are ignored.
@@ -347,7 +334,6 @@ class ToolSelector:
         history: Sequence[Message] = (),
         shown: ShownTools | None = None,
         emit: Emit = ignore,
-        defers: bool = False,
     ) -> Selection:
         """The tools for a run: what its conversation has had so far, then what the request needs.
 
@@ -360,7 +346,6 @@ class ToolSelector:
             history: What was said before.
             shown: What the conversation has been shown.
             emit: Receives events.
-            defers: Whether the model's provider searches the rest, instead of ``search_tools``.
         """
         retriever = self._retriever
         if retriever is None or len(library) <= self._all_up_to:
@@ -373,8 +358,6 @@ class ToolSelector:
         tools = SelectedTools(library=library)
         tools.add(shown.offered)
         tools.add(one.name for one in found.offered) if found else ()
-        if defers and self._policy.search_tool:
-            tools.defer_rest()
         return self._searchable(tools, found, shown, retriever, emit)
 
     def _searchable(
@@ -388,7 +371,7 @@ class ToolSelector:
         """The selection, with ``search_tools`` and its cards where the model may want more."""
         library = tools.library
         begun = len(tools.names if shown.first is None else shown.first.offered)
-        wants_more = begun < len(library) and not tools.deferred
+        wants_more = begun < len(library)
         is_searchable = self._policy.search_tool and wants_more and SEARCH_TOOL not in library
         search: ToolSearch | None = None
         cards = self._cards(tools, shown.first, found) if is_searchable else ()

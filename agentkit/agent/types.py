@@ -185,8 +185,7 @@ class SelectionPolicy:
 
     Attributes:
         search_tool: Whether a model that is offered a part of the library can ask for more, with a
-            tool named ``search_tools``. A library that has a tool of that name keeps it instead. A
-            model that was made with ``tool_search`` has its provider search instead.
+            tool named ``search_tools``. A library that has a tool of that name keeps it instead.
         show_cards: Whether ``search_tools`` lists a line about each further tool that matched the
             first request of a conversation, within the retriever's token budget.
     """

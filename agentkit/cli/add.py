@@ -2,216 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Sequence
 from typing import TextIO
 
 import click
 
 from agentkit import evolution
-from agentkit.cli import edits
-from agentkit.cli.importing import conflict_option, import_definitions, reason_option, report_import
 from agentkit.cli.loading import load_tools
-from agentkit.cli.options import is_typed, json_option, store_option
+from agentkit.cli.options import (
+    command,
+    common_options,
+    conflict_option,
+    flag,
+    option,
+    reason_option,
+    tools_option,
+    typed_options,
+)
 from agentkit.cli.output import plural, print_json, say
-from agentkit.cli.stores import author, event_signer, opened
+from agentkit.cli.stores import author, event_signer, opened, opened_to_read, person
+from agentkit.cli.tools import import_definitions, report_import
 from agentkit.errors import SourceProblem, UsageError
+from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
 from agentkit.evolution.insert_outcomes import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
 from agentkit.library import Library
 from agentkit.library.conflicts import ConflictPolicy
+from agentkit.library.directory import HandEdit
 from agentkit.tools.tool import Tool
 
+_MODES = {
+    "composite": {"targets", "dry_run", "revise", "run_undeclared"},
+    "edited": {"sources", "targets", "remove"},
+    "": {"sources", "on_conflict"},
+}
+"""By what is added: the options that mean something there, beside those of all."""
 
-def add_composite(
-    file: TextIO,
-    targets: Sequence[str],
-    *,
-    dry_run: bool,
-    revise: bool,
-    run_undeclared: bool,
-    reason: str,
-    store_url: str,
-    as_json: bool,
-) -> None:
-    """Make a composite of the one Python function in a file, and add it.
-
-    The function is never run as Python. Its text is read into a program that calls tools of the
-    library, tried on its worked calls with every condition of every tool checked, and then
-    added, or merged into a tool that does the same, or rejected with the reason.
-
-    Args:
-        file: The text of the function.
-        targets: Python code of the tools that it calls; see ``load_tools``.
-        dry_run: Whether only to say what would happen.
-        revise: Whether it replaces a composite of the same name.
-        run_undeclared: Whether tools that declare no effects may run.
-        reason: Why, for the log.
-        store_url: Where the library is.
-        as_json: Whether to print JSON.
-
-    Raises:
-        Exit: With status 1, where it is rejected.
-    """
-    source = _read(file)
-    code = load_tools(targets)
-    policy = evolution.InsertPolicy(allow_revisions=revise, run_undeclared=run_undeclared)
-    with opened(store_url) as store:
-        manager = evolution.ToolManager(
-            store, tools=code, policy=policy, author=author(), signer=event_signer()
-        )
-        if dry_run:
-            outcome = manager.preview(source)
-        else:
-            why = reason or f"compose {file.name}"
-            outcome = manager.insert(source, reason=why)
-        library = manager.library
-    if as_json:
-        print_json({**outcome.to_json(), "dry_run": dry_run})
-    else:
-        _report(outcome, source, file.name, dry_run=dry_run)
-    if isinstance(outcome, Rejected):
-        _hint_at_code(outcome, code, library)
-        raise click.exceptions.Exit(1)
+_OF_ALL = {"reason", "store_url", "as_json"}
 
 
-def _read(file: TextIO) -> str:
-    try:
-        return file.read()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file.name}: not a text in UTF-8 ({error})") from error
-
-
-def _report(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:
-    match outcome:
-        case Added():
-            click.echo(_added(outcome, dry_run=dry_run))
-        case Merged():
-            click.echo(_merged(outcome, dry_run=dry_run))
-            if f"def {outcome.into}(" in source and outcome.reason != SAME_TOOL:
-                say(f"--revise puts this text in the place of {outcome.into}")
-        case Rejected():
-            for line in _rejected(outcome, source, file):
-                say(line)
-
-
-def _added(outcome: Added, *, dry_run: bool) -> str:
-    definition = outcome.definition
-    children = ", ".join(child.name for child in definition.signature.children)
-    done = "would be added" if dry_run else "revised" if outcome.revised else "added"
-    text = (
-        f"{definition.name} {done}: library version {outcome.version}, depth {outcome.depth}, "
-        f"saves {plural(outcome.saved_calls, 'call')}, calls {children}"
-    )
-    if outcome.repinned:
-        text += f"; pinned to it anew: {', '.join(outcome.repinned)}"
-    return text
-
-
-def _merged(outcome: Merged, *, dry_run: bool) -> str:
-    if not outcome.examples_moved:
-        return (
-            f"{outcome.into} does this already, {outcome.reason}; the library stays at version "
-            f"{outcome.version}"
-        )
-    done = "would be merged" if dry_run else "merged"
-    moved = plural(outcome.examples_moved, "worked call")
-    renamed = ", ".join(f"{a} is {b}" for a, b in outcome.parameters.items() if a != b)
-    return (
-        f"{done} into {outcome.into}, {outcome.reason}: {moved} moved there; library version "
-        f"{outcome.version}{f' ({renamed})' if renamed else ''}"
-    )
-
-
-def _rejected(outcome: Rejected, source: str, file: str) -> Iterator[str]:
-    yield f"rejected [{outcome.code}]: {outcome.explanation}"
-    for problem in outcome.problems:
-        yield from _place(problem, source, file)
-    if not outcome.problems:
-        yield f"  {outcome.advice}"
-
-
-def _place(problem: SourceProblem, source: str, file: str) -> Iterator[str]:
-    """The problem with its line and a caret under its column, as compilers print it."""
-    yield f"{file}:{problem.line}:{problem.column}: {problem.message} [{problem.code}]"
-    lines = source.splitlines()
-    if 0 < problem.line <= len(lines):
-        line = lines[problem.line - 1]
-        before = "".join(c if c == "\t" else " " for c in line[: problem.column - 1])
-        yield f"    {line}"
-        yield f"    {before}^"
-    yield f"    {problem.advice}"
-
-
-def _hint_at_code(outcome: Rejected, code: Sequence[Tool], library: Library) -> None:
-    """What the command line can say beyond the reason itself."""
-    if outcome.code == "unknown_child":
-        absent = sorted(tool.name for tool in code if tool.name not in library)
-        if absent:
-            say(
-                f"{', '.join(absent)} of --tools: not in the library yet, and a composite is made "
-                "of tools in the library; 'agentkit tools add' adds them"
-            )
-    elif outcome.code in {"no_stub", "unbound_child"} and not code:
-        say("give the code of the tools that it calls with --tools to try it out")
-
-
-@click.command(
-    short_help="Add Python tools, a composite, or edited files.",
-    epilog="""\b
-Examples:
-  agentkit tools add my_package.weather:get_weather
-  agentkit tools add tools.py                 every @tool in the file
-  agentkit tools add tools.py:add --on-conflict replace --reason 'clearer words'
-  agentkit tools add --composite order_total.py --tools calculator.py --dry-run
-  agentkit tools add --edited --store dir:library
-  agentkit tools add --discard get_weather --store dir:library""",
-)
+@command(short_help="Add Python tools, a composite, or edited files.")
 @click.argument("sources", nargs=-1, metavar="[MODULE:NAME|FILE.py[:NAME]|TOOL]...")
-@click.option(
+@option(
     "--composite",
     type=click.File(encoding="utf-8"),
     metavar="FILE",
     help="Make a composite of the one Python function in FILE, - for stdin.",
 )
-@click.option(
+@flag(
     "--edited",
-    is_flag=True,
     help="Suggest what people edited in the files of a store dir:PATH, for each TOOL or for all.",
 )
-@click.option(
-    "--discard",
-    metavar="TOOL",
-    help="Write the file of TOOL as the library has it; the edited text goes to local/set-aside.",
-)
-@click.option(
-    "--tools",
-    "targets",
-    multiple=True,
-    metavar="MODULE:NAME|FILE.py[:NAME]",
-    help="Python code of the tools that a composite calls, to try it; may be given several times.",
-)
-@click.option("--dry-run", is_flag=True, help="With --composite: say what would happen.")
-@click.option(
-    "--revise", is_flag=True, help="With --composite: replace a composite of the same name."
-)
-@click.option(
+@tools_option
+@flag("--dry-run", help="With --composite: say what would happen.")
+@flag("--revise", help="With --composite: replace a composite of the same name.")
+@flag(
     "--run-undeclared",
-    is_flag=True,
     help="Also run tools that declare no effects while trying composites: your word that they "
     "touch nothing. Otherwise they answer from their worked calls.",
 )
-@click.option(
-    "--remove", is_flag=True, help="With --edited: take out tools whose files were deleted."
-)
+@flag("--remove", help="With --edited: take out tools whose files were deleted.")
 @conflict_option
 @reason_option
-@store_option
-@json_option
+@common_options
 def add(
     sources: Sequence[str],
     composite: TextIO | None,
     *,
     edited: bool,
-    discard: str | None,
     targets: Sequence[str],
     dry_run: bool,
     revise: bool,
@@ -232,76 +90,211 @@ def add(
 
     With --edited each edited file is checked like any other suggestion and waits for 'agentkit
     review'; 'agentkit check' lists such files.
+
+    Examples:
+      agentkit tools add my_package.weather:get_weather
+      agentkit tools add tools.py                 every @tool in the file
+      agentkit tools add tools.py:add --on-conflict replace --reason 'clearer words'
+      agentkit tools add --composite order_total.py --tools calculator.py --dry-run
+      agentkit tools add --edited --store dir:library
     """
-    asked = {"--composite": composite, "--edited": edited or None, "--discard": discard}
-    if not sources and not is_typed("targets") and all(one is None for one in asked.values()):
-        sources = targets  # those of the project
-    mode = _mode(sources, asked)
-    _refuse_strangers(
-        mode,
-        {
-            "--tools": (is_typed("targets"), {"--composite", "--edited"}),
-            "--dry-run": (dry_run, {"--composite"}),
-            "--revise": (revise, {"--composite"}),
-            "--run-undeclared": (run_undeclared, {"--composite"}),
-            "--remove": (remove, {"--edited"}),
-            "--on-conflict": (on_conflict != "error", {""}),
-        },
-    )
+    if composite is not None and edited:
+        raise UsageError("--composite and --edited exclude each other; give one")
+    mode = "edited" if edited else "" if composite is None else "composite"
+    for name, word in typed_options().items():
+        if name not in {mode, *_MODES[mode], *_OF_ALL}:
+            owners = [one for one, own in _MODES.items() if name in own]
+            words = [f"--{one}" if one else "Python tools" for one in owners]
+            raise UsageError(f"{word} belongs to {' and '.join(words)}")
     if composite is not None:
-        add_composite(
-            composite,
-            targets,
-            dry_run=dry_run,
-            revise=revise,
-            run_undeclared=run_undeclared,
-            reason=reason,
-            store_url=store_url,
-            as_json=as_json,
-        )
-    elif edited:
-        edits.propose(store_url, sources, targets, reason=reason, removes=remove, as_json=as_json)
-    elif discard is not None:
-        edits.discard(store_url, discard, as_json=as_json)
-    else:
-        definitions = [tool.definition for tool in load_tools(sources)]
+        policy = evolution.InsertPolicy(allow_revisions=revise, run_undeclared=run_undeclared)
+        code = load_tools(targets)
         with opened(store_url) as store:
-            why = reason or f"add {' '.join(sources)}"
-            plan, version = import_definitions(store, definitions, on_conflict, why)
-        report_import(plan, version, as_json=as_json)
-
-
-def _mode(sources: Sequence[str], asked: Mapping[str, object]) -> str:
-    """The option that says what is added; empty for Python tools.
-
-    Raises:
-        UsageError: There is nothing to add, or two things.
-    """
-    given = [option for option, value in asked.items() if value is not None]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other; give one")
-    mode = given[0] if given else ""
-    if sources and mode in {"--composite", "--discard"}:
-        raise UsageError(f"{mode} takes no further arguments, and got {' '.join(sources)}")
-    if not sources and not mode:
+            manager = evolution.ToolManager(
+                store, tools=code, policy=policy, author=author(), signer=event_signer()
+            )
+            _add_composite(manager, composite, code, reason, dry_run=dry_run, as_json=as_json)
+        return
+    if edited:
+        _propose_edits(store_url, sources, targets, reason, removes=remove, as_json=as_json)
+        return
+    sources = sources or targets  # those of the project
+    if not sources:
         raise UsageError(
             "what should be added? Give a Python file such as tools.py, --composite FILE, "
             "or --edited"
         )
-    return mode
+    definitions = [tool.definition for tool in load_tools(sources)]
+    with opened(store_url) as store:
+        why = reason or f"add {' '.join(sources)}"
+        plan, version = import_definitions(store, definitions, on_conflict, why)
+    report_import(plan, version, as_json=as_json)
 
 
-def _refuse_strangers(mode: str, options: Mapping[str, tuple[bool, set[str]]]) -> None:
-    """Refuse options that mean nothing in a mode.
-
-    Args:
-        mode: See ``_mode``.
-        options: By option: whether it is given, and the modes that it belongs to.
+def _add_composite(
+    manager: evolution.ToolManager,
+    file: TextIO,
+    code: Sequence[Tool],
+    reason: str,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Make a composite of the one function in a file, and add it, unless it is a dry run.
 
     Raises:
-        UsageError: An option was given that belongs to other modes.
+        Exit: With status 1, where it is rejected.
     """
-    for option, (is_given, modes) in options.items():
-        if is_given and mode not in modes:
-            owners = " and ".join(sorted(one or "Python tools" for one in modes))
-            raise UsageError(f"{option} belongs to {owners}")
+    try:
+        source = file.read()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file.name}: not a text in UTF-8 ({error})") from error
+    if dry_run:
+        outcome = manager.preview(source)
+    else:
+        outcome = manager.insert(source, reason=reason or f"compose {file.name}")
+    if as_json:
+        print_json({**outcome.to_json(), "dry_run": dry_run})
+    else:
+        _tell_outcome(outcome, source, file.name, dry_run=dry_run)
+    if isinstance(outcome, Rejected):
+        _hint_at_code(outcome, code, manager.library)
+        raise click.exceptions.Exit(1)
+
+
+def _tell_outcome(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:
+    would = "would be " if dry_run else ""
+    match outcome:
+        case Added(definition=definition):
+            children = ", ".join(child.name for child in definition.signature.children)
+            done = "revised" if outcome.revised and not dry_run else f"{would}added"
+            again = ", ".join(outcome.repinned)
+            click.echo(
+                f"{definition.name} {done}: library version {outcome.version}, depth "
+                f"{outcome.depth}, saves {plural(outcome.saved_calls, 'call')}, calls {children}"
+                + (f"; pinned to it anew: {again}" if again else "")
+            )
+        case Merged(into=into):
+            if moved := outcome.examples_moved:
+                renamed = ", ".join(f"{a} is {b}" for a, b in outcome.parameters.items() if a != b)
+                click.echo(
+                    f"{would}merged into {into}, {outcome.reason}: {plural(moved, 'worked call')} "
+                    f"moved there; library version {outcome.version}"
+                    + (f" ({renamed})" if renamed else "")
+                )
+            else:
+                stays = f"the library stays at version {outcome.version}"
+                click.echo(f"{into} does this already, {outcome.reason}; {stays}")
+            if f"def {into}(" in source and outcome.reason != SAME_TOOL:
+                say(f"--revise puts this text in the place of {into}")
+        case Rejected(problems=problems):
+            say(f"rejected [{outcome.code}]: {outcome.explanation}")
+            for problem in problems:
+                _say_place(problem, source, file)
+            if not problems:
+                say(f"  {outcome.advice}")
+
+
+def _say_place(problem: SourceProblem, source: str, file: str) -> None:
+    """The problem with its line and a caret under its column, as compilers print it."""
+    say(f"{file}:{problem.line}:{problem.column}: {problem.message} [{problem.code}]")
+    lines = source.splitlines()
+    if 0 < problem.line <= len(lines):
+        line = lines[problem.line - 1]
+        before = "".join(c if c == "\t" else " " for c in line[: problem.column - 1])
+        say(f"    {line}\n    {before}^")
+    say(f"    {problem.advice}")
+
+
+def _hint_at_code(outcome: Rejected, code: Sequence[Tool], library: Library) -> None:
+    """What the command line can say beyond the reason itself."""
+    absent = sorted(tool.name for tool in code if tool.name not in library)
+    if outcome.code == "unknown_child" and absent:
+        say(
+            f"{', '.join(absent)} of --tools: not in the library yet, and a composite is made "
+            "of tools in the library; 'agentkit tools add' adds them"
+        )
+    elif outcome.code in {"no_stub", "unbound_child"} and not code:
+        say("give the code of the tools that it calls with --tools to try it out")
+
+
+def edit_words(edit: HandEdit) -> str:
+    """``changed``, ``new`` or ``deleted``, and whether the library changed the tool too."""
+    what = "deleted" if edit.is_deletion else "new" if edit.before is None else "changed"
+    if edit.is_conflict and not (edit.before is None and edit.newest is None):
+        what += "; the library changed it too"
+    return what
+
+
+def fault_words(edit: HandEdit) -> str:
+    """Why the file can not be taken; empty when it can."""
+    return f"{edit.file.name}: {'; '.join(edit.faults)}" if edit.faults else ""
+
+
+def _propose_edits(
+    store_url: str,
+    names: Sequence[str],
+    targets: Sequence[str],
+    reason: str,
+    *,
+    removes: bool,
+    as_json: bool,
+) -> None:
+    """Make proposals of the edits of some tools, or of all, in the name of the person here.
+
+    Each edit is checked like any other suggestion, and moved onto the newest definition when the
+    library changed meanwhile. 'agentkit review' then shows and decides.
+
+    Raises:
+        UsageError: A file of that name was not edited.
+        Exit: With status 1, where a file can not be taken, or its proposal is rejected.
+    """
+    with opened_to_read(store_url) as store:
+        if not isinstance(store, EditedStore):
+            raise UsageError(
+                f"the store {store_url} keeps no files that people edit; name one with "
+                "--store dir:PATH"
+            )
+        found = [edit for edit in store.edits() if not names or edit.name in names]
+        if unknown := sorted(set(names) - {edit.name for edit in found}):
+            raise UsageError(f"no file of {', '.join(map(repr, unknown))} was edited by hand")
+        manager = evolution.ToolManager(
+            store, tools=load_tools(targets), author=person(), signer=event_signer()
+        )
+        came = asyncio.run(
+            propose_edits(found, manager, person=person(), reason=reason, removes=removes)
+        )
+        for one in came:
+            if one.outcome == "contained":
+                store.take_back(one.edit.name)
+    if as_json:
+        print_json([one.to_json() for one in came])
+    else:
+        for one in came:
+            click.echo(f"{one.edit.name}: {_edit_outcome(one)}")
+        if any(one.record is not None and one.record.is_open for one in came):
+            say("'agentkit review' shows what waits, 'agentkit review approve ID' lets it in")
+        if not came:
+            say("no file was edited by hand")
+    bad = {"rejected", "quarantined"}
+    if any(
+        one.outcome == "faulty" or (one.record is not None and one.record.state in bad)
+        for one in came
+    ):
+        raise click.exceptions.Exit(1)
+
+
+def _edit_outcome(one: ProposedEdit) -> str:
+    if one.record is not None:
+        why = "; ".join(check.message for check in one.record.failed)
+        return f"{one.record.state} as {one.record.proposal_id}" + (f": {why}" if why else "")
+    match one.outcome:
+        case "faulty":
+            return f"not taken: {fault_words(one.edit)}"
+        case "deleted":
+            changed = ", and the library changed it" if one.edit.is_conflict else ""
+            return f"its file is gone{changed}; --remove takes the tool out, git brings it back"
+        case "removed":
+            return "taken out"
+        case _:
+            return "the library has it already; its file is up to date again"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import click
 
@@ -22,7 +22,6 @@ from agentkit.agent.types import (
     Limits,
     Observer,
     OnStoreFailure,
-    RunEvent,
     RunFinished,
     RunResult,
     StorePolicy,
@@ -31,15 +30,25 @@ from agentkit.agent.types import (
     ToolPolicy,
     ToolsRetrieved,
 )
-from agentkit.cli.apis import api_options, load_apis
 from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools
-from agentkit.cli.options import binding_options, model_option, store_option, tools_option
-from agentkit.cli.output import plural, say
+from agentkit.cli.options import (
+    Decorated,
+    binding_options,
+    flag,
+    model_option,
+    number,
+    option,
+    several,
+    store_option,
+    tools_option,
+)
+from agentkit.cli.output import is_interactive, plural, say, say_some
 from agentkit.cli.project import current_project
-from agentkit.cli.sources import read_source
+from agentkit.cli.stores import read_source
 from agentkit.episodes import RefineMode
 from agentkit.errors import LibraryWarning, UsageError
+from agentkit.interop import openapi  # a door: it loads when there is a description
 from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
@@ -50,96 +59,63 @@ from agentkit.tracing.tracing import LOGGER, Tracing
 
 TraceKind = Literal["log", "otel"]
 
-trace_option = click.option(
-    "--trace",
-    type=click.Choice(["log", "otel"]),
-    help="Tell what runs do: log writes a line on stderr for each step, otel makes OpenTelemetry "
-    "spans (start the command with opentelemetry-instrument, which says where they go).",
+refine_option = option(
+    "--refine",
+    type=click.Choice(get_args(RefineMode)),
+    default="none",
+    help="Let the model look over its calls before they run.",
 )
 
 
-def tracer_of(kind: TraceKind | None) -> Tracing | None:
-    """What tells of runs in that way; None for nobody.
-
-    Raises:
-        MissingExtraError: ``opentelemetry-api`` is not installed.
-    """
-    if kind is None:
-        return None
-    if kind == "log":
-        return _on_stderr()
-    tracing = Tracing()
-    if not _has_sdk():
-        say(
-            "Nobody takes the spans: no OpenTelemetry SDK is set up in this process. Install "
-            "opentelemetry-distro and an exporter, and start with opentelemetry-instrument."
-        )
-    return tracing
-
-
-def _has_sdk() -> bool:
-    """Whether somebody set up where spans go; the API alone drops them."""
-    from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
-
-    return not isinstance(get_tracer_provider(), ProxyTracerProvider)
-
-
-def _on_stderr() -> Tracing:
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger(LOGGER)
-    logger.handlers = [handler]
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    return Tracing(log=logger)
-
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 _OPTIONS = (
+    several(
+        "--openapi",
+        "apis",
+        metavar="FILE",
+        help="An OpenAPI 3 description whose operations are offered, and called over HTTP",
+    ),
+    option(
+        "--api-server", metavar="URL", help="The base URL of these calls, instead of the file's."
+    ),
+    several(
+        "--api-auth",
+        metavar="SCHEME=VARIABLE",
+        help="The environment variable that holds the secret of a security scheme of the file",
+    ),
     model_option,
     tools_option,
-    click.option(
+    flag(
         "--catalogue",
-        is_flag=True,
         help="Also offer tools of the library that have no code here: a call to one is checked, "
         "printed and left to you.",
     ),
     binding_options,
-    click.option("--instructions", default="", metavar="TEXT", help="The system message."),
-    click.option(
-        "--refine",
-        type=click.Choice(get_args(RefineMode)),
-        default="none",
-        show_default=True,
-        help="Let the model look over its calls before they run.",
-    ),
-    click.option(
+    option("--instructions", default="", metavar="TEXT", help="The system message."),
+    refine_option,
+    option(
         "--tool-choice",
         type=click.Choice(get_args(ToolChoice)),
         default="auto",
-        show_default=True,
         help="Whether the model may, must not or must call a tool in its first turn.",
     ),
-    click.option(
-        "--max-steps",
-        type=click.IntRange(min=1),
-        metavar="N",
-        default=10,
-        show_default=True,
-        help="Most model turns in answer to one question.",
+    number("--max-steps", default=10, help="Most model turns in answer to one question."),
+    flag("--yes", help="Run destructive tools without asking."),
+    option(
+        "--trace",
+        type=click.Choice(get_args(TraceKind)),
+        help="Tell what runs do: log writes a line on stderr for each step, otel makes "
+        "OpenTelemetry spans (start the command with opentelemetry-instrument, which says where "
+        "they go).",
     ),
-    click.option("--yes", is_flag=True, help="Run destructive tools without asking."),
-    trace_option,
     store_option,
 )
 
 
-def agent_options(command: Command) -> Command:
+def agent_options(command: Decorated) -> Decorated:
     """Give a command the options that describe an agent."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return api_options(command)
+    for one in reversed(_OPTIONS):
+        command = one(command)
+    return command
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,15 +153,10 @@ def make_agent(
 
     Tools in code are bound to the library's definitions; what a person should know of that is told.
 
-    Args:
-        options: What the command line says.
-        store: The library, and where episodes are kept.
-        approve: Decides about destructive calls.
-        router: Chooses the library version of each run.
-        observers: Are told of every run.
-        name: What the agent is called in records.
+    Raises:
+        UsageError: Options do not go together.
     """
-    tools = load_all(options)
+    tools = (*load_tools(options.targets), *_api_tools(options))
     library = None
     if options.library_place is not None:
         if options.pin is not None or options.frozen:
@@ -212,7 +183,7 @@ def make_agent(
             limits=Limits(max_steps=options.max_steps),
             router=router,
             observers=observers,
-            tracing=tracer_of(options.trace),
+            tracing=_tracing(options.trace),
             name=name,
         )
     tell_binding(agent.binding)
@@ -223,6 +194,19 @@ def make_agent(
             "offers all, --tools gives code"
         )
     return agent
+
+
+def _tracing(kind: TraceKind | None) -> Tracing | None:
+    """What tells of runs in that way; None for nobody."""
+    if kind != "log":
+        return None if kind is None else Tracing()
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger(LOGGER)
+    logger.handlers = [handler]
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    return Tracing(log=logger)
 
 
 @contextmanager
@@ -242,10 +226,55 @@ def tell_binding(binding: CodeBinding) -> None:
         say(note)
 
 
-def load_all(options: AgentOptions) -> tuple[Tool, ...]:
-    """The tools in code that the options name: of Python, and of API descriptions."""
-    apis = load_apis(options.apis, server=options.api_server, auth=options.api_auth)
-    return (*load_tools(options.targets), *apis)
+def _api_tools(options: AgentOptions) -> tuple[Tool, ...]:
+    """The tools of API descriptions; what could not be mapped is told on stderr.
+
+    With several files each takes the secrets of the security schemes that it knows.
+
+    Raises:
+        DefinitionError: A file is no OpenAPI 3 description.
+        UsageError: A file can not be read, or an option does not fit.
+    """
+    variables = _variables(options.api_auth)
+    tools: list[Tool] = []
+    known: set[str] = set()
+    for file in options.apis:
+        opened = openapi.read_document(Path(file))
+        schemes = _schemes(opened.root)
+        known |= schemes.keys()
+        found = openapi.openapi_tools(
+            opened.root,
+            reference=opened.reference,
+            server=options.api_server,
+            auth={name: variables[name] for name in variables if name in schemes},
+        )
+        say_some(
+            (f"{one.label} is not mapped: {one.reason}" for one in found.report.unusable),
+            rest=" (agentkit tools import --json names all)",
+        )
+        tools += found.tools
+    if unknown := sorted(variables.keys() - known):
+        raise UsageError(
+            f"--api-auth: no security scheme is named {unknown[0]!r}; there are: "
+            f"{', '.join(sorted(known)) or 'none'}"
+        )
+    return tuple(tools)
+
+
+def _schemes(root: Mapping[str, Any]) -> Mapping[str, Any]:
+    components = root.get("components")
+    schemes = components.get("securitySchemes") if isinstance(components, Mapping) else None
+    return schemes if isinstance(schemes, Mapping) else {}
+
+
+def _variables(auth: Sequence[str]) -> dict[str, openapi.Env]:
+    found = {}
+    for pair in auth:
+        name, equals, variable = pair.partition("=")
+        if not equals or not name:
+            raise UsageError("--api-auth is written SCHEME=VARIABLE, such as api_key=PETSTORE_KEY")
+        found[name.strip()] = openapi.Env(variable.strip())
+    return found
 
 
 class AskAtTerminal:
@@ -263,7 +292,7 @@ class AskAtTerminal:
         """The decision; without a terminal to ask on, no."""
         if self._yes:
             return Approval(approved=True)
-        if not _is_interactive():
+        if not is_interactive():
             return Approval(approved=False, reason="Nobody is there to approve it.")
         async with self._turn:
             approved = await run_in_daemon_thread(lambda: _confirm(f"Run {call_line(call)}?"))
@@ -293,28 +322,23 @@ async def show(agent: Agent, request: str, *, session_id: str | None = None) -> 
             if writing:
                 click.echo()
                 writing = False
-            if isinstance(event, RunFinished):
-                return event.result
-            _tell(event)
+            match event:
+                case RunFinished(result=result):
+                    return result
+                case ToolsRetrieved(trace=found):
+                    say(f"  offered {', '.join(found.offered) or 'no tools'}")
+                case CallsRefined(trace=trace):
+                    agreed = "agreed" if trace.converged else "did not agree"
+                    rounds = plural(trace.iterations, "round")
+                    say(f"  refined in {rounds}: the last two answers {agreed}")
+                case ToolCallStarted(call=call):
+                    say(f"  calls {call_line(call)}")
+                case ToolCallFinished(result=answer):
+                    say(f"  gives {result_line(answer)}")
     finally:
         if writing:  # what went wrong is told on a line of its own
             click.echo()
     raise AssertionError("unreachable: a stream ends with RunFinished or raises")
-
-
-def _tell(event: RunEvent) -> None:
-    match event:
-        case ToolsRetrieved(trace=found):
-            say(f"  offered {', '.join(found.offered) or 'no tools'}")
-        case CallsRefined(trace=trace):
-            agreed = "agreed" if trace.converged else "did not agree"
-            say(f"  refined in {plural(trace.iterations, 'round')}: the last two answers {agreed}")
-        case ToolCallStarted(call=call):
-            say(f"  calls {call_line(call)}")
-        case ToolCallFinished(result=result):
-            say(f"  gives {result_line(result)}")
-        case _:
-            pass
 
 
 def outline(result: RunResult) -> str:
@@ -339,7 +363,3 @@ def result_json(result: RunResult) -> dict[str, Any]:
         "library_version": result.episode.library_version,
         "episode_id": result.episode.episode_id,
     }
-
-
-def _is_interactive() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 import click
 
-from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import one_line, plural, print_json, print_text, say
+from agentkit.cli.options import command, common_options, flag, several
+from agentkit.cli.output import is_interactive, one_line, plural, print_json, print_text, say
 from agentkit.cli.stores import event_signer, opened, person
 from agentkit.errors import UsageError
 from agentkit.evolution.manager import ToolManager
@@ -17,43 +16,22 @@ from agentkit.interop.mcp.client import McpServer
 from agentkit.interop.mcp.listing import HeldTool
 from agentkit.interop.mcp.snapshots import approved_in, keep_tools
 from agentkit.interop.mcp.transports import HttpPlace, Place, StdioPlace
-from agentkit.library.store import Store
 
 
-@click.command(
-    short_help="Approve the tools of an MCP server.",
-    epilog="""\b
-Examples:
-  agentkit tools approve orders -- python orders_server.py
-  agentkit tools approve orders http://localhost:8000/mcp --yes
-  agentkit tools approve orders --tool cancel --yes -- python orders_server.py
-
-\b
-In code:
-  McpServer.stdio("python", ["orders_server.py"], name="orders",
-                  approved=approved_in(library, "orders"))""",
-)
+@command(short_help="Approve the tools of an MCP server.")
 @click.argument("name")
 @click.argument("place", nargs=-1, required=True, metavar="URL|-- COMMAND...")
-@click.option(
+@several(
     "--tool",
     "wanted",
-    multiple=True,
     metavar="TOOL",
-    help="Approve this tool, also where a check found something in it, or where it changed; may be "
-    "given several times. Otherwise all new tools in which nothing was found.",
+    help="Approve this tool, also where a check found something in it, or where it changed. "
+    "Otherwise all new tools in which nothing was found",
 )
-@click.option(
-    "--env",
-    "variables",
-    multiple=True,
-    metavar="VARIABLE",
-    help="Hand this environment variable to COMMAND; may be given several times.",
-)
-@click.option("--qualify", is_flag=True, help="Keep every tool as NAME__tool.")
-@click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
-@store_option
-@json_option
+@several("--env", "variables", metavar="VARIABLE", help="Hand this environment variable to COMMAND")
+@flag("--qualify", help="Keep every tool as NAME__tool.")
+@flag("--yes", help="Do not ask; needed where nobody can be asked.")
+@common_options
 def approve(
     name: str,
     place: Sequence[str],
@@ -69,6 +47,15 @@ def approve(
 
     Approved tools are kept in the library with a fingerprint of all that the server said of them. A
     server that is given these approvals offers no other tool, and none that has changed since.
+
+    Examples:
+      agentkit tools approve orders -- python orders_server.py
+      agentkit tools approve orders http://localhost:8000/mcp --yes
+      agentkit tools approve orders --tool cancel --yes -- python orders_server.py
+
+    In code:
+      McpServer.stdio("python", ["orders_server.py"], name="orders",
+                      approved=approved_in(library, "orders"))
     """
     with (
         opened(store_url) as store,
@@ -79,15 +66,23 @@ def approve(
             approved=approved_in(store.load(), name),
         ) as server,
     ):
-        chosen = [held for held in server.held if _is_chosen(held, wanted)]
-        _refuse_unknown(server, wanted)
+        chosen = _chosen(server, wanted)
         if not as_json:
             _show(server, chosen)
         if chosen and not yes:
             _ask(chosen, name)
-        version = _keep(server, chosen, store)
+        version = store.load().version
+        if chosen:
+            server.approve(*(held.name for held in chosen))
+            manager = ToolManager(store, author=person(), signer=event_signer())
+            version = keep_tools(manager, server.tools)
         if as_json:
-            print_json(_record(server, chosen, version))
+            held = [
+                {"name": one.name, "code": one.code, "reasons": list(one.reasons)}
+                for one in server.held
+            ]
+            approved = [one.name for one in chosen]
+            print_json({"server": name, "version": version, "approved": approved, "held": held})
         elif chosen:
             say(f"{plural(len(chosen), 'tool')} of {name} approved; the library is at {version}.")
 
@@ -104,12 +99,12 @@ def _place(given: Sequence[str], variables: Sequence[str]) -> Place:
     return StdioPlace(command=given[0], args=tuple(given[1:]), env=environment)
 
 
-def _is_chosen(held: HeldTool, wanted: Sequence[str]) -> bool:
-    return held.is_approvable and (held.name in wanted if wanted else held.code == "unapproved")
+def _chosen(server: McpServer, wanted: Sequence[str]) -> list[HeldTool]:
+    """The tools to approve.
 
-
-def _refuse_unknown(server: McpServer, wanted: Sequence[str]) -> None:
-    """A name that is not held, or that nobody can approve, is misuse."""
+    Raises:
+        UsageError: A name is not listed, or nobody can approve it.
+    """
     approved = {tool.name for tool in server.listing.tools}
     for name in wanted:
         held = server.listing.holding(name)
@@ -117,6 +112,11 @@ def _refuse_unknown(server: McpServer, wanted: Sequence[str]) -> None:
             raise UsageError(f"{held} It cannot be approved.")
         if held is None and name not in approved:
             raise UsageError(f"{server.name} lists no tool {name!r}")
+    return [
+        held
+        for held in server.held
+        if held.is_approvable and (held.name in wanted if wanted else held.code == "unapproved")
+    ]
 
 
 def _show(server: McpServer, chosen: Sequence[HeldTool]) -> None:
@@ -141,29 +141,9 @@ def _ask(chosen: Sequence[HeldTool], name: str) -> None:
         UsageError: Nobody can be asked.
         Abort: They do not agree.
     """
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not is_interactive():
         raise UsageError(
             f"nobody can be asked here to approve {plural(len(chosen), 'tool')} of {name}; look "
             "at them, then give the same command with --yes"
         )
     click.confirm(f"Approve {plural(len(chosen), 'tool')} of {name}?", abort=True, err=True)
-
-
-def _keep(server: McpServer, chosen: Sequence[HeldTool], store: Store) -> int:
-    if not chosen:
-        return store.load().version
-    server.approve(*(held.name for held in chosen))
-    manager = ToolManager(store, author=person(), signer=event_signer())
-    return keep_tools(manager, server.tools)
-
-
-def _record(server: McpServer, chosen: Sequence[HeldTool], version: int) -> dict[str, object]:
-    return {
-        "server": server.name,
-        "version": version,
-        "approved": [held.name for held in chosen],
-        "held": [
-            {"name": held.name, "code": held.code, "reasons": list(held.reasons)}
-            for held in server.held
-        ],
-    }

@@ -3,93 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from contextlib import closing, contextmanager
+from dataclasses import asdict
 
 import click
 from click.core import ParameterSource
 
-from agentkit.cli.check_composites import TriedCalls, repin, try_worked_calls
+from agentkit.cli.add import edit_words, fault_words
+from agentkit.cli.check_composites import TriedCalls, try_worked_calls
 from agentkit.cli.check_security import Finding, security_findings
-from agentkit.cli.edits import edit_words, fault_words
 from agentkit.cli.loading import load_tools
-from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import one_line, plural, print_json, print_text, say
-from agentkit.cli.progress import slow_progress
+from agentkit.cli.options import command, common_options, flag, tools_option
+from agentkit.cli.output import one_line, plural, print_json, print_text, say, slow_step
 from agentkit.cli.project import current_project
-from agentkit.cli.stores import is_there, opened_untouched
+from agentkit.cli.stores import (
+    author,
+    commit,
+    is_there,
+    new_proposal_id,
+    opened_to_read,
+)
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
 from agentkit.evolution.insert_outcomes import InsertPolicy
-from agentkit.library import Library, Store
+from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.checking import StoreCheck, check_store
+from agentkit.library.dag import in_order
 from agentkit.library.memory import MemoryStore
-from agentkit.library.pins import library_faults, pin_faults
-from agentkit.library.signing import KEY_FILE_VARIABLE, KEY_VARIABLE, key_texts, read_verifier
+from agentkit.library.opening import open_to_read
+from agentkit.library.pins import library_faults, pin_faults, repinned, with_current_pins
+from agentkit.library.signing import key_texts, read_verifier
 
 _SHOWN = 20
 _INDENT = " " * 6
+_AMOUNTS = ("versions", "tools", "events", "episodes")
+_REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
+"""Faults that moving pins and joining effects anew fixes."""
 
 
-@dataclass(kw_only=True, slots=True)
-class _Checked:
-    """What a check found, as it comes together."""
-
-    library: Library = field(default_factory=Library)
-    store: StoreCheck | None = None
-    composites: int = 0
-    is_damaged: bool = False
-    repinned: tuple[str, ...] = ()
-    tried: TriedCalls = field(default_factory=TriedCalls)
-    faults: list[Finding] = field(default_factory=list)
-    waiting: list[Finding] = field(default_factory=list)
-    notes: tuple[str, ...] = ()
-
-
-@click.command(
-    short_help="Report what is wrong, and what to do about it.",
-    epilog=f"""\b
-Examples:
-  agentkit check
-  agentkit check net_total --tools calculator.py
-  agentkit check --repin
-  agentkit check --store sqlite:///backup.db --json
-
-\b
-A key for the signatures of events comes from the variable {KEY_VARIABLE},
-or from the file that {KEY_FILE_VARIABLE} names.""",
-)
+@command()
 @click.argument("names", nargs=-1, metavar="[TOOL]...")
-@click.option(
-    "--tools",
-    "targets",
-    multiple=True,
-    metavar="MODULE:NAME|FILE.py[:NAME]",
-    help="Python code of tools: the worked calls of composites are then tried, with every "
-    "condition checked; may be given several times.",
-)
-@click.option(
-    "--run-undeclared",
-    is_flag=True,
-    help="Also run tools that declare no effects while trying composites: your word that they "
-    "touch nothing. Otherwise they answer from their worked calls.",
-)
-@click.option(
+@tools_option
+@flag(
     "--repin",
     "with_repin",
-    is_flag=True,
     help="First pin composites, and those above them, to the tools as they are now. It says that "
     "you looked at what changed; nothing is validated by it.",
 )
-@store_option
-@json_option
+@common_options
 def check(
     names: Sequence[str],
     targets: Sequence[str],
     *,
-    run_undeclared: bool,
     with_repin: bool,
     store_url: str,
     as_json: bool,
@@ -100,38 +66,93 @@ def check(
     its signatures, every episode; then composites: circles of calls, children that are missing or
     have changed, programs, effects and conditions; then files that people edited; then what a
     stranger could use: files that everybody can read or change, keys in the project's files, MCP
-    servers that nobody approved, tools that act unasked, servers without keys, events without a
-    signature among signed ones. With TOOL only these composites are looked at. Notes leave the exit
-    status at 0. Where a project has no store yet, its files are looked at.
+    servers that nobody approved, events without a signature among signed ones. With TOOL only these
+    composites are looked at. Notes leave the exit status at 0. Where a project has no store yet,
+    its files are looked at.
 
-    Nothing is written without --repin.
+    Nothing is written without --repin. With --tools, or in a project that names tools,
+    the worked calls of composites are tried.
+
+    A key for the signatures of events
+    comes from the variable AGENTKIT_AUDIT_KEY, or from the file that AGENTKIT_AUDIT_KEY_FILE names.
+
+    Examples:
+      agentkit check
+      agentkit check net_total --tools calculator.py
+      agentkit check --repin
+      agentkit check --store sqlite:///backup.db --json
     """
-    policy = InsertPolicy(run_undeclared=run_undeclared)
-    found = _Checked(repinned=repin(store_url, names) if with_repin else ())
+    moved = _repin(store_url, names) if with_repin else ()
+    checked: StoreCheck | None = None
+    found: list[Finding] = []
     with _opened(store_url, found, has_names=bool(names)) as store:
         if not names:
-            _look_at_store(store, found)
-        if found.is_damaged:
-            _load_damaged(store, found)
-        else:
-            found.library = store.load()
-            events = store.events()
-            if not names:
-                for one in security_findings(current_project(), store_url, found.library, events):
-                    (found.waiting if one.severity == "note" else found.faults).append(one)
-        _look_at_composites(found, names, targets, policy)
-        if not names and isinstance(store, EditedStore) and not found.is_damaged:
-            _look_at_edits(store, found)
+            checked = _checked(store)
+            found += _of_store(store, checked)
+        is_damaged = any(one.code == "damage" for one in found)
+        library = _library(store, is_damaged=is_damaged)
+        tried = TriedCalls()
+        if targets:
+            tried = try_worked_calls(library, names, load_tools(targets), InsertPolicy())
+        found += [
+            Finding(place=one.tool, code=one.code, message=one.message, advice=one.advice)
+            for one in (*library_faults(library, names or None), *tried.faults)
+        ]
+        if not names and not is_damaged:
+            found += security_findings(current_project(), store_url, library, store.events())
+    composites = sum(library[name].definition.is_composite for name in names or library.tools)
+    faults = [one for one in found if one.severity != "note"]
+    notes = [one for one in found if one.severity == "note"]
     if as_json:
-        print_json(_as_json(found))
+        amounts = {} if checked is None else checked.to_json()
+        record = {
+            "is_sound": not faults,
+            "library_version": library.version,
+            "faults": [asdict(one) for one in faults],
+            "notes": [asdict(one) for one in notes],
+            "store": {name: amounts.get(name) for name in _AMOUNTS} if amounts else None,
+            "composites": composites,
+            "worked_calls": {"held": tried.held, "not_tried": tried.untried},
+            "repinned": list(moved),
+        }
+        print_json(record)
     else:
-        _print(found)
-    if found.faults:
+        if moved:
+            say(f"pinned anew: {', '.join(moved)}; library version {library.version}")
+        _print(faults, notes, _amounts(checked, composites, tried))
+        if is_damaged:
+            say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an")
+            say("artifact 'agentkit import FILE --restore --store NEW'")
+    if faults:
         raise click.exceptions.Exit(1)
 
 
+def _repin(store_url: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Commit composites pinned to what the library has now, and say which they were."""
+    moved: tuple[str, ...] = ()
+    proposal_id = new_proposal_id("repin")
+
+    def build(library: Library) -> LibraryChange | None:
+        nonlocal moved
+        faults = library_faults(library, names or None)
+        stale = {fault.tool for fault in faults if fault.code in _REPINNED}
+        order = in_order(sorted(stale), library.dag.children)
+        fresh = [with_current_pins(library, library[name].definition) for name in order]
+        upserts = [one for one in repinned(library, fresh) if one != library[one.name].definition]
+        moved = tuple(definition.name for definition in upserts)
+        reason = f"pin {', '.join(moved)} to the tools as they are"
+        change = LibraryChange(
+            proposal_id=proposal_id, upserts=tuple(upserts), author=author(), reason=reason
+        )
+        return change if upserts else None
+
+    with opened_to_read(store_url) as store:
+        commit(store, build, operation="repin")
+    return moved
+
+
 @contextmanager
-def _opened(url: str, found: _Checked, *, has_names: bool) -> Iterator[Store]:
+def _opened(url: str, found: list[Finding], *, has_names: bool) -> Iterator[Store]:
     """The store; an empty one in a project that has made none yet, whose files are looked at.
 
     Raises:
@@ -140,112 +161,83 @@ def _opened(url: str, found: _Checked, *, has_names: bool) -> Iterator[Store]:
     source = click.get_current_context().get_parameter_source("store_url")
     is_asked = has_names or source in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
     if is_asked or not current_project().keys or is_there(url):
-        with opened_untouched(url) as store:
+        with closing(open_to_read(url)) as store:
             yield store
         return
+    message = f"there is no store at {url} yet, so only the project's files were looked at"
+    found.append(_note(url, message, "'agentkit tools add' makes it"))
     yield MemoryStore()
-    told = f"there is no store at {url} yet, so only the project's files were looked at"
-    found.notes += (f"{told}; 'agentkit tools add' makes it",)
 
 
-def _look_at_store(store: Store, found: _Checked) -> None:
+def _checked(store: Store) -> StoreCheck:
     texts = key_texts()
     verifier = read_verifier(texts) if texts else None
-    with slow_progress() as begin:
-        found.store = check_store(store, verifier=verifier, progress=begin)
-    found.notes = found.store.notes
-    pins = _of_pins(store, found.store)
-    for one in found.store.faults:
-        if one.message not in pins:  # those are told with the composites
-            found.is_damaged = True
-            found.faults.append(Finding(place=one.place, code="damage", message=one.message))
+    return check_store(store, verifier=verifier, progress=slow_step)
 
 
-def _of_pins(store: Store, checked: StoreCheck) -> set[str]:
-    if not any(one.place.startswith("tool ") for one in checked.faults):
-        return set()
-    return {f"{one.message}; {one.advice}" for one in pin_faults(store.load())}
-
-
-def _load_damaged(store: Store, found: _Checked) -> None:
-    """The library of a damaged store, as far as it can be read; why not is told already."""
-    try:
-        found.library = store.load()
-    except AgentKitError as error:
-        say(f"composites are not looked at: {one_line(shown(str(error), 300))}")
-
-
-def _look_at_composites(
-    found: _Checked, names: Sequence[str], targets: Sequence[str], policy: InsertPolicy
-) -> None:
-    library = found.library
-    faults = library_faults(library, names or None)
-    if targets:
-        found.tried = try_worked_calls(library, names, load_tools(targets), policy)
-    found.composites = sum(library[name].definition.is_composite for name in names or library.tools)
-    found.faults += [
-        Finding(place=one.tool, code=one.code, message=one.message, advice=one.advice)
-        for one in (*faults, *found.tried.faults)
-    ]
-
-
-def _look_at_edits(store: EditedStore, found: _Checked) -> None:
-    edits = store.edits()
-    edited = tuple(f"{edit.file}: " for edit in edits)
-    found.notes = tuple(note for note in found.notes if not note.startswith(edited))
+def _of_store(store: Store, checked: StoreCheck) -> Iterator[Finding]:
+    """What the store itself is damaged by, what people edited in its files, and its notes."""
+    pins = set()
+    if any(one.place.startswith("tool ") for one in checked.faults):
+        pins = {f"{one.message}; {one.advice}" for one in pin_faults(store.load())}
+    damage = [one for one in checked.faults if one.message not in pins]  # pins are told later
+    for one in damage:
+        yield Finding(place=one.place, code="damage", message=one.message)
+    edits = store.edits() if isinstance(store, EditedStore) and not damage else ()
     for edit in edits:
         if edit.faults:
-            advice = f"correct the file, or 'agentkit tools add --discard {edit.name}'"
-            finding = Finding(
-                place=edit.name, code="edit", message=fault_words(edit), advice=advice
-            )
-            found.faults.append(finding)
-            continue
-        message = f"{edit.file.name}: {edit_words(edit)} by hand"
-        advice = "'agentkit tools add --edited' suggests it"
-        found.waiting.append(
-            Finding(place=edit.name, code="edit", message=message, advice=advice, severity="note")
-        )
+            advice = "correct the file, or let git bring it back"
+            message = fault_words(edit)
+            yield Finding(place=edit.name, code="edit", message=message, advice=advice)
+        else:
+            message = f"{edit.file.name}: {edit_words(edit)} by hand"
+            yield _note(edit.name, message, "'agentkit tools add --edited' suggests it", "edit")
+    edited = tuple(f"{edit.file}: " for edit in edits)
+    yield from (_note("store", one) for one in checked.notes if not one.startswith(edited))
 
 
-def _print(found: _Checked) -> None:
-    if found.repinned:
-        say(f"pinned anew: {', '.join(found.repinned)}; library version {found.library.version}")
-    if not (found.faults or found.waiting or found.notes):
-        click.echo(f"nothing is wrong: {_amounts(found)}")
-        return
-    click.echo(f"read  {_amounts(found)}")
-    for note in found.notes[:_SHOWN]:
-        print_text(f"note: {shown(note)}", indent=_INDENT)
-    if len(found.notes) > _SHOWN:
-        click.echo(f"{_INDENT}... and {len(found.notes) - _SHOWN:,} more notes (--json names all)")
-    _print_findings(found.waiting, "what waits")
-    _print_findings(found.faults, "what is wrong")
-    click.echo()
-    if found.faults:
-        click.secho(f"{plural(len(found.faults), 'fault')}", fg="red", bold=True)
-    else:
-        click.echo("nothing is wrong")
-    if found.is_damaged:
-        say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an artifact")
-        say("'agentkit import FILE --restore --store NEW'")
+def _note(place: str, message: str, advice: str = "", code: str = "note") -> Finding:
+    return Finding(place=place, code=code, message=message, advice=advice, severity="note")
 
 
-def _amounts(found: _Checked) -> str:
+def _library(store: Store, *, is_damaged: bool) -> Library:
+    """The library, as far as it can be read."""
+    try:
+        return store.load()
+    except AgentKitError as error:
+        if not is_damaged:
+            raise
+        say(f"composites are not looked at: {one_line(shown(str(error), 300))}")
+        return Library()
+
+
+def _amounts(checked: StoreCheck | None, composites: int, tried: TriedCalls) -> str:
     parts = []
-    if found.store is not None:
-        newest = f" ({plural(found.store.tools, 'tool')} in the newest)"
+    if checked is not None:
+        newest = f" ({plural(checked.tools, 'tool')} in the newest)"
         parts += [
-            plural(found.store.versions, "version") + (newest if found.store.versions else ""),
-            plural(found.store.events, "event"),
-            plural(found.store.episodes, "episode"),
+            plural(checked.versions, "version") + (newest if checked.versions else ""),
+            plural(checked.events, "event"),
+            plural(checked.episodes, "episode"),
         ]
-    parts.append(plural(found.composites, "composite"))
-    if found.tried.held or found.tried.untried or found.tried.faults:
-        parts.append(f"{plural(found.tried.held, 'worked call')} held")
-    if found.tried.untried:
-        parts.append(f"{found.tried.untried:,} not tried (an answer of a tool is missing)")
+    parts.append(plural(composites, "composite"))
+    if tried != TriedCalls():
+        parts.append(f"{plural(tried.held, 'worked call')} held")
+    if tried.untried:
+        parts.append(f"{tried.untried:,} not tried (an answer of a tool is missing)")
     return ", ".join(parts)
+
+
+def _print(faults: Sequence[Finding], notes: Sequence[Finding], amounts: str) -> None:
+    if not faults and not notes:
+        click.echo(f"nothing is wrong: {amounts}")
+        return
+    click.echo(f"read  {amounts}")
+    _print_findings(notes, "worth knowing")
+    _print_findings(faults, "what is wrong")
+    click.echo()
+    told = plural(len(faults), "fault") if faults else "nothing is wrong"
+    click.secho(told, fg="red" if faults else None, bold=bool(faults))
 
 
 def _print_findings(findings: Sequence[Finding], title: str) -> None:
@@ -259,21 +251,3 @@ def _print_findings(findings: Sequence[Finding], title: str) -> None:
             print_text(one.advice, indent=_INDENT)
     if len(findings) > _SHOWN:
         click.echo(f"  ... and {len(findings) - _SHOWN:,} more (--json names all)")
-
-
-def _as_json(found: _Checked) -> dict[str, Any]:
-    store = None
-    if found.store is not None:
-        store = found.store.to_json()
-        store = {key: store[key] for key in ("versions", "tools", "events", "episodes")}
-    return {
-        "is_sound": not found.faults,
-        "library_version": found.library.version,
-        "faults": [asdict(one) for one in found.faults],
-        "waiting": [asdict(one) for one in found.waiting],
-        "notes": list(found.notes),
-        "store": store,
-        "composites": found.composites,
-        "worked_calls": {"held": found.tried.held, "not_tried": found.tried.untried},
-        "repinned": list(found.repinned),
-    }

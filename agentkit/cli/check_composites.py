@@ -1,4 +1,4 @@
-"""Composites for ``agentkit check``: their pins, and their worked calls over the code given."""
+"""The worked calls of composites for ``agentkit check``, run over the code given."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import BudgetSpent, DryRun, Failed, agree, call_text
 from agentkit.evolution.insert_outcomes import InsertPolicy
-from agentkit.library import Library, LibraryChange
-from agentkit.library.dag import in_order
-from agentkit.library.pins import LibraryFault, library_faults, repinned, with_current_pins
+from agentkit.library import Library
+from agentkit.library.pins import LibraryFault
 from agentkit.tools.definition import Example
 from agentkit.tools.tool import Tool
-
-_REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
-"""Faults that moving pins and joining effects anew fixes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,31 +29,6 @@ class TriedCalls:
     held: int = 0
     untried: int = 0
     faults: tuple[LibraryFault, ...] = ()
-
-
-def repin(store_url: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Commit composites pinned to what the library has now, and say which they were."""
-    moved: tuple[str, ...] = ()
-    proposal_id = new_proposal_id("repin")
-
-    def build(library: Library) -> LibraryChange | None:
-        nonlocal moved
-        faults = library_faults(library, names or None)
-        stale = {fault.tool for fault in faults if fault.code in _REPINNED}
-        order = in_order(sorted(stale), library.dag.children)
-        fresh = [with_current_pins(library, library[name].definition) for name in order]
-        upserts = [one for one in repinned(library, fresh) if one != library[one.name].definition]
-        moved = tuple(definition.name for definition in upserts)
-        if not upserts:
-            return None
-        reason = f"pin {', '.join(moved)} to the tools as they are"
-        return LibraryChange(
-            proposal_id=proposal_id, upserts=tuple(upserts), author=author(), reason=reason
-        )
-
-    with opened_to_read(store_url) as store:
-        commit(store, build, operation="repin")
-    return moved
 
 
 def try_worked_calls(

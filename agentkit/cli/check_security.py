@@ -19,12 +19,10 @@ from agentkit.library.directory.store import folder_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.opening import file_of
 from agentkit.library.signing import KEY_VARIABLE
-from agentkit.tools.definition import ToolDefinition
 
 _MOST_BYTES = 5_000_000
 _NAMED = 5
 _CODE = frozenset({".py", ".toml"})
-_FOREIGN = frozenset({"mcp", "openapi"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,20 +47,11 @@ class Finding:
 def security_findings(
     project: Project, store_url: str, library: Library, events: Sequence[LibraryEvent]
 ) -> Iterator[Finding]:
-    """What a stranger could use: nothing is written, and no server is asked.
-
-    Args:
-        project: What ``agentkit.toml`` says.
-        store_url: The store that is checked.
-        library: The newest library.
-        events: All that the store keeps.
-    """
+    """What a stranger could use: nothing is written, and no server is asked."""
     yield from _readable(store_url)
     yield from _writable(project)
     yield from _keys(project)
     yield from _unapproved(library, events)
-    yield from _unasked(project, library)
-    yield from _without_keys(project)
     yield from _unsigned(events)
 
 
@@ -164,49 +153,6 @@ def _unapproved(library: Library, events: Sequence[LibraryEvent]) -> Iterator[Fi
             "yourself ('agentkit tools import FILE --on-conflict replace'), or take it back "
             f"('agentkit rollback {names[0]}')",
         )
-
-
-def _unasked(project: Project, library: Library) -> Iterator[Finding]:
-    """Tools that act while nobody is asked."""
-    destructive = [one.name for one in library.definitions if one.signature.effects.destructive]
-    for command, table in project.tables.items():
-        if destructive and table.get("yes") is True:
-            yield Finding(
-                place=f"{project.root / FILE}: [{command}] yes",
-                code="unasked",
-                severity="warning",
-                message=f"every call of {_listed(destructive)} is approved in advance, though "
-                "it destroys",
-                advice="take the line out, and give --yes where you mean it",
-            )
-    silent = [one.name for one in library.definitions if _acts_silently(one)]
-    if silent:
-        yield Finding(
-            place=silent[0] if len(silent) == 1 else f"{len(silent)} tools",
-            code="unasked",
-            severity="note",
-            message=f"nobody is asked before a model calls {_listed(silent)}, which came from "
-            "outside and may write",
-            advice="declare those destructive that must be approved, in the file they came from",
-        )
-
-
-def _without_keys(project: Project) -> Iterator[Finding]:
-    """A server that lets everybody in, whenever it is started here."""
-    if project.tables.get("serve", {}).get("insecure") is True:
-        yield Finding(
-            place=f"{project.root / FILE}: [serve] insecure",
-            code="insecure",
-            severity="warning",
-            message="'agentkit serve' lets other machines in without a key",
-            advice="take the line out, and give clients keys with keys-from",
-        )
-
-
-def _acts_silently(definition: ToolDefinition) -> bool:
-    effects = definition.signature.effects
-    is_foreign = definition.origin.kind in _FOREIGN
-    return is_foreign and not effects.destructive and effects.writes is not False
 
 
 def _unsigned(events: Sequence[LibraryEvent]) -> Iterator[Finding]:

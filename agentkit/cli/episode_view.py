@@ -1,33 +1,18 @@
-"""One episode for people."""
+"""One episode for people, and one call or result on a line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator
-from itertools import groupby
+from collections.abc import Iterator
 
-import click
-
-from agentkit.cli.output import plural
+from agentkit.cli.output import plural, print_line
 from agentkit.diagnosis.labels import NOT_FAILURES
-from agentkit.episodes import (
-    Diagnosis,
-    Episode,
-    Evidence,
-    Recovery,
-    RefineTrace,
-    RetrievalTrace,
-    Turn,
-    TurnDiagnosis,
-    Verdict,
-)
+from agentkit.episodes import Diagnosis, Episode, Turn, Verdict
 from agentkit.episodes.labels import SPAN_ID, TRACE_ID
 from agentkit.evaluation.results.texts import label_name, visible
 from agentkit.messages import ToolCall, ToolResult
 
 _LONGEST = 2_000
-_NUMBERS = 5
-"""Turns that are listed by their numbers."""
 
 
 def call_line(call: ToolCall) -> str:
@@ -53,85 +38,76 @@ def result_line(result: ToolResult) -> str:
     return _cut(result.text)
 
 
-def render_episode(episode: Episode) -> None:
+def print_episode(episode: Episode) -> None:
     """Print an episode from the request to the verdict."""
-    for line in _lines(episode):
-        click.echo(visible(line))
+    for title, text in (*_beginning(episode), ("", "")):
+        _print(title, text)
+    for number, turn in enumerate(episode.turns, start=1):
+        for title, text in _turn(number, turn):
+            _print(title, text)
+        _print("", "")
+    for title, text in _ending(episode):
+        _print(title, text)
 
 
-def _lines(episode: Episode) -> Iterator[str]:
-    yield f"episode   {episode.episode_id}"
-    yield f"started   {episode.started_at}"
-    yield f"model     {episode.model}, library version {episode.library_version}"
+def _print(title: str, text: str) -> None:
+    lines = _cut(text).replace("\n", "\n" + " " * 10)
+    print_line(f"{title:<10}{lines}".rstrip())
+
+
+def _beginning(episode: Episode) -> Iterator[tuple[str, str]]:
+    yield "episode", episode.episode_id
+    yield "started", episode.started_at
+    yield "model", f"{episode.model}, library version {episode.library_version}"
     if episode.session_id:
-        yield f"session   {episode.session_id} ({episode.history_length} messages before)"
+        yield "session", f"{episode.session_id} ({episode.history_length} messages before)"
     labels = dict(episode.metadata)
-    settings, trace = labels.pop("settings", ""), labels.pop(TRACE_ID, "")
+    apart = {"settings": labels.pop("settings", ""), "trace": labels.pop(TRACE_ID, "")}
     labels.pop(SPAN_ID, None)
     if labels:
-        yield f"labels    {', '.join(f'{k}={v}' for k, v in labels.items())}"
-    if settings:
-        yield f"settings  {settings}"
-    if trace:
-        yield f"trace     {trace}"
-    yield f"request   {_indented(episode.request)}"
-    for number, turn in enumerate(episode.turns, start=1):
-        yield ""
-        yield from _turn(number, turn)
-    yield ""
-    yield from _ending(episode)
+        yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
+    yield from ((title, text) for title, text in apart.items() if text)
+    yield "request", episode.request
 
 
-def _turn(number: int, turn: Turn) -> Iterator[str]:
-    yield f"turn {number}    {turn.seconds:.1f} s, {turn.usage.total_tokens:,} tokens"
+def _turn(number: int, turn: Turn) -> Iterator[tuple[str, str]]:
+    yield f"turn {number}", f"{turn.seconds:.1f} s, {turn.usage.total_tokens:,} tokens"
     if turn.retrieval is not None:
-        yield from _retrieval(turn.retrieval)
-    if turn.refine is not None:
-        yield from _refinement(turn.refine)
+        yield "  offered", ", ".join(turn.retrieval.offered) or "nothing"
+    if (trace := turn.refine) is not None:
+        end = "two answers agreed" if trace.converged else "no two answers in a row agreed"
+        extra = f"{trace.usage.total_tokens:,} extra tokens"
+        yield "  refine", f"{trace.mode}: {plural(trace.iterations, 'round')}, {end}, {extra}"
+        for at, calls in enumerate(trace.proposals):
+            chosen = "*" if at == trace.chosen else " "
+            yield "", f"{chosen} {at}: {'; '.join(map(call_line, calls))}"
     if turn.message.text:
-        yield f"  says    {_indented(turn.message.text)}"
+        yield "  says", turn.message.text
     if turn.finish_reason is not None:
-        yield f"  cut     {label_name(turn.finish_reason)}"
+        yield "  cut", label_name(turn.finish_reason)
     results = {result.call_id: result for result in turn.results}
     for call in turn.message.tool_calls:
-        yield f"  calls   {call_line(call)}"
+        yield "  calls", call_line(call)
         if call.call_id in results:
-            yield f"    gives {_indented(result_line(results[call.call_id]))}"
+            yield "    gives", f" {result_line(results[call.call_id])}"
     if turn.correction:
-        yield f"  told    {_indented(turn.correction)}"
+        yield "  told", turn.correction
 
 
-def _retrieval(trace: RetrievalTrace) -> Iterator[str]:
-    for stage in trace.stages:
-        yield (
-            f"  stage   {stage.stage}: {stage.survivors:,} tools left, "
-            f"{stage.tokens:,} tokens, {stage.seconds * 1000:.1f} ms"
-        )
-    yield f"  offered {', '.join(trace.offered) or 'nothing'}"
-
-
-def _refinement(trace: RefineTrace) -> Iterator[str]:
-    end = "two answers agreed" if trace.converged else "no two answers in a row agreed"
-    rounds = f"{trace.iterations} round" + ("" if trace.iterations == 1 else "s")
-    yield f"  refine  {trace.mode}: {rounds}, {end}, {trace.usage.total_tokens:,} extra tokens"
-    for number, calls in enumerate(trace.proposals):
-        chosen = "*" if number == trace.chosen else " "
-        yield f"   {chosen} {number}: {'; '.join(map(call_line, calls))}"
-
-
-def _ending(episode: Episode) -> Iterator[str]:
-    usage = episode.usage
-    yield f"ended     {episode.stop_reason}"
+def _ending(episode: Episode) -> Iterator[tuple[str, str]]:
+    usage, output = episode.usage, episode.output
+    yield "ended", episode.stop_reason
     if episode.error:
-        yield f"error     {episode.error}"
-    if episode.output is not None:
-        output = episode.output
-        text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
-        yield f"output    {_indented(text)}"
+        yield "error", episode.error
+    if output is not None:
+        yield "output", output if isinstance(output, str) else json.dumps(output)
     yield (
-        f"usage     {plural(usage.requests, 'request')}, {usage.prompt_tokens:,} tokens read "
-        f"({usage.cached_tokens:,} cached), {usage.completion_tokens:,} written, "
-        f"{episode.seconds:.1f} s"
+        "usage",
+        (
+            f"{plural(usage.requests, 'request')}, {usage.prompt_tokens:,} tokens read "
+            f"({usage.cached_tokens:,} cached), {usage.completion_tokens:,} written, "
+            f"{episode.seconds:.1f} s"
+        ),
     )
     if episode.verdict is not None:
         yield from _verdict(episode.verdict)
@@ -140,63 +116,38 @@ def _ending(episode: Episode) -> Iterator[str]:
         yield from _diagnosis(episode.diagnosis, told={one.message for one in found})
 
 
-def _verdict(verdict: Verdict) -> Iterator[str]:
+def _verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:
     told = "passed" if verdict.passed else "failed"
     if verdict.fault is not None:
         told = f"{label_name(verdict.fault)}, which says nothing about the agent"
     elif verdict.score not in {0.0, 1.0}:
         told += f", score {verdict.score:.3f}"
-    yield f"verdict   {told}{f' ({verdict.verifier})' if verdict.verifier else ''}"
-    for finding in verdict.evidence:
-        yield f"          {_finding(finding)}"
+    yield "verdict", f"{told}{f' ({verdict.verifier})' if verdict.verifier else ''}"
+    for one in verdict.evidence:
+        yield "", f"{'' if one.turn is None else f'turn {one.turn + 1}: '}{one.message}"
     if verdict.metrics:
         values = (f"{label_name(name)} {value:g}" for name, value in verdict.metrics.items())
-        yield f"metrics   {', '.join(values)}"
+        yield "metrics", ", ".join(values)
 
 
-def _finding(finding: Evidence) -> str:
-    where = "" if finding.turn is None else f"turn {finding.turn + 1}: "
-    return where + _indented(finding.message)
-
-
-def _diagnosis(diagnosis: Diagnosis, told: Container[str]) -> Iterator[str]:
-    """Each turn that something is wrong with; turns that say the same in a row stand together."""
-    yield f"diagnosis {label_name(diagnosis.label)}"
-    faulty = (turn for turn in diagnosis.turns if turn.label not in NOT_FAILURES)
-    described = ((turn.turn + 1, tuple(_turn_diagnosis(turn, told))) for turn in faulty)
-    for (first, *rest), same in groupby(described, key=lambda one: one[1]):
-        numbers = [number for number, _ in same]
-        span = f"turn {numbers[0]}"
-        if len(numbers) > 1:
-            span = f"turns {', '.join(map(str, numbers[:_NUMBERS]))}"
-            span += f" and {len(numbers) - _NUMBERS} more" if len(numbers) > _NUMBERS else ""
-        yield f"          {span}: {first}"
-        yield from (f"            {line}" for line in rest)
-    for recovery in diagnosis.recoveries:
-        yield f"          {_recovery(recovery)}"
-
-
-def _turn_diagnosis(turn: TurnDiagnosis, told: Container[str]) -> Iterator[str]:
-    about = ".".join(filter(None, (turn.tool, turn.parameter)))
-    about = f" ({about})" if about else ""
-    others = ", ".join(label_name(label) for label in turn.labels if label != turn.label)
-    yield f"{label_name(turn.label)}{about}{f', also {others}' if others else ''}"
-    for message in dict.fromkeys(finding.message for finding in turn.evidence):
-        if message not in told:
-            yield f"found {_indented(message)}"
-    if turn.hint:
-        yield f"hint  {_indented(turn.hint)}"
-
-
-def _recovery(recovery: Recovery) -> str:
-    return (
-        f"turn {recovery.turn + 1}: the failed call of {recovery.tool} "
-        f"({label_name(recovery.kind)}): {label_name(recovery.outcome)}"
-    )
-
-
-def _indented(text: str) -> str:
-    return _cut(text).replace("\n", "\n          ")
+def _diagnosis(diagnosis: Diagnosis, told: set[str]) -> Iterator[tuple[str, str]]:
+    """Each turn that something is wrong with, and what the verdict has not said already."""
+    yield "diagnosis", label_name(diagnosis.label)
+    for turn in diagnosis.turns:
+        if turn.label in NOT_FAILURES:
+            continue
+        about = ".".join(filter(None, (turn.tool, turn.parameter)))
+        named = f"{label_name(turn.label)}{f' ({about})' if about else ''}"
+        others = ", ".join(label_name(label) for label in turn.labels if label != turn.label)
+        yield "", f"turn {turn.turn + 1}: {named}{f', also {others}' if others else ''}"
+        for message in dict.fromkeys(finding.message for finding in turn.evidence):
+            if message not in told:
+                yield "", f"  found {message}"
+        if turn.hint:
+            yield "", f"  hint  {turn.hint}"
+    for one in diagnosis.recoveries:
+        kind, outcome = label_name(one.kind), label_name(one.outcome)
+        yield "", f"turn {one.turn + 1}: the failed call of {one.tool} ({kind}): {outcome}"
 
 
 def _cut(text: str) -> str:

@@ -1,9 +1,11 @@
-"""``agentkit episodes``: what happened."""
+"""``agentkit episodes``: what happened, and what is kept of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast, get_args
@@ -11,21 +13,32 @@ from typing import Any, Literal, TextIO, cast, get_args
 import click
 
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.episode_keeping import prune
-from agentkit.cli.episode_view import render_episode
-from agentkit.cli.options import answers_option, json_option, store_option
+from agentkit.cli.episode_view import print_episode
+from agentkit.cli.options import (
+    Decorated,
+    answers_option,
+    command,
+    common_options,
+    flag,
+    number,
+    option,
+    several,
+)
 from agentkit.cli.output import (
     Column,
+    cut,
+    fold,
     one_line,
     plural,
     print_json,
+    print_line,
     print_table,
-    print_text,
+    right,
     say,
 )
 from agentkit.cli.stores import opened_if_there, opened_to_read
 from agentkit.episodes import Episode, Verdict
-from agentkit.episodes.files import SUFFIXES, FileFormat, export_episodes, format_of
+from agentkit.episodes.files import SUFFIXES, export_episodes, format_of
 from agentkit.episodes.jsonl import write_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
@@ -33,41 +46,38 @@ from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evolution.feedback import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
+from agentkit.library.capabilities import EpisodeVolume, PruningPreview, Retention
+from agentkit.library.episode_stores import pruning
+
+VerdictFilter = Literal["passed", "failed", "fault", "none"]
 
 _NONE = (
     "the store holds no episodes yet; 'agentkit run' makes one. Those of 'agentkit eval' lie in a "
     "store of their own, which it names at its end"
 )
-
-VerdictFilter = Literal["passed", "failed", "fault", "none"]
-
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_BYTES = {"": 1, "b": 1} | {
+    f"{letter}{tail}": base**power
+    for power, letter in enumerate("kmgt", start=1)
+    for tail, base in (("", 1000), ("b", 1000), ("ib", 1024))
+}
+_QUANTITY = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
 _FILTERS = (
-    click.option("--session", metavar="ID", help="Only this conversation."),
-    click.option("--tool", metavar="NAME", help="Only episodes that called this tool."),
-    click.option(
-        "--stop-reason",
-        metavar="WORD",
-        help="Only episodes that ended so, such as finished or step_limit.",
-    ),
-    click.option(
+    option("--session", metavar="ID", help="Only this conversation."),
+    option("--tool", metavar="NAME", help="Only episodes that called this tool."),
+    option(
         "--verdict",
         type=click.Choice(get_args(VerdictFilter)),
         help="Only episodes that were judged so; fault: the reference or the verifier is broken; "
         "none: not judged.",
     ),
-    click.option(
-        "--label",
-        "labels",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Only episodes with this label; may be given several times.",
-    ),
+    several("--label", "labels", metavar="KEY=VALUE", help="Only episodes with this label"),
 )
 
 
-def _filters(command: Any) -> Any:
-    for option in reversed(_FILTERS):
-        command = option(command)
+def _filters(command: Decorated) -> Decorated:
+    for one in reversed(_FILTERS):
+        command = one(command)
     return command
 
 
@@ -76,41 +86,50 @@ def episodes() -> None:
     """Look at what happened: every run is kept as an episode."""
 
 
-@episodes.command(
-    "list",
-    epilog="""\b
-Examples:
-  agentkit episodes list
-  agentkit episodes list --verdict failed --label category=multiple
-  agentkit episodes list --tool get_weather --limit 0 --json""",
-)
+@command("list", group=episodes)
 @_filters
-@click.option(
-    "--limit",
-    default=20,
-    show_default=True,
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Most rows, 0 for all.",
-)
-@store_option
-@json_option
+@number("--limit", low=0, default=20, help="Most rows, 0 for all.")
+@common_options
 def list_(limit: int, store_url: str, as_json: bool, **filters: Any) -> None:
     """List episodes, newest first.
 
     Records beside what users saw are marked: (shadow), a candidate tried unseen, and (view),
     another view or a later judgement of an episode.
+
+    Examples:
+      agentkit episodes list
+      agentkit episodes list --verdict failed --label category=multiple
+      agentkit episodes list --tool get_weather --limit 0 --json
     """
     with opened_to_read(store_url) as store:
-        found = _first(_select(store, **filters), limit)
+        found = list(islice(_select(store, **filters), limit or None))
     if as_json:
         print_json([_brief(episode) for episode in found])
         return
     if not found:
         say("no episode fits" if any(filters.values()) else _NONE)
         return
-    are_attempts = bool(found) and all("task" in episode.metadata for episode in found)
-    _print_attempts(found) if are_attempts else _print_runs(found)
+    of_tasks = any("task" in one.metadata for one in found)
+    columns: list[Column | str] = [
+        "episode",
+        "started UTC",
+        *([fold("task")] if of_tasks else []),
+        fold("ended"),
+    ]
+    columns += [fold("verdict"), right("tokens"), cut("request")]
+    rows = [
+        (
+            one.episode_id,
+            one.started_at[5:16].replace("T", " "),  # month to minute: a line of 80 is short
+            *([shown(one.metadata.get("task", ""))] if of_tasks else []),
+            _ended(one),
+            _judged(one),
+            f"{one.usage.total_tokens:,}",
+            shown(one.request),
+        )
+        for one in found
+    ]
+    print_table(columns, rows)
     say(f"{plural(len(found), 'episode')}; agentkit episodes show ID tells all about one")
 
 
@@ -119,38 +138,20 @@ def _select(
     *,
     session: str | None,
     tool: str | None,
-    stop_reason: str | None,
     verdict: VerdictFilter | None,
     labels: Sequence[str],
     oldest_first: bool = False,
 ) -> Iterator[Episode]:
-    wanted = dict(_label(text) for text in labels)
+    wanted = {}
+    for text in labels:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--label")
+        wanted[key] = value
     matching = EpisodeFilter(
-        session_id=session,
-        tool_name=tool,
-        stop_reason=stop_reason,
-        labels=wanted,
-        oldest_first=oldest_first,
+        session_id=session, tool_name=tool, labels=wanted, oldest_first=oldest_first
     )
-    for episode in store.select(matching):
-        if verdict in {None, _verdict(episode)}:
-            yield episode
-
-
-def _label(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--label")
-    return key, value
-
-
-def _first(found: Iterable[Episode], limit: int) -> list[Episode]:
-    kept: list[Episode] = []
-    for episode in found:
-        kept.append(episode)
-        if len(kept) == limit:
-            break
-    return kept
+    return (one for one in store.select(matching) if verdict in {None, _verdict(one)})
 
 
 def _verdict(episode: Episode) -> VerdictFilter:
@@ -161,58 +162,11 @@ def _verdict(episode: Episode) -> VerdictFilter:
     return "passed" if episode.verdict.passed else "failed"
 
 
-def _print_runs(found: Sequence[Episode]) -> None:
-    columns = [
-        Column(title="episode"),
-        Column(title="started UTC"),
-        Column(title="ended"),
-        Column(title="verdict"),
-        Column(title="tokens", align="right"),
-        Column(title="request", fit="cut"),
-    ]
-    rows = (
-        (
-            episode.episode_id,
-            episode.started_at[5:16].replace("T", " "),  # month to minute: a line of 80 is short
-            _ended(episode),
-            _judged(episode),
-            f"{episode.usage.total_tokens:,}",
-            shown(episode.request),
-        )
-        for episode in found
-    )
-    print_table(columns, rows)
-
-
-def _print_attempts(found: Sequence[Episode]) -> None:
-    """Episodes of an evaluation: which task each is about matters more than when it was."""
-    columns = [
-        Column(title="episode"),
-        Column(title="task", fit="fold"),
-        Column(title="ended"),
-        Column(title="verdict", fit="fold"),
-        Column(title="request", fit="cut"),
-    ]
-    rows = (
-        (
-            episode.episode_id,
-            shown(episode.metadata["task"]),
-            _ended(episode),
-            _judged(episode),
-            shown(episode.request),
-        )
-        for episode in found
-    )
-    print_table(columns, rows)
-
-
 def _ended(episode: Episode) -> str:
     """How the run ended, and whether the record is of something that no user saw."""
     if SHADOW_OF in episode.metadata:
         return f"{episode.stop_reason} (shadow)"
-    if VIEW_OF in episode.metadata:
-        return f"{episode.stop_reason} (view)"
-    return episode.stop_reason
+    return f"{episode.stop_reason}{' (view)' if VIEW_OF in episode.metadata else ''}"
 
 
 def _judged(episode: Episode) -> str:
@@ -227,14 +181,10 @@ def _judged(episode: Episode) -> str:
 
 
 def _brief(episode: Episode) -> dict[str, Any]:
-    return {
-        "episode_id": episode.episode_id,
-        "started_at": episode.started_at,
-        "session_id": episode.session_id,
-        "model": episode.model,
-        "request": episode.request,
-        "stop_reason": episode.stop_reason,
-        "verdict": None if episode.verdict is None else episode.verdict.to_json(),
+    record = episode.to_json()
+    names = ("episode_id", "started_at", "session_id", "model", "request", "stop_reason")
+    return {name: record.get(name) for name in names} | {
+        "verdict": record.get("verdict"),
         "calls": [call.to_json() for call in episode.calls],
         "tokens": episode.usage.total_tokens,
         "seconds": episode.seconds,
@@ -242,21 +192,19 @@ def _brief(episode: Episode) -> dict[str, Any]:
     }
 
 
-@episodes.command(
-    epilog="""\b
-Examples:
-  agentkit episodes show last
-  agentkit episodes show 019a5c --json"""
-)
+@command(group=episodes)
 @click.argument("episode_id", metavar="ID")
 @answers_option
-@store_option
-@json_option
+@common_options
 def show(episode_id: str, answers: str, store_url: str, as_json: bool) -> None:
     """Show one episode from the request to the verdict.
 
     ID is an episode's id, the beginning of one, or 'last', the last one that a user saw. What is
     not in the store is looked up among the answers of 'agentkit eval'.
+
+    Examples:
+      agentkit episodes show last
+      agentkit episodes show 019a5c --json
     """
     with opened_to_read(store_url) as store, opened_if_there(answers) as evaluations:
         episode = None if evaluations is None else evaluations.get(episode_id)
@@ -266,9 +214,9 @@ def show(episode_id: str, answers: str, store_url: str, as_json: bool) -> None:
         further = {"feedback": [one.to_json() for one in said]} if said else {}
         print_json(episode.to_json() | further)
         return
-    render_episode(episode)
+    print_episode(episode)
     for verdict in said:
-        print_text(_feedback_line(verdict))
+        print_line(_feedback_line(verdict))
 
 
 def _feedback_line(verdict: Verdict) -> str:
@@ -278,23 +226,20 @@ def _feedback_line(verdict: Verdict) -> str:
     if reason := verdict.details.get("reason"):
         parts.append(f"in their words: {one_line(str(reason))}")
     if call := verdict.details.get("corrected_call"):
-        parts.append(
-            f"right would be {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
-        )
+        arguments = json.dumps(call["arguments"], ensure_ascii=False)
+        parts.append(f"right would be {call['name']} {arguments}")
     return "; ".join(parts)
 
 
 def _find(store: EpisodeStore, episode_id: str) -> Episode:
     if episode_id == "last":
         served = (one for one in store.select() if not is_extra_record(one.metadata))
-        newest = next(served, None)
-        if newest is None:
+        if (newest := next(served, None)) is None:
             raise StoreLookupError(_NONE)
         return newest
-    exact = store.get(episode_id)
-    if exact is not None:
+    if (exact := store.get(episode_id)) is not None:
         return exact
-    found = [e for e in store.select() if e.episode_id.startswith(episode_id)]
+    found = [one for one in store.select() if one.episode_id.startswith(episode_id)]
     if len(found) != 1:
         ids = ", ".join(episode.episode_id for episode in found[:5])
         known = f"{len(found)} ids begin so: {ids}" if found else "none begins so"
@@ -302,69 +247,111 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
     return found[0]
 
 
-@episodes.command(
-    epilog="""\b
-Examples:
-  agentkit episodes export -o episodes.jsonl
-  agentkit episodes export -o episodes.parquet --oldest-first
-  agentkit episodes export --verdict passed | head -5"""
-)
+@command(group=episodes)
 @_filters
-@click.option("--limit", default=0, type=click.IntRange(min=0), metavar="N", help="Most episodes.")
-@click.option(
+@option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, allow_dash=True),
     default="-",
     metavar="FILE",
-    help="Where to write: .jsonl, .jsonl.gz or .parquet; stdout by default.",
+    help="Where to write: .jsonl, .jsonl.gz or .parquet, or stdout.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(get_args(FileFormat)),
-    help="How to write, where the name of the file does not say.",
-)
-@click.option("--oldest-first", is_flag=True, help="In the order in which they were kept.")
-@click.option("--redact", is_flag=True, help="Without personal data and secrets of known formats.")
-@store_option
-@json_option
-def export(
-    limit: int,
-    output: str,
-    form: FileFormat | None,
-    *,
-    redact: bool,
-    store_url: str,
-    as_json: bool,
-    **filters: Any,
-) -> None:
+@flag("--oldest-first", help="In the order in which they were kept.")
+@flag("--redact", help="Without personal data and secrets of known formats.")
+@common_options
+def export(output: str, *, redact: bool, store_url: str, as_json: bool, **filters: Any) -> None:
     """Write episodes to stdout or a file, newest first.
 
     A few are held at a time. A file takes the place of an old one when all are written. On stdout
     episodes are JSON lines in any case; of a file --json tells how many it holds.
+
+    Examples:
+      agentkit episodes export -o episodes.jsonl
+      agentkit episodes export -o episodes.parquet --oldest-first
+      agentkit episodes export --verdict passed | head -5
     """
     with opened_to_read(store_url) as store:
         found = _select(store, **filters)
-        if limit:
-            found = islice(found, limit)
-        count = _write(output, form, map(Redaction(), found) if redact else found)
+        count = _write(output, map(Redaction(), found) if redact else found)
     if as_json and output != "-":
         print_json({"file": output, "episodes": count})
     say(f"{plural(count, 'episode')} written")
 
 
-def _write(out: str, form: FileFormat | None, found: Iterable[Episode]) -> int:
-    if out != "-":
-        known = form or (format_of(out) if Path(out).suffix.lower() in SUFFIXES else "jsonl")
-        try:
-            return export_episodes(out, found, form=known)
-        except OSError as error:
-            raise UsageError(f"{out}: can not be written ({error.strerror or error})") from error
-    if form not in {None, "jsonl"}:
-        raise UsageError(f"{form} is no text for a terminal; name a file with --output")
-    with click.open_file("-", "w", encoding="utf-8") as stdout:
-        return write_episodes(cast("TextIO", stdout), found)
+def _write(out: str, found: Iterable[Episode]) -> int:
+    if out == "-":
+        with click.open_file("-", "w", encoding="utf-8") as stdout:
+            return write_episodes(cast("TextIO", stdout), found)
+    form = format_of(out) if Path(out).suffix.lower() in SUFFIXES else "jsonl"
+    try:
+        return export_episodes(out, found, form=form)
+    except OSError as error:
+        raise UsageError(f"{out}: can not be written ({error.strerror or error})") from error
 
 
-episodes.add_command(prune)
+def _duration(_: click.Context, __: click.Parameter, text: str | None) -> timedelta | None:
+    """A time such as ``30d``, ``12h`` or ``90m``; a callback of an option."""
+    if text is None:
+        return None
+    try:
+        return timedelta(seconds=_amount(text, _SECONDS, "time; write 30d, 12h, 90m, 45s or 2w"))
+    except OverflowError as error:
+        raise click.BadParameter(f"{text!r} is longer than the calendar") from error
+
+
+def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """A number of bytes such as ``500MB``, ``2GiB`` or ``1000``; a callback of an option."""
+    what = "size; write 500MB, 2GB, 2GiB or 1000"
+    return None if text is None else int(_amount(text, _BYTES, what))
+
+
+def _amount(text: str, units: Mapping[str, int], what: str) -> float:
+    found = _QUANTITY.fullmatch(text.strip())
+    unit = units.get(found[2].lower()) if found else None
+    if found is None or unit is None:
+        raise click.BadParameter(f"{text!r} is no {what}")
+    return float(found[1]) * unit
+
+
+@command(group=episodes)
+@option("--max-age", callback=_duration, metavar="TIME", help="Delete older ones: 30d, 12h, 2w.")
+@option("--max-bytes", callback=_size, metavar="SIZE", help="Keep at most so much: 500MB, 2GB.")
+@number("--max-count", low=0, help="Keep at most N.")
+@flag("--dry-run", help="Say what would go, and delete nothing.")
+@common_options
+def prune(dry_run: bool, store_url: str, as_json: bool, **bounds: Any) -> None:
+    """Delete old episodes, the oldest first.
+
+    Definitions and their history stay. Export first what is to be learned from later: evidence
+    that proposals and events name by id is then looked for in vain.
+
+    Examples:
+      agentkit episodes prune --max-age 30d --dry-run
+      agentkit episodes prune --max-bytes 2GB --max-count 1000000
+    """
+    retention = Retention(**bounds)
+    if retention == Retention():
+        raise UsageError("say what may stay: --max-age, --max-bytes or --max-count")
+    with opened_to_read(store_url) as store:
+        keeper = pruning(store)
+        if not dry_run:
+            gone = keeper.prune(retention)
+        elif isinstance(store, PruningPreview):
+            gone = store.prunable(retention)
+        else:
+            raise UsageError(
+                f"{type(store).__name__} can not say beforehand what would go; leave out --dry-run"
+            )
+        kept = keeper.volume()
+    if as_json:
+        amounts = {"gone": gone, "kept": kept}
+        told = {name: {"count": one.count, "bytes": one.bytes} for name, one in amounts.items()}
+        print_json({**told, "dry_run": dry_run})
+    else:
+        verb = "would be deleted" if dry_run else "deleted"
+        say(f"{_in_words(gone)} {verb}; the store holds {_in_words(kept)}")
+
+
+def _in_words(volume: EpisodeVolume) -> str:
+    return f"{plural(volume.count, 'episode')} ({volume.bytes:,} bytes)"

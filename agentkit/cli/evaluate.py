@@ -6,7 +6,7 @@ import hashlib
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -14,8 +14,7 @@ from typing import Any, get_args
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.agents import tell_binding
-from agentkit.cli.evaluate_files import check_report_files, question_files, write_report
+from agentkit.cli.agents import refine_option, tell_binding
 from agentkit.cli.evaluate_report import (
     earlier_run,
     listener,
@@ -29,18 +28,21 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     answers_option,
     binding_options,
+    command,
     is_typed,
     json_option,
     library_option,
     model_option,
+    number,
+    option,
+    several,
     store_option,
     tools_option,
 )
-from agentkit.cli.output import print_json, say
-from agentkit.cli.progress import progress
-from agentkit.cli.sources import read_source
-from agentkit.cli.stores import opened, opened_if_there, opened_to_read
+from agentkit.cli.output import LineProgress, print_json, say
+from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes import RefineMode
+from agentkit.episodes.replacing import replaced
 from agentkit.errors import UsageError
 from agentkit.evaluation.environments import (
     EnvironmentFactory,
@@ -49,62 +51,100 @@ from agentkit.evaluation.environments import (
     with_tools,
 )
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark, named_benchmarks
-from agentkit.evaluation.recorded import RecordedAnswers, episodes_of_run
-from agentkit.evaluation.results.comparison import compare
+from agentkit.evaluation.recorded import episodes_of_run
+from agentkit.evaluation.results.comparison import Comparison, compare
+from agentkit.evaluation.results.markdown import comparison_markdown, report_markdown
+from agentkit.evaluation.results.page import comparison_html, report_html
 from agentkit.evaluation.results.report import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.runner import RunOutcome, evaluate
-from agentkit.evaluation.settings import (
-    EvaluationSettings,
-    ToolSource,
-    settings_text,
-)
+from agentkit.evaluation.settings import EvaluationSettings, ToolSource, settings_text
 from agentkit.evaluation.task import Benchmark, stratified
 from agentkit.library import Library, Store
 from agentkit.library.code_binding import by_name, pinned
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
-from agentkit.tools.tool import Tool
+
+_REPORTS: Mapping[str, tuple[Callable[[EvaluationReport], str], Callable[[Comparison], str]]] = {
+    ".html": (report_html, comparison_html),
+    ".md": (report_markdown, comparison_markdown),
+}
+"""By the suffix of a file: what writes a report, and what writes a comparison."""
+
+environment_option = option(
+    "--environment",
+    metavar="FILE.py",
+    help="The world that the tools of the tasks act on, as FILE.py or FILE.py:NAME.",
+)
+data_option = option(
+    "--data", type=click.Path(path_type=Path), help="Where the benchmark's files are."
+)
+tool_choice_option = option(
+    "--tool-choice",
+    type=click.Choice(("auto", "required")),
+    default="auto",
+    help="Whether the model may or must call a tool.",
+)
+max_tokens_option = number("--max-tokens", help="Longest answer. [default: the model's own]")
+max_steps_option = number(
+    "--max-steps", help="Model turns for each request. [default: 1; 21 where tools are run]"
+)
+concurrency_option = number(
+    "--concurrency", help="Tasks at the same time. [default: 1 for local models, 8 for others]"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluation:
-    """What a command line asks for.
+class EvalOptions:
+    """The options that say what is asked, and how."""
 
-    Attributes:
-        benchmark: The questions, the sample drawn.
-        library: Tools and their texts; None for the benchmark's own.
-        settings: How to ask.
-        run: Name of the run; empty for one that the settings give.
-        concurrency: Attempts at the same time; None for one with a model in this process, else 8.
-        judge: Name of the model that judges by rubrics.
-    """
-
-    benchmark: Benchmark
-    library: Library | None
-    settings: EvaluationSettings
-    run: str
-    concurrency: int | None
+    data: Path | None
+    environment: str | None
+    targets: tuple[str, ...]
+    store_url: str
+    library_place: str | None
+    pin: int | None
+    frozen: bool
+    offer: ToolSource
+    categories: tuple[str, ...]
+    sample: int | None
+    seed: int
+    refine: RefineMode
+    attempts: int
+    tool_choice: ToolChoice
+    temperature: float
+    max_tokens: int | None
+    max_steps: int | None
     judge: str | None
+    concurrency: int | None
+    run: str | None
+
+    def settings(self, name: str) -> EvaluationSettings:
+        """How to ask; ``name`` is the benchmark's, or its file."""
+        own = () if is_benchmark_name(name) else (name,)
+        code = [one for one in (self.environment, *self.targets) if one is not None]
+        return EvaluationSettings(
+            tools=self.offer,
+            refine=self.refine,
+            attempts=self.attempts,
+            max_steps=self.max_steps,
+            tool_choice=self.tool_choice,
+            settings=ModelSettings(temperature=self.temperature, max_tokens=self.max_tokens),
+            seed=self.seed if self.sample is not None else 0,
+            sample=self.sample,
+            categories=self.categories,
+            files=tuple(map(_with_digest, (*own, *code))),
+        )
 
 
-@click.command(
-    name="eval",
-    epilog="""\b
-Examples:
-  agentkit eval bfcl --category simple_python --sample 100
-  agentkit eval tasks.jsonl --environment shop.py --model openai:gpt-4o-mini --attempts 4
-  agentkit eval bfcl --library sqlite:///evolved.db --run after --report after.html
-  agentkit eval --compare before after
-
-\b
-Benchmarks:
-"""
+@command(
+    "eval",
+    more="Benchmarks:\n"
     + "\n".join(f"  {name:<18} {entry.summary}" for name, entry in named_benchmarks().items()),
 )
 @click.argument("benchmark", required=False)
-@click.option(
+@option(
     "--compare",
     "compared",
     nargs=2,
@@ -112,114 +152,51 @@ Benchmarks:
     help="Compare two runs on the tasks that both have finished, and ask nothing; --report writes "
     "the comparison.",
 )
-@click.option("--data", type=click.Path(path_type=Path), help="Where the benchmark's files are.")
-@click.option(
-    "--environment",
-    metavar="FILE.py",
-    help="The world that the tools of the tasks act on, as FILE.py or FILE.py:NAME.",
-)
+@data_option
+@environment_option
 @tools_option
 @model_option
 @store_option
 @library_option
 @binding_options
-@click.option(
+@option(
     "--offer",
-    "offer",
     type=click.Choice(get_args(ToolSource)),
     default="given",
-    show_default=True,
     help="Offer the tools that the benchmark names for each question, or retrieve them.",
 )
-@click.option(
-    "--category", "categories", multiple=True, metavar="NAME", help="Only these categories."
+@several("--category", "categories", metavar="NAME", help="Only this category")
+@number(
+    "--sample", help="Ask a random sample of this many tasks, spread evenly over the categories."
 )
-@click.option(
-    "--sample",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Ask a random sample of this many tasks, spread evenly over the categories.",
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, metavar="N", help="Chooses the sample."
-)
-@click.option(
-    "--refine",
-    type=click.Choice(get_args(RefineMode)),
-    default="none",
-    show_default=True,
-    help="How the model looks over its calls.",
-)
-@click.option(
-    "--max-refinements",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=5,
-    show_default=True,
-    help="Most rounds of refinement.",
-)
-@click.option(
-    "--attempts",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="How often each task is tried, for pass@k and pass^k.",
-)
-@click.option(
-    "--tool-choice",
-    type=click.Choice(("auto", "required")),
-    default="auto",
-    show_default=True,
-    help="Whether the model may or must call a tool.",
-)
-@click.option(
+@option("--seed", type=int, default=0, metavar="N", help="Chooses the sample.")
+@refine_option
+@number("--attempts", default=1, help="How often each task is tried, for pass@k and pass^k.")
+@tool_choice_option
+@option(
     "--temperature",
     type=float,
     metavar="X",
     default=0.0,
-    show_default=True,
     help="Of sampling; 0 is greedy decoding.",
 )
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Longest answer. [default: the model's own]",
-)
-@click.option(
-    "--max-steps",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Model turns for each request. [default: 1; 21 where tools are run]",
-)
-@click.option("--judge", metavar="NAME", help="The model that judges tasks with a rubric.")
-@click.option(
-    "--rejudge",
-    metavar="RUN",
-    help="Ask nothing: judge the answers of this earlier run again, as a run of its own. Where "
-    "only agentkit has changed since the last time, give that run a name (--run).",
-)
-@click.option(
-    "--concurrency",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Attempts at the same time. [default: 1 for local models, 8 for others]",
-)
-@click.option(
+@max_tokens_option
+@max_steps_option
+@option("--judge", metavar="NAME", help="The model that judges tasks with a rubric.")
+@concurrency_option
+@option(
     "--run",
     metavar="NAME",
     help="Name of the run. [default: made of benchmark, model, settings and your files, so that "
-    "the same command goes on where it stopped]",
+    "the same command resumes where it stopped]",
 )
 @answers_option
-@click.option(
+@several(
     "--report",
     "reports",
-    multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Also write the report here, as .html or .md. May be given several times.",
+    help="Also write the report here, as .html or .md",
 )
 @json_option
 def evaluation(
@@ -236,25 +213,42 @@ def evaluation(
 
     BENCHMARK is a name below or a file of tasks (JSON lines). Models see the tools as the library
     describes them; code that it does not know is registered. Every answer is kept as an episode
-    with its verdict and diagnosis. The same command again goes on where an interrupted run
-    stopped; finished tasks are never asked twice. When your file of tasks or your environment has
-    changed, it is another run. Exit status 1: the model failed in some tasks, which the same
-    command tries again.
+    with its verdict and diagnosis. The same command resumes an interrupted run; finished tasks are
+    never asked twice. When your file of tasks or your environment has changed, it is another run.
+    Exit status 1: the model failed in some tasks, which the same command tries again.
+
+    Examples:
+      agentkit eval bfcl --category simple_python --sample 100
+      agentkit eval tasks.jsonl --environment shop.py --model openai:gpt-4o-mini --attempts 4
+      agentkit eval bfcl --library sqlite:///evolved.db --run after --report after.html
+      agentkit eval --compare before after
     """
-    check_report_files(reports)
+    _check_reports(reports)
     if compared:
         if is_typed("benchmark"):
             raise click.UsageError("give either a BENCHMARK or --compare, not both")
-        _compare(compared, answers, reports, as_json=as_json)
+        with opened_to_read(answers) as store:
+            one, other = (_finished(store, run, answers) for run in compared)
+        comparison = compare(one, other)
+        _write_reports(comparison, reports)
+        print_json(comparison.to_json()) if as_json else print_comparison(comparison)
         return
     if not benchmark:
         raise click.UsageError("give a BENCHMARK, see 'agentkit eval --help', or --compare RUN RUN")
-    asked = _asked(benchmark, **options)
+    asked = EvalOptions(**options)
+    if is_benchmark_name(benchmark):  # brings its own; the project's are for the project's tasks
+        asked = replace(
+            asked,
+            environment=asked.environment if is_typed("environment") else None,
+            targets=asked.targets if is_typed("targets") else (),
+        )
+    questions = _questions(benchmark, asked)
     with opened(answers) as store:
-        chosen = _who(model, asked, store)
-        outcome, report = wait_for(_run(chosen, store, asked))
+        outcome, report = wait_for(
+            _run(resolve_model(model), store, questions, asked, asked.settings(benchmark))
+        )
         earlier = "" if as_json else earlier_run(store, report)
-    write_report(report, reports)
+    _write_reports(report, reports)
     if as_json:
         print_json(report.to_json())
     else:
@@ -265,153 +259,72 @@ def evaluation(
         click.get_current_context().exit(1)
 
 
-def _asked(
-    name: str,
-    *,
-    data: Path | None,
-    environment: str | None,
-    targets: tuple[str, ...],
-    store_url: str,
-    library_place: str | None,
-    pin: int | None,
-    frozen: bool,
-    offer: ToolSource,
-    categories: tuple[str, ...],
-    sample: int | None,
-    seed: int,
-    refine: RefineMode,
-    max_refinements: int,
-    attempts: int,
-    tool_choice: ToolChoice,
-    temperature: float,
-    max_tokens: int | None,
-    max_steps: int | None,
-    judge: str | None,
-    rejudge: str | None,
-    concurrency: int | None,
-    run: str | None,
-) -> Evaluation:
-    described = _Described(place=library_place, store_url=store_url, pin=pin, frozen=frozen)
-    with progress() as begin:
-        fetched = begin("Reading the questions")
-        if is_benchmark_name(name):  # brings its own; the project's are for the project's tasks
-            environment = environment if is_typed("environment") else None
-            targets = targets if is_typed("targets") else ()
-        own = _own_tools(environment, targets)
-        benchmark = load_benchmark(
-            name,
-            data=data,
-            tools=() if own is not None or is_benchmark_name(name) else described.known(),
-            environment=own,
-            progress=fetched,
-        )
-        fetched(1, 1)
-    library = described.library(benchmark, own)
-    tell_left_out(benchmark, name)
-    return Evaluation(
-        benchmark=_drawn(benchmark, categories, sample, seed),
-        library=library,
-        settings=EvaluationSettings(
-            tools=offer,
-            refine=refine,
-            max_refinements=max_refinements,
-            attempts=attempts,
-            max_steps=max_steps,
-            tool_choice=tool_choice,
-            settings=ModelSettings(temperature=temperature, max_tokens=max_tokens),
-            seed=seed if sample is not None else 0,
-            sample=sample,
-            categories=categories,
-            files=question_files(name, (environment, *targets)),
-            answers=rejudge or "",
-        ),
-        run=run or "",
-        concurrency=concurrency,
-        judge=judge,
+def _questions(name: str, asked: EvalOptions) -> tuple[Benchmark, Library | None]:
+    """The tasks that were asked for, and the definitions to ask with."""
+    told = LineProgress("Reading the questions")
+    own = _own_tools(asked)
+    known = None if own is not None or is_benchmark_name(name) else _held_library(asked)
+    benchmark = load_benchmark(
+        name,
+        data=asked.data,
+        tools=() if known is None else tuple(known.tools.values()),
+        environment=own,
+        progress=told,
     )
-
-
-def _drawn(
-    benchmark: Benchmark, categories: tuple[str, ...], sample: int | None, seed: int
-) -> Benchmark:
-    """The benchmark with the tasks that were asked for."""
-    known = sorted({task.category for task in benchmark.tasks})
-    absent = [category for category in categories if category not in known]
+    told(1, 1)
+    library = _library(asked, benchmark, own)
+    tell_left_out(benchmark, name)
+    categories = sorted({task.category for task in benchmark.tasks})
+    absent = [one for one in asked.categories if one not in categories]
     if absent:
         raise UsageError(
             f"{benchmark.name} has no category {', '.join(map(repr, absent))}; "
-            f"it has {', '.join(known)}"
+            f"it has {', '.join(categories)}"
         )
-    tasks = tuple(t for t in benchmark.tasks if not categories or t.category in categories)
-    if sample is not None:
-        tasks = stratified(tasks, sample, seed=seed)
-    return replace(benchmark, tasks=tasks)
+    wanted = asked.categories or categories
+    tasks = tuple(task for task in benchmark.tasks if task.category in wanted)
+    if asked.sample is not None:
+        tasks = stratified(tasks, asked.sample, seed=asked.seed)
+    return replace(benchmark, tasks=tasks), library
 
 
-def _own_tools(environment: str | None, targets: Sequence[str]) -> EnvironmentFactory | None:
+def _own_tools(asked: EvalOptions) -> EnvironmentFactory | None:
     """What makes the world of a task out of the user's own code; None without code."""
-    if environment is not None:
-        return environment_from(environment)
-    code = load_tools(targets)
+    if asked.environment is not None:
+        return environment_from(asked.environment)
+    code = load_tools(asked.targets)
     by_name(code, Library())  # refuses two of one name, before each task is
     return with_tools(code) if code else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Described:
-    """Where the definitions come from that models see.
-
-    Attributes:
-        place: An artifact or a store that is only read; None for the library of ``store_url``.
-        store_url: The store whose library code is bound to.
-        pin: A version of that library; None for the newest.
-        frozen: Refuse to start where code and library differ.
-    """
-
-    place: str | None
-    store_url: str
-    pin: int | None
-    frozen: bool
-
-    def known(self) -> Sequence[Tool]:
-        """The tools that a file of tasks may offer where no code brings any."""
-        library = self._held()
-        return () if library is None else tuple(library.tools.values())
-
-    def library(self, benchmark: Benchmark, own: EnvironmentFactory | None) -> Library | None:
-        """The definitions to ask with; None where the benchmark's own are all there is."""
-        if own is None or self.place is not None:
-            held = self._held()
-            if held is None or not any(one.name in held for one in benchmark.definitions):
-                return None
-            say(f"library version {held.version}")
-            return held
-        tools = {one.name: one for task in benchmark.tasks for one in tools_of(own, task)}
-        with opened(self.store_url) as store:
-            if self.pin is not None:
-                library, binding = pinned(store, self.pin, tools.values(), frozen=self.frozen)
-            else:
-                library, binding = bind_code(store, tools.values(), frozen=self.frozen)
-        tell_binding(binding)
-        say(f"library version {library.version}")
-        return library
-
-    def _held(self) -> Library | None:
-        if self.place is not None:
-            with read_source(self.place) as source:
-                return source.load()
-        with opened_if_there(self.store_url) as store:
-            return None if store is None else store.load(self.pin)
+def _library(
+    asked: EvalOptions, benchmark: Benchmark, own: EnvironmentFactory | None
+) -> Library | None:
+    """The definitions to ask with; None where the benchmark's own are all there is."""
+    if own is None or asked.library_place is not None:
+        held = _held_library(asked)
+        if held is None or not any(one.name in held for one in benchmark.definitions):
+            return None
+        say(f"library version {held.version}")
+        return held
+    tools = {one.name: one for task in benchmark.tasks for one in tools_of(own, task)}
+    with opened(asked.store_url) as store:
+        if asked.pin is not None:
+            library, binding = pinned(store, asked.pin, tools.values(), frozen=asked.frozen)
+        else:
+            library, binding = bind_code(store, tools.values(), frozen=asked.frozen)
+    tell_binding(binding)
+    say(f"library version {library.version}")
+    return library
 
 
-def _who(model: str, asked: Evaluation, store: Store) -> ChatModel | RecordedAnswers:
-    answers = asked.settings.answers
-    if not answers:
-        return resolve_model(model)
-    recorded = RecordedAnswers.of(episodes_of_run(store, answers))
-    if not recorded.episodes:
-        raise UsageError(f"there are no finished answers of a run {answers!r} to judge again")
-    return recorded
+def _held_library(asked: EvalOptions) -> Library | None:
+    """The library of --library, or else of --store, where there is one."""
+    if asked.library_place is not None:
+        with read_source(asked.library_place) as source:
+            return source.load()
+    with opened_if_there(asked.store_url) as store:
+        return None if store is None else store.load(asked.pin)
 
 
 def is_local(model_name: str) -> bool:
@@ -425,59 +338,58 @@ def concurrency_of(model_name: str) -> int:
 
 
 async def _run(
-    model: ChatModel | RecordedAnswers, store: Store, asked: Evaluation
+    model: ChatModel,
+    store: Store,
+    asked_of: tuple[Benchmark, Library | None],
+    asked: EvalOptions,
+    settings: EvaluationSettings,
 ) -> tuple[RunOutcome, EvaluationReport]:
-    run = asked.run or _name(model, asked)
-    with progress() as begin:
-        outcome = await evaluate(
-            asked.benchmark,
-            model=model,
-            store=store,
-            run=run,
-            library=asked.library,
-            judge=None if asked.judge is None else resolve_model(asked.judge),
-            settings=asked.settings,
-            concurrency=asked.concurrency or concurrency_of(model.name),
-            listen=listener(begin("Asking the model")),
-        )
+    benchmark, library = asked_of
+    run = asked.run or _run_name(model, benchmark, library, settings)
+    outcome = await evaluate(
+        benchmark,
+        model=model,
+        store=store,
+        run=run,
+        library=library,
+        judge=None if asked.judge is None else resolve_model(asked.judge),
+        settings=settings,
+        concurrency=asked.concurrency or concurrency_of(model.name),
+        listen=listener(LineProgress("Asking the model")),
+    )
+    planned = Counter(task.category for task in benchmark.tasks for _ in range(asked.attempts))
     report = summarise(
         episodes_of_run(store, run),
-        planned=Counter(
-            task.category for task in asked.benchmark.tasks for _ in range(asked.settings.attempts)
-        ),
-        left_out=asked.benchmark.left_out,
+        planned=planned,
+        left_out=benchmark.left_out,
         command=shlex.join(["agentkit", *sys.argv[1:]]),
     )
     return outcome, report
 
 
-def _name(model: ChatModel | RecordedAnswers, asked: Evaluation) -> str:
+def _run_name(
+    model: ChatModel, benchmark: Benchmark, library: Library | None, settings: EvaluationSettings
+) -> str:
     """A name that is the same for the same benchmark, model and settings."""
-    library = asked.library
-    text = settings_text(
-        asked.settings,
-        benchmark=asked.benchmark.name,
-        model=model.name,
-        library="" if library is None else library.digest,
-    )
+    digest = "" if library is None else library.digest
+    text = settings_text(settings, benchmark=benchmark.name, model=model.name, library=digest)
     short = hashlib.sha256(text.encode()).hexdigest()[:6]
-    if asked.settings.answers:
-        return f"{asked.settings.answers}-again-{short}"
-    words = (asked.benchmark.name.split()[0].lower(), model.name.rpartition(":")[2], short)
+    words = (benchmark.name.split()[0].lower(), model.name.rpartition(":")[2], short)
     return "-".join(word.rpartition("/")[2] for word in words)
 
 
-def _compare(
-    runs: tuple[str, str], store_url: str, reports: tuple[Path, ...], *, as_json: bool
-) -> None:
-    with opened_to_read(store_url) as store:
-        one, other = (_finished(store, run, store_url) for run in runs)
-    comparison = compare(one, other)
-    write_report(comparison, reports)
-    if as_json:
-        print_json(comparison.to_json())
-    else:
-        print_comparison(comparison)
+def _with_digest(target: str) -> str:
+    """A file, or ``FILE.py:NAME``, with a digest of its content; a module stands for itself.
+
+    A run is resumed under its name. When a gold answer or a tool has changed in between, old and
+    new answers do not belong together, and two files ``tasks.jsonl`` are not one benchmark.
+    """
+    file, _, name = target.rpartition(":")
+    for path, suffix in ((Path(target), ""), (Path(file), f":{name}")):
+        if path.expanduser().is_file():
+            content = path.expanduser().read_bytes()
+            return f"{path.name}{suffix} {hashlib.sha256(content).hexdigest()[:8]}"
+    return target
 
 
 def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
@@ -488,3 +400,26 @@ def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
             "'agentkit episodes list --json'"
         )
     return report
+
+
+def _check_reports(paths: Sequence[Path]) -> None:
+    """Make sure, before anything is asked, that reports can be written.
+
+    Raises:
+        click.UsageError: A name does not end in .html or .md, or its folder does not exist.
+    """
+    for path in paths:
+        if path.suffix.lower() not in _REPORTS:
+            raise click.UsageError(f"--report writes .html and .md files, and {path} is neither")
+        if not path.expanduser().parent.is_dir():
+            raise click.UsageError(f"--report {path}: there is no folder {path.parent}; make it")
+
+
+def _write_reports(shown: EvaluationReport | Comparison, paths: Sequence[Path]) -> None:
+    """Write a report or a comparison to each file, in the format that its name says."""
+    for path in paths:
+        of_report, of_comparison = _REPORTS[path.suffix.lower()]
+        text = of_comparison(shown) if isinstance(shown, Comparison) else of_report(shown)
+        with replaced(path.expanduser()) as draft:
+            draft.write_text(text, encoding="utf-8")
+        say(f"written: {path}")

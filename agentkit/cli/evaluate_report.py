@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
@@ -10,7 +11,6 @@ import click
 
 from agentkit.cli.options import typed
 from agentkit.cli.output import Column, plural, print_table, print_text, say, say_some
-from agentkit.cli.progress import Progress
 from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.loading import is_benchmark_name
 from agentkit.evaluation.results.comparison import Comparison
@@ -39,15 +39,10 @@ _ELSEWHERE = frozenset({"Settings", "Left out"})
 
 
 def print_evaluation(report: EvaluationReport) -> None:
-    """Print a report as tables; what spoils it goes to stderr.
-
-    Args:
-        report: The report.
-    """
+    """Print a report as tables; what spoils it goes to stderr."""
     for note in notes(report):
         say(note)
-    models = ", ".join(report.models)
-    print_text(shown(", ".join(filter(None, (report.benchmark, models)))))
+    print_text(shown(", ".join(filter(None, (report.benchmark, ", ".join(report.models))))))
     click.echo()
     for name, value, more in headline(report):
         click.echo(f"{name:<22}{value:>8}  {more}")
@@ -58,11 +53,7 @@ def print_evaluation(report: EvaluationReport) -> None:
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Print a comparison as tables; its warnings go to stderr.
-
-    Args:
-        comparison: The comparison.
-    """
+    """Print a comparison as tables; its warnings go to stderr."""
     for warning in comparison.warnings:
         say(warning)
     print_text(verdict_line(comparison))
@@ -104,28 +95,20 @@ def tell_left_out(benchmark: Benchmark, place: str) -> None:
         )
 
 
-def listener(told: Progress) -> Listener:
+def listener(told: Callable[[float, float, str], None]) -> Listener:
     """What tells a person how far an evaluation is."""
 
     def listen(news: EvaluationProgress) -> None:
-        told(news.done, news.total, _progress_note(news))
+        judged = news.passed + news.failed
+        parts = {
+            f"{news.passed:,} of {judged:,} passed": judged,
+            f"{news.resumed:,} were done before": news.resumed,
+            f"{news.unfinished:,} not finished, since the model failed": news.unfinished,
+            f"the last one with: {shown(news.error, 80)}": news.error,
+        }
+        told(news.done, news.total, ", ".join(part for part, counts in parts.items() if counts))
 
     return listen
-
-
-def _progress_note(news: EvaluationProgress) -> str:
-    """``12 of 20 passed, 30 were done before, 2 not finished, since the model failed``."""
-    judged = news.passed + news.failed
-    parts = []
-    if judged:
-        parts.append(f"{news.passed:,} of {judged:,} passed")
-    if news.resumed:
-        parts.append(f"{news.resumed:,} were done before")
-    if news.unfinished:
-        parts.append(f"{news.unfinished:,} not finished, since the model failed")
-    if news.error:
-        parts.append(f"the last one with: {shown(news.error, 80)}")
-    return ", ".join(parts)
 
 
 _MOST_LOOKED_AT = 5_000
@@ -136,13 +119,7 @@ _CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evo
 
 
 def tell_next(report: EvaluationReport, answers: str, earlier: str) -> None:
-    """Say what may be typed after an evaluation.
-
-    Args:
-        report: What came out.
-        answers: URL of the store that keeps the answers.
-        earlier: The run to compare it with; empty for none.
-    """
+    """Say what may be typed after an evaluation; ``earlier`` is the run to compare it with."""
     run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
     learn = "agentkit evolve" if failed else ""

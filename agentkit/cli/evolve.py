@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -16,23 +16,34 @@ import click
 from agentkit._waiting import wait_for
 from agentkit.cli.agents import tell_binding
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import concurrency_of, is_local
+from agentkit.cli.evaluate import (
+    concurrency_of,
+    concurrency_option,
+    data_option,
+    environment_option,
+    is_local,
+    max_steps_option,
+    max_tokens_option,
+    tool_choice_option,
+)
 from agentkit.cli.evaluate_report import listener, tell_left_out
 from agentkit.cli.evolve_report import log_lines, print_round
 from agentkit.cli.loading import load_tools
-from agentkit.cli.managing import manager_of
 from agentkit.cli.options import (
     answers_option,
+    command,
+    common_options,
+    flag,
     is_typed,
-    json_option,
     model_option,
-    store_option,
+    option,
+    seconds,
+    several,
     tools_option,
 )
-from agentkit.cli.output import print_json, say
-from agentkit.cli.progress import progress
+from agentkit.cli.output import LineProgress, print_json, say
 from agentkit.cli.project import current_project
-from agentkit.cli.stores import opened, opened_if_there, opened_to_read
+from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
 from agentkit.errors import AgentKitError, StoreError, UsageError
@@ -50,65 +61,39 @@ from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.round import EvolutionReport, evolve
-from agentkit.library import EpisodeFilter, Library, LibraryChange, Store
+from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
-from agentkit.library.opening import open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 
 WATCH_SECONDS = 30.0
 """How often ``--watch`` looks for new episodes."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HeldOutOptions:
-    """How held-out tasks are asked.
-
-    Attributes:
-        tasks: A benchmark's name or a file of tasks; empty for none.
-        environment: The world of the tasks' tools.
-        data: Where a benchmark's files are.
-        model: Answers.
-        tool_choice: Whether it may or must call a tool.
-        max_tokens: Longest answer.
-        max_steps: Model turns for each task; None for as many as ``EvaluationSettings`` says.
-        concurrency: Attempts at the same time; None for one with a model in this process, else 8.
-        answers: URL of the store that keeps the answers.
-    """
-
-    tasks: str
-    environment: str | None
-    data: Path | None
-    model: str
-    tool_choice: ToolChoice
-    max_tokens: int | None
-    max_steps: int | None
-    concurrency: int | None
-    answers: str
-
-
 STEPS = ("evidence", "evolution", "feedback", "composites", "mine", "learn")
 """What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
 
+_NEXT = "agentkit evolve --tools FILE.py, or agentkit tools add FILE.py first"
 
-@click.command(
-    epilog="""\b
-Examples:
-  agentkit evolve
-  agentkit evolve --tools my_shop.py --tasks held_out.jsonl --environment my_shop.py
-  agentkit evolve --feedback-model openai:gpt-4o-mini --judge openai:gpt-4o
-  agentkit evolve --watch --canary"""
-)
-@click.option(
+
+def _steps(_: click.Context, __: click.Parameter, words: str | None) -> frozenset[str]:
+    """The steps that are named; a callback of an option."""
+    chosen = frozenset(STEPS if words is None else (one.strip() for one in words.split(",")))
+    if unknown := sorted(chosen - set(STEPS)):
+        raise click.BadParameter(f"{unknown[0]!r} is no step; there are {', '.join(STEPS)}")
+    return chosen
+
+
+@command()
+@option(
     "--episodes",
     "source",
     metavar="URL|FILE",
     help="What happened: a store, or JSON lines. [default: the store of --store, and the one of "
     "'agentkit eval']",
 )
-@click.option("--run", metavar="NAME", help="Only the episodes of this run of 'agentkit eval'.")
-@click.option("--tool", "tools", multiple=True, metavar="NAME", help="Look only at these tools.")
-@click.option(
+@option("--run", metavar="NAME", help="Only the episodes of this run of 'agentkit eval'.")
+@several("--tool", "tools", metavar="NAME", help="Look only at this tool")
+@option(
     "--tasks",
     default="",
     metavar="NAME|FILE",
@@ -116,77 +101,52 @@ Examples:
     "where all were asked, one half teaches and the other decides. Without tasks proposals wait "
     "for a person.",
 )
-@click.option(
-    "--environment",
-    metavar="FILE.py",
-    help="The world that the tools of the tasks act on, as FILE.py or FILE.py:NAME.",
-)
-@click.option("--data", type=click.Path(path_type=Path), help="Where the benchmark's files are.")
+@environment_option
+@data_option
 @model_option
-@click.option(
+@option(
     "--feedback-model",
     metavar="NAME",
     help="A model that reads what went wrong and what went well, and suggests changes and "
     "composites; without one, only what tools and verifiers said is used.",
 )
-@click.option(
+@option(
     "--judge",
     default="",
     metavar="MODEL",
     help="A model that reads the changes that need a judge; without one they wait for a person.",
 )
-@click.option(
+@option(
     "--only",
+    "steps",
     metavar="STEPS",
+    callback=_steps,
     help=f"Do only these steps, between commas: {', '.join(STEPS)}. [default: all]",
 )
-@click.option("--shadow", is_flag=True, help="Try proposals unseen beside the answers first.")
-@click.option("--canary", is_flag=True, help="Let proposals serve a share of the sessions first.")
-@click.option(
-    "--tool-choice",
-    type=click.Choice(("auto", "required")),
-    default="auto",
-    show_default=True,
-    help="Whether the model may or must call a tool in held-out tasks.",
-)
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Longest answer in held-out tasks. [default: the model's own]",
-)
-@click.option(
-    "--max-steps",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Model turns for each held-out task. [default: 1; 21 where tools are run]",
-)
-@click.option(
-    "--concurrency",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Held-out tasks at the same time. [default: 1 for local models, 8 for others]",
-)
+@flag("--shadow", help="Try proposals unseen beside the answers first.")
+@flag("--canary", help="Let proposals serve a share of the sessions first.")
+@tool_choice_option
+@max_tokens_option
+@max_steps_option
+@concurrency_option
 @answers_option
 @tools_option
-@click.option(
+@seconds(
     "--watch",
-    type=click.FloatRange(min=0, min_open=True),
     is_flag=False,
     flag_value=WATCH_SECONDS,
     metavar="[SECONDS]",
     help=f"Go on: make a round when there are new episodes, looked for every {WATCH_SECONDS:g} s.",
 )
-@click.option("--while-process", type=int, hidden=True, help="End --watch with this process.")
-@click.option("--dry-run", is_flag=True, help="Change nothing; show what would come of it.")
-@store_option
-@json_option
+@option("--while-process", type=int, hidden=True, help="End --watch with this process.")
+@common_options
 def evolution_round(
     *,
     watch: float | None,
     while_process: int | None,
-    dry_run: bool,
     store_url: str,
+    shadow: bool,
+    canary: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -194,22 +154,28 @@ def evolution_round(
 
     Every suggestion is checked, then compared with the present definition on held-out tasks; only
     a gain makes it active. Without tasks it waits for you ('agentkit review'), or for what shadow
-    and canary show. Each round also brings on what waited. The exit status is 1 when nothing was
+    and canary show. Each round also advances what waited. The exit status is 1 when nothing was
     learned because the library does not know the tools.
+
+    Examples:
+      agentkit evolve
+      agentkit evolve --tools my_shop.py --tasks held_out.jsonl --environment my_shop.py
+      agentkit evolve --feedback-model openai:gpt-4o-mini --judge openai:gpt-4o
+      agentkit evolve --watch --canary
     """
-    asked = _asked(options, quiet=watch is not None)
+    policy = replace(current_project().policy, shadow=shadow, canary=canary)
+    asked = RoundOptions(**options, policy=policy, quiet=watch is not None)
+    if is_benchmark_name(asked.tasks) and not is_typed("environment"):
+        asked = replace(asked, environment=None)  # the project's is for the project's tasks
     if watch is not None:
-        if dry_run or as_json:
-            raise UsageError("--watch writes what it does, line by line; leave --dry-run, --json")
-        _watch(asked, store_url, seconds=watch, parent=while_process)
+        if as_json:
+            raise UsageError("--watch writes what it does, line by line; leave --json out")
+        _watch(asked, store_url, pause=watch, parent=while_process)
         return
-    lock = nullcontext() if dry_run else evolving(store_url)
-    with _writable(store_url, dry_run=dry_run, new=bool(asked.targets)) as store, lock:
+    opening = opened if asked.targets else opened_to_read
+    with opening(store_url) as store, evolving(store_url):
         outcome = asked.round(store, store_url)
-    if as_json:
-        print_json(outcome.to_json())
-    else:
-        print_round(outcome, dry_run=dry_run)
+    print_json(outcome.to_json()) if as_json else print_round(outcome)
     unknown = [one.tool for one in outcome.passed_over if one.reason == "not_in_library"]
     if unknown and not outcome.has_learned:
         raise Failure(
@@ -218,35 +184,32 @@ def evolution_round(
         )
 
 
-_NEXT = "agentkit evolve --tools FILE.py, or agentkit tools add FILE.py first"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoundOptions:
-    """What a command line asks a round to do.
+    """What a command line asks a round to do; see the options of ``agentkit evolve``.
 
     Attributes:
-        source: Where the episodes are; None for the stores of traffic and of evaluations.
-        run: Only the episodes of this evaluation run; None for all.
-        tools: Look only at these tools.
-        targets: Code of tools.
-        feedback_model: Suggests changes; None for no model.
-        judge: Reads changes that need a judge; empty for nobody.
-        steps: What to do.
         policy: What proposals have to go through.
-        held_out: The tasks that decide.
         quiet: Tell no progress, as for a log.
     """
 
     source: str | None
     run: str | None
     tools: Sequence[str]
-    targets: Sequence[str]
+    tasks: str
+    environment: str | None
+    data: Path | None
+    model: str
     feedback_model: str | None
     judge: str
     steps: frozenset[str]
+    tool_choice: ToolChoice
+    max_tokens: int | None
+    max_steps: int | None
+    concurrency: int | None
+    answers: str
+    targets: Sequence[str]
     policy: LifecyclePolicy
-    held_out: HeldOutOptions
     quiet: bool = False
 
     def round(self, store: Store, store_url: str) -> EvolutionReport:
@@ -278,7 +241,7 @@ class RoundOptions:
         """Where episodes are; runs of ``agentkit eval`` have a store of their own."""
         if self.source is not None:
             return (self.source,)
-        return tuple(dict.fromkeys((store_url, self.held_out.answers)))
+        return tuple(dict.fromkeys((store_url, self.answers)))
 
     def _manager(self, store: Store) -> ToolManager:
         """The manager, which knows all tools whose code was given."""
@@ -306,68 +269,53 @@ class RoundOptions:
         self, episodes: Sequence[Episode], library: Library
     ) -> Iterator[tuple[Compare | None, Sequence[Episode]]]:
         """What compares on held-out tasks, None where there are none, and what may be learned."""
-        asked = self.held_out
-        if not asked.tasks:
+        if not self.tasks:
             yield None, episodes
             return
         benchmark = load_benchmark(
-            asked.tasks,
-            data=asked.data,
-            tools=() if asked.environment else library.tools.values(),
-            environment=asked.environment,
+            self.tasks,
+            data=self.data,
+            tools=() if self.environment else library.tools.values(),
+            environment=self.environment,
         )
-        tell_left_out(benchmark, asked.tasks)
-        deciding = deciding_tasks(benchmark.tasks, seen=_tasks_of(episodes))
+        tell_left_out(benchmark, self.tasks)
+        labels = filter(None, map(EvaluationLabels.of, episodes))
+        seen = frozenset(one.task for one in labels if one.task)
+        deciding = deciding_tasks(benchmark.tasks, seen=seen)
         lessons = [one for one in episodes if one.metadata.get("task") not in deciding]
-        model = resolve_model(asked.model)
-        with opened(asked.answers) as answers, progress() as begin:
+        model = resolve_model(self.model)
+        with opened(self.answers) as answers:
             compare = HeldOut(
                 benchmark=benchmark,
                 model=model,
                 store=answers,
                 learned_from={one.task_id for one in benchmark.tasks} - deciding,
                 settings=EvaluationSettings(
-                    tool_choice=asked.tool_choice,
-                    max_steps=asked.max_steps,
-                    settings=ModelSettings(temperature=0.0, max_tokens=asked.max_tokens),
+                    tool_choice=self.tool_choice,
+                    max_steps=self.max_steps,
+                    settings=ModelSettings(temperature=0.0, max_tokens=self.max_tokens),
                 ),
-                concurrency=asked.concurrency or concurrency_of(model.name),
-                begin=lambda words: ignore if self.quiet else listener(begin(words)),
+                concurrency=self.concurrency or concurrency_of(model.name),
+                begin=lambda words: ignore if self.quiet else listener(LineProgress(words)),
             )
             yield compare, lessons
 
 
-def _asked(options: dict[str, Any], *, quiet: bool) -> RoundOptions:
-    only = options.pop("only")
-    steps = frozenset(STEPS if only is None else (one.strip() for one in only.split(",")))
-    if not steps <= frozenset(STEPS):
-        odd = ", ".join(sorted(map(repr, steps - frozenset(STEPS))))
-        raise UsageError(f"--only has no step {odd}; there are {', '.join(STEPS)}")
-    stages = {name: options.pop(name) for name in ("shadow", "canary")}
-    policy = replace(current_project().policy, **stages)
-    names = ("source", "run", "tools", "targets", "feedback_model", "judge")
-    own = {name: options.pop(name) for name in names}
-    if is_benchmark_name(options["tasks"]) and not is_typed("environment"):
-        options["environment"] = None  # the project's is for the project's tasks
-    held_out = HeldOutOptions(**options)
-    return RoundOptions(**own, steps=steps, policy=policy, held_out=held_out, quiet=quiet)
-
-
-def _watch(asked: RoundOptions, store_url: str, *, seconds: float, parent: int | None) -> None:
+def _watch(asked: RoundOptions, store_url: str, *, pause: float, parent: int | None) -> None:
     """Make a round whenever something happened, until Ctrl-C or until ``parent`` has ended."""
     last = None
-    with opened(store_url) as store, _in_turn(store_url, seconds=seconds, parent=parent):
-        say(f"watching {store_url} every {seconds:g} s; Ctrl-C stops")
+    with opened(store_url) as store, _in_turn(store_url, pause=pause, parent=parent):
+        say(f"watching {store_url} every {pause:g} s; Ctrl-C stops")
         while parent is None or os.getppid() == parent:
             newest = _newest(asked.places(store_url), asked.run)
             if newest is not None and newest != last:
                 last = newest
                 _watched_round(asked, store, store_url)
-            time.sleep(seconds)
+            time.sleep(pause)
 
 
 @contextmanager
-def _in_turn(store_url: str, *, seconds: float, parent: int | None) -> Iterator[None]:
+def _in_turn(store_url: str, *, pause: float, parent: int | None) -> Iterator[None]:
     """The right to evolve; beside a server it is waited for, since the round of another ends."""
     with ExitStack() as held:
         told = False
@@ -381,7 +329,7 @@ def _in_turn(store_url: str, *, seconds: float, parent: int | None) -> Iterator[
                 if not told:
                     say(f"{error}; until then this server does not evolve")
                 told = True
-            time.sleep(seconds)
+            time.sleep(pause)
         yield
 
 
@@ -408,12 +356,6 @@ def _newest(places: Sequence[str], run: str | None) -> tuple[str, ...] | None:
     return tuple(found) or None
 
 
-def _tasks_of(episodes: Iterable[Episode]) -> frozenset[str]:
-    """Ids of the tasks that episodes of evaluations come from."""
-    labels = (EvaluationLabels.of(episode) for episode in episodes)
-    return frozenset(one.task for one in labels if one is not None and one.task)
-
-
 def _episodes(places: Sequence[str], run: str | None) -> list[Episode]:
     """What is to be learned from: never the answers to held-out tasks."""
     labels = {} if run is None else {"run": run}
@@ -435,19 +377,3 @@ def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
     with opened_if_there(place) as store:
         which = EpisodeFilter(labels=labels, oldest_first=True)
         return [] if store is None else list(store.select(which))
-
-
-@contextmanager
-def _writable(store_url: str, *, dry_run: bool, new: bool) -> Iterator[Store]:
-    """The store, made where tools are given; for a dry run a copy in memory, with all events."""
-    opening = opened if new and not dry_run else opened_to_read
-    with opening(store_url) as store:
-        if not dry_run:
-            yield store
-            return
-        library, events = store.load(), tuple(store.events())
-    copy = open_store("memory:")
-    if len(library):
-        change = LibraryChange(proposal_id="dry-run", upserts=library.definitions, events=events)
-        copy.commit(change, expected_version=0)
-    yield copy

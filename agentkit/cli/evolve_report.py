@@ -19,13 +19,8 @@ _MOST_FAILING = 5
 _MOST_PASSED_OVER = 20
 
 
-def print_round(outcome: EvolutionReport, *, dry_run: bool) -> None:
-    """What a round looked at, each decision, what was passed over, and what to do next.
-
-    Args:
-        outcome: The round.
-        dry_run: Whether nothing was written.
-    """
+def print_round(outcome: EvolutionReport) -> None:
+    """What a round looked at, each decision, what was passed over, and what to do next."""
     for line in _looked_at(outcome):
         say(line)
     for line in decisions(outcome, with_reasons=True):
@@ -41,9 +36,8 @@ def print_round(outcome: EvolutionReport, *, dry_run: bool) -> None:
         say(_why_nothing(outcome))
     promoted = len(outcome.promoted)
     changed = f", library version {outcome.after}" if outcome.after != outcome.before else ""
-    told = f"{plural(len(outcome.considered), 'proposal')}, {promoted} promoted{changed}"
-    say(f"{told}; nothing was written" if dry_run else told)
-    for line in next_commands(outcome, dry_run=dry_run):
+    say(f"{plural(len(outcome.considered), 'proposal')}, {promoted} promoted{changed}")
+    for line in next_commands(outcome):
         say(f"next: {line}{typed('store', 'store_url')}")
 
 
@@ -76,10 +70,8 @@ def log_lines(outcome: EvolutionReport) -> Iterator[str]:
         yield f"{at} {line}"
 
 
-def next_commands(outcome: EvolutionReport, *, dry_run: bool) -> list[str]:
+def next_commands(outcome: EvolutionReport) -> list[str]:
     """What may be typed next, the most useful first."""
-    if dry_run and outcome.considered:
-        return ["agentkit evolve"]
     waiting = [f"agentkit review show {one.record.proposal_id}" for one in outcome.waiting[:3]]
     promoted = [
         line

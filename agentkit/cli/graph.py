@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
 
 import click
 
-from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import plural, say, stdout
+from agentkit.cli.options import at_option, command, common_options, flag, option
+from agentkit.cli.output import one_line, print_json, say, stdout
 from agentkit.cli.stores import opened_to_read
-from agentkit.errors import CompositeError, LibraryError, UsageError
+from agentkit.cli.tools import flat_size_or_none
+from agentkit.errors import UsageError
+from agentkit.evaluation.results.texts import visible
 from agentkit.library import Library
 from agentkit.library.dag import rounded
 from agentkit.library.pins import pin_faults
 
-_SUFFIXES = {
-    ".txt": "text",
-    ".mmd": "mermaid",
-    ".mermaid": "mermaid",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".json": "json",
-}
-_WRAP = 24
-"""Characters of a name on one line of a box."""
-
-_COLOURS = {
-    "composite": ("#dbeafe", "#2563eb", "#172554"),
-    "primitive": ("#f8fafc", "#64748b", "#1e293b"),
-    "missing": ("#fef2f2", "#dc2626", "#991b1b"),
-}
-"""Fill, border and text of each kind of box."""
-
-_FAULT_COLOUR = "#dc2626"
-
 NodeKind = Literal["primitive", "composite", "missing"]
+
+_MERMAID = {
+    "composite": ('{}("{}")', "fill:#dbeafe,stroke:#2563eb,color:#172554"),
+    "primitive": ('{}(["{}"])', "fill:#f8fafc,stroke:#64748b,color:#1e293b"),
+    "missing": ('{}["{}"]', "fill:#fef2f2,stroke:#dc2626,color:#991b1b,stroke-dasharray:5 4"),
+}
+_DOT = {
+    "composite": 'shape=box, style="rounded,filled", fillcolor="#dbeafe"',
+    "primitive": "shape=ellipse",
+    "missing": "shape=box, style=dashed, color=red",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,18 +42,16 @@ class Node:
         kind: ``missing`` for one that is called but is not in the library.
         depth: None where a circle or a missing tool leaves it unknown.
         flat_size: Primitive calls that a call stands for; None where that is unknown.
-        hidden: Tools that it calls and that the picture leaves out.
     """
 
     name: str
     kind: NodeKind
     depth: int | None
     flat_size: int | None
-    hidden: int = 0
 
     @property
     def note(self) -> str:
-        """What is said below the name; nothing for a primitive, about which all is said."""
+        """What is said beside the name; nothing for a primitive, about which all is said."""
         if self.kind == "missing":
             return "not in the library"
         if self.kind == "primitive":
@@ -77,13 +66,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Edge:
-    """A composite calls a tool.
-
-    Attributes:
-        parent: The composite.
-        child: The tool.
-        fault: Why the pin does not hold; empty when it does.
-    """
+    """A composite calls a tool; ``fault`` says why the pin does not hold, if it does not."""
 
     parent: str
     child: str
@@ -107,54 +90,20 @@ class Picture:
         """All edges."""
         return tuple(edge for leaving in self.calls.values() for edge in leaving)
 
-    @property
-    def children(self) -> dict[str, tuple[str, ...]]:
-        """The names that each node calls."""
-        return {name: tuple(edge.child for edge in out) for name, out in self.calls.items()}
 
-
-@click.command(
-    epilog="""\b
-Examples:
-  agentkit tools graph
-  agentkit tools graph net_total --output net_total.mmd
-  agentkit tools graph add --up --format text
-  agentkit tools graph --format dot | dot -Tpdf > tools.pdf"""
-)
+@command()
 @click.argument("name", required=False)
-@click.option(
+@option(
     "--format",
     "form",
-    type=click.Choice(["text", "mermaid", "dot", "json"]),
-    help="What to write.  [default: by the suffix of --output, else text on a terminal, else "
-    "mermaid]",
+    type=click.Choice(["text", "mermaid", "dot"]),
+    help="What to write. [default: text on a terminal, else mermaid]",
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Where to write, '-' for stdout.",
-)
-@click.option(
-    "--depth",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Steps to go from NAME, or from the composites that no other one calls.  [default: all]",
-)
-@click.option("--up", is_flag=True, help="Show what is made of NAME, not what NAME is made of.")
-@click.option("--at", type=click.IntRange(min=0), metavar="VERSION", help="An earlier version.")
-@store_option
-@json_option
+@flag("--up", help="Show what is made of NAME, not what NAME is made of.")
+@at_option
+@common_options
 def graph(
-    name: str | None,
-    form: str | None,
-    output: Path | None,
-    depth: int | None,
-    *,
-    up: bool,
-    at: int | None,
-    store_url: str,
-    as_json: bool,
+    name: str | None, form: str | None, *, up: bool, at: int | None, store_url: str, as_json: bool
 ) -> None:
     """Draw what the tool NAME, or every composite, is made of.
 
@@ -162,111 +111,71 @@ def graph(
     their depth and the calls that they save, primitives are pills. Red dashes mark a call whose
     pin does not hold (see 'agentkit check') and a tool that is missing. Markdown pages draw
     Mermaid; Graphviz makes pictures of DOT.
+
+    Examples:
+      agentkit tools graph
+      agentkit tools graph net_total --format mermaid > net_total.mmd
+      agentkit tools graph add --up
+      agentkit tools graph --format dot | dot -Tpdf > tools.pdf
     """
     if up and name is None:
         raise UsageError("--up shows what is made of one tool; give its NAME")
-    if as_json and form not in {None, "json"}:
-        raise UsageError(f"choose one of --json and --format {form}")
-    form = "json" if as_json else form
     with opened_to_read(store_url) as store:
         library = store.load(at)
-    shown = _picture(library, name, levels=depth, upward=up)
-    if not shown.nodes and form != "json":
+    shown = _picture(library, name, upward=up)
+    if as_json:
+        nodes = [
+            asdict(one) | {"saved_calls": None if one.flat_size is None else one.flat_size - 1}
+            for one in shown.nodes.values()
+        ]
+        edges = [asdict(edge) | {"fault": edge.fault or None} for edge in shown.edges]
+        print_json({"library_version": library.version, "nodes": nodes, "edges": edges})
+    elif not shown.nodes:
         say(f"library version {library.version} has no composite yet")
         say("'agentkit tools add --composite FILE' makes one")
-        return
-    to_stdout = output is None or str(output) == "-"
-    chosen = form or _usual(None if to_stdout else output)
-    content = _written(shown, chosen, library.version)
-    if to_stdout:
-        click.echo(content)
-        return
-    try:
-        Path(str(output)).write_text(f"{content}\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{output}: can not be written ({error.strerror})") from error
-    edges = plural(len(shown.edges), "call")
-    say(f"{plural(len(shown.nodes), 'tool')} and {edges} drawn in {output}")
+    else:
+        writers = {"text": _tree, "mermaid": _mermaid, "dot": _dot}
+        usual = "text" if stdout().is_terminal else "mermaid"
+        click.echo("\n".join(writers[form or usual](shown)))
 
 
-def _usual(output: Path | None) -> str:
-    if output is None:
-        return "text" if stdout().is_terminal else "mermaid"
-    known = _SUFFIXES.get(output.suffix.lower())
-    if known is None:
-        raise UsageError(
-            f"{output}: the suffix says nothing about the format; use one of "
-            f"{', '.join(_SUFFIXES)}, or give --format"
-        )
-    return known
-
-
-def _written(shown: Picture, form: str, version: int) -> str:
-    if form == "json":
-        return json.dumps(_record(shown, version), indent=2, ensure_ascii=False)
-    writers: dict[str, Callable[[Picture], Iterator[str]]] = {
-        "text": _tree,
-        "mermaid": _mermaid,
-        "dot": _dot,
-    }
-    return "\n".join(writers[form](shown))
-
-
-def _picture(
-    library: Library, name: str | None = None, *, levels: int | None = None, upward: bool = False
-) -> Picture:
-    """Choose what to show.
-
-    Args:
-        library: The library.
-        name: Show this tool and what it is made of; None for every composite and what those are
-            made of.
-        levels: How many steps from ``name``, or from the composites that no other one calls, to
-            go; None for all.
-        upward: Show what is made of ``name`` instead.
+def _picture(library: Library, name: str | None, *, upward: bool) -> Picture:
+    """A tool and what it is made of, or what is made of it; without a name every composite.
 
     Raises:
         ToolNotFoundError: The library has no tool of that name.
     """
     dag = library.dag
-    following = dag.parents if upward else dag.children
-    starts = [library[name].name] if name else _tops(library)
-    shown = _within(starts, following, levels)
-    if name is None and levels is None:
-        shown |= dict.fromkeys(_closed(dag.composites, dag.children))
+    starts = dag.composites if name is None else [library[name].name]
+    shown = _reached(starts, dag.parents if upward else dag.children)
     order = [one for one in dag.children if one in shown]
-    order += sorted(shown.keys() - dag.children.keys())
-    faults = _faults(library, shown)
-    return Picture(
-        nodes={one: _node(library, one, shown) for one in order},
-        calls={one: _leaving(library, one, shown, faults) for one in order},
-    )
-
-
-def _tops(library: Library) -> list[str]:
-    return [name for name in library.dag.composites if not library.dag.parents[name]]
-
-
-def _closed(names: Iterable[str], children: Mapping[str, tuple[str, ...]]) -> list[str]:
-    return [one for name in names for one in (name, *children[name])]
-
-
-def _within(
-    starts: Iterable[str], following: Mapping[str, tuple[str, ...]], levels: int | None
-) -> dict[str, None]:
-    found = dict.fromkeys(starts)
-    edge = list(found)
-    while edge and levels != 0:
-        fresh = dict.fromkeys(
-            child for name in edge for child in following.get(name, ()) if child not in found
+    order += sorted(shown - dag.children.keys())
+    composites = [one for one in dag.composites if one in shown]
+    faults = {(one.composite, one.child): one.message for one in pin_faults(library, composites)}
+    calls = {
+        parent: tuple(
+            Edge(parent=parent, child=child, fault=faults.get((parent, child), ""))
+            for child in dag.children.get(parent, ())
+            if child in shown
         )
-        found |= fresh
-        edge = list(fresh)
-        levels = None if levels is None else levels - 1
+        for parent in order
+    }
+    return Picture(nodes={one: _node(library, one) for one in order}, calls=calls)
+
+
+def _reached(starts: Iterable[str], following: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """All that one comes to from some names, these included."""
+    waiting = list(starts)
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += following.get(name, ())
     return found
 
 
-def _node(library: Library, name: str, shown: Mapping[str, None]) -> Node:
+def _node(library: Library, name: str) -> Node:
     tool = library.get(name)
     if tool is None:
         return Node(name=name, kind="missing", depth=None, flat_size=None)
@@ -275,77 +184,35 @@ def _node(library: Library, name: str, shown: Mapping[str, None]) -> Node:
         kind="composite" if tool.definition.is_composite else "primitive",
         depth=library.dag.depths.get(name),
         flat_size=flat_size_or_none(library, name),
-        hidden=sum(child not in shown for child in library.dag.children[name]),
     )
-
-
-def flat_size_or_none(library: Library, name: str) -> int | None:
-    """The flat size; None where a circle, a missing tool or a broken program leaves it unknown."""
-    try:
-        return library.dag.flat_size(name)
-    except (LibraryError, CompositeError):
-        return None
-
-
-def _faults(library: Library, shown: Mapping[str, None]) -> dict[tuple[str, str], str]:
-    parents = [name for name in library.dag.composites if name in shown]
-    return {(one.composite, one.child): one.message for one in pin_faults(library, parents)}
-
-
-def _leaving(
-    library: Library,
-    name: str,
-    shown: Mapping[str, None],
-    faults: Mapping[tuple[str, str], str],
-) -> tuple[Edge, ...]:
-    children = [child for child in library.dag.children.get(name, ()) if child in shown]
-    return tuple(
-        Edge(parent=name, child=child, fault=faults.get((name, child), "")) for child in children
-    )
-
-
-def _roots(shown: Picture) -> tuple[str, ...]:
-    """Where to start reading: tools that nothing in the picture calls, then one of each circle."""
-    called = {edge.child for edge in shown.edges}
-    children = shown.children
-    found = {name: None for name in shown.nodes if name not in called}
-    reached = _within(found, children, None)
-    for name in shown.nodes:
-        if name not in reached:
-            found[name] = None
-            reached |= _within([name], children, None)
-    return tuple(found)
-
-
-def _wrapped(name: str, width: int = _WRAP) -> list[str]:
-    """A name in lines of at most ``width``, broken after ``_ . - / :`` or a blank if possible."""
-    lines, line = [], ""
-    for piece in re.findall(r"[^_.\-/:\s]*[_.\-/:\s]?", " ".join(name.split())):
-        if line and len(line) + len(piece.rstrip()) > width:
-            lines.append(line.rstrip())
-            line = ""
-        line += piece
-        while len(line.rstrip()) > width:
-            lines.append(line[:width])
-            line = line[width:]
-    return [*lines, line.rstrip()] if line.rstrip() or not lines else lines
 
 
 def _tree(shown: Picture) -> Iterator[str]:
     """One line a call: what each tool is made of, spelled out where it is first met."""
+    called = {edge.child for edge in shown.edges}
+    children = {name: tuple(one.child for one in out) for name, out in shown.calls.items()}
     spelled: set[str] = set()
-    for root in _roots(shown):
-        yield _line(shown.nodes[root], "")
+    roots = [name for name in shown.nodes if name not in called]
+    for root in [*roots, *shown.nodes]:  # those of circles come last
+        if root in spelled or (root in called and root in _reached(roots, children)):
+            continue
+        yield visible(_label(shown.nodes[root]))
         spelled.add(root)
         waiting = _branches(shown, root, "")
         while waiting:
             edge, start, following = waiting.pop()
             node = shown.nodes[edge.child]
             again = bool(shown.calls[node.name]) and node.name in spelled
-            yield start + _line(node, edge.fault, again=again)
+            fault = f"  ! {edge.fault}" if edge.fault else ""
+            yield visible(f"{start}{_label(node, again=again)}{fault}")
             if not again:
                 spelled.add(node.name)
                 waiting += _branches(shown, node.name, following)
+
+
+def _label(node: Node, *, again: bool = False) -> str:
+    note = "see above" if again else node.note
+    return f"{node.name}  ({note})" if note else node.name
 
 
 def _branches(shown: Picture, name: str, indent: str) -> list[tuple[Edge, str, str]]:
@@ -356,41 +223,28 @@ def _branches(shown: Picture, name: str, indent: str) -> list[tuple[Edge, str, s
     return branches[::-1]
 
 
-def _line(node: Node, fault: str, *, again: bool = False) -> str:
-    notes = [node.note] if node.note else []
-    if again:
-        notes = ["see above"]
-    if node.hidden:
-        notes.append(f"{node.hidden:,} below")
-    line = f"{node.name}  ({', '.join(notes)})" if notes else node.name
-    return f"{line}  ! {fault}" if fault else line
-
-
 def _mermaid(shown: Picture) -> Iterator[str]:
     """A flowchart for Markdown pages; composites are rounded boxes, primitives pills."""
     yield "flowchart TD"
     ids = {name: f"n{number}" for number, name in enumerate(shown.nodes)}
-    shapes = {"composite": '{}("{}")', "primitive": '{}(["{}"])', "missing": '{}["{}"]'}
     for name, node in shown.nodes.items():
-        label = "<br/>".join(_mermaid_text(line) for line in (*_wrapped(name), node.note) if line)
-        yield f"    {shapes[node.kind].format(ids[name], label)}"
+        label = "<br/>".join(_mermaid_text(line) for line in (name, node.note) if line)
+        yield f"    {_MERMAID[node.kind][0].format(ids[name], label)}"
     for edge in shown.edges:
         arrow = "-.->" if edge.fault else "-->"
         yield f"    {ids[edge.parent]} {arrow} {ids[edge.child]}"
-    for kind, (fill, border, text) in _COLOURS.items():
-        members = [ids[name] for name, node in shown.nodes.items() if node.kind == kind]
-        if members:
-            dashes = ",stroke-dasharray:5 4" if kind == "missing" else ""
-            yield f"    classDef {kind} fill:{fill},stroke:{border},color:{text}{dashes}"
+    for kind, (_, style) in _MERMAID.items():
+        if members := [ids[name] for name, node in shown.nodes.items() if node.kind == kind]:
+            yield f"    classDef {kind} {style}"
             yield f"    class {','.join(members)} {kind}"
-    faulty = [str(at) for at, edge in enumerate(shown.edges) if edge.fault]
-    if faulty:
-        yield f"    linkStyle {','.join(faulty)} stroke:{_FAULT_COLOUR},stroke-dasharray:5 4"
+    if faulty := [str(at) for at, edge in enumerate(shown.edges) if edge.fault]:
+        yield f"    linkStyle {','.join(faulty)} stroke:#dc2626,stroke-dasharray:5 4"
 
 
 def _mermaid_text(text: str) -> str:
     """Characters that mean something to Mermaid or HTML become numbered entities."""
-    return re.sub(r"[^\w .,:;()/+=*@!?$%'-]", lambda found: f"#{ord(found[0])};", text)
+    kept = r"[^\w .,:;()/+=*@!?$%'-]"
+    return re.sub(kept, lambda found: f"#{ord(found[0])};", one_line(text))
 
 
 def _dot(shown: Picture) -> Iterator[str]:
@@ -399,46 +253,14 @@ def _dot(shown: Picture) -> Iterator[str]:
     yield '    node [fontname="Helvetica", fontsize=11];'
     ids = {name: f"n{number}" for number, name in enumerate(shown.nodes)}
     for name, node in shown.nodes.items():
-        label = "\\n".join(_dot_text(line) for line in (*_wrapped(name), node.note) if line)
-        yield f'    {ids[name]} [label="{label}", {_DOT_SHAPES[node.kind]}];'
+        label = "\\n".join(_dot_text(line) for line in (name, node.note) if line)
+        yield f'    {ids[name]} [label="{label}", {_DOT[node.kind]}];'
     for edge in shown.edges:
-        fault = ""
-        if edge.fault:
-            tip = _dot_text(edge.fault)
-            fault = f' [color=red, style=dashed, tooltip="{tip}"]'
-        yield f"    {ids[edge.parent]} -> {ids[edge.child]}{fault};"
+        tip = f' [color=red, style=dashed, tooltip="{_dot_text(edge.fault)}"]'
+        yield f"    {ids[edge.parent]} -> {ids[edge.child]}{tip if edge.fault else ''};"
     yield "}"
-
-
-_DOT_SHAPES = {
-    "composite": 'shape=box, style="rounded,filled", fillcolor="#dbeafe"',
-    "primitive": "shape=ellipse",
-    "missing": "shape=box, style=dashed, color=red",
-}
 
 
 def _dot_text(text: str) -> str:
     """Text inside a quoted string of DOT, where a backslash begins an escape."""
-    return " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _record(shown: Picture, library_version: int) -> dict[str, Any]:
-    """Nodes and edges for a program."""
-    return {
-        "library_version": library_version,
-        "nodes": [_node_to_json(node) for node in shown.nodes.values()],
-        "edges": [
-            {"parent": edge.parent, "child": edge.child, "fault": edge.fault or None}
-            for edge in shown.edges
-        ],
-    }
-
-
-def _node_to_json(node: Node) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "kind": node.kind,
-        "depth": node.depth,
-        "flat_size": node.flat_size,
-        "saved_calls": None if node.flat_size is None else node.flat_size - 1,
-    }
+    return visible(one_line(text)).replace("\\", "\\\\").replace('"', '\\"')

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from importlib.resources import files
 from pathlib import Path
 
 import click
 
-from agentkit.cli.options import DEFAULT_MODEL, MODEL_HELP, json_option
+from agentkit.cli.options import DEFAULT_MODEL, MODEL_HELP, command, json_option, option
 from agentkit.cli.output import print_json, say
 from agentkit.cli.project import FILE
 from agentkit.errors import UsageError
@@ -22,28 +23,21 @@ _NEXT = (
 )
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  agentkit init
-  agentkit init help-desk --model openai:gpt-4o-mini"""
-)
+@command()
 @click.argument(
     "folder", type=click.Path(file_okay=False, path_type=Path), default=Path(), required=False
 )
-@click.option(
-    "--model",
-    metavar="NAME",
-    default=DEFAULT_MODEL,
-    show_default=True,
-    help=MODEL_HELP,
-)
+@option("--model", metavar="NAME", default=DEFAULT_MODEL, help=MODEL_HELP)
 @json_option
 def init(folder: Path, model: str, *, as_json: bool) -> None:
     """Begin a project in FOLDER: agentkit.toml, a sample tool, and tasks that measure it.
 
     Commands that are started in the folder or below it take their options from agentkit.toml.
     Nothing that is there already is overwritten.
+
+    Examples:
+      agentkit init
+      agentkit init help-desk --model openai:gpt-4o-mini
     """
     there = [name for name in SAMPLE if (folder / name).exists()]
     if there:
@@ -57,10 +51,14 @@ def init(folder: Path, model: str, *, as_json: bool) -> None:
         if name == FILE:
             text = _with_model(text, model)
         (folder / name).write_text(text, encoding="utf-8")
-    commands = _first(folder, model) + _NEXT
+    commands = [] if folder == Path() else [(f"cd {folder}", "")]
+    if model == DEFAULT_MODEL:
+        install = f"agentkit models install {model.partition(':')[2]}"
+        commands.append((install, "the sample's model, 98 MB, once"))
+    commands += _NEXT
     if as_json:
-        next_commands = [command for command, _ in commands]
-        print_json({"folder": str(folder.absolute()), "files": SAMPLE, "next": next_commands})
+        typed = [command for command, _ in commands]
+        print_json({"folder": str(folder.absolute()), "files": SAMPLE, "next": typed})
         return
     say(f"Began a project in {folder.absolute()}: {', '.join(SAMPLE)}")
     width = max(len(command) for command, _ in commands)
@@ -74,18 +72,4 @@ def _with_model(text: str, model: str) -> str:
     settings, _, _ = text.partition("# Options of single commands")
     head, _, rest = settings.partition("# Any model:")
     _, _, rest = rest.partition(f'model = "{DEFAULT_MODEL}"\n')
-    return f"{head}model = {_quoted(model)}\n{rest}".rstrip() + "\n"
-
-
-def _first(folder: Path, model: str) -> tuple[tuple[str, str], ...]:
-    """What has to be done before the first command."""
-    first = [] if folder == Path() else [(f"cd {folder}", "")]
-    if model == DEFAULT_MODEL:
-        name = model.partition(":")[2]
-        first.append((f"agentkit models install {name}", "the sample's model, 98 MB, once"))
-    return tuple(first)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return f"{head}model = {json.dumps(model, ensure_ascii=False)}\n{rest}".rstrip() + "\n"

@@ -1,14 +1,18 @@
-"""From ``module:attribute`` or ``file.py:attribute`` to tools."""
+"""Tools and definitions in what commands are given: modules, Python files, JSON, descriptions."""
 
 from __future__ import annotations
 
 import ast
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from agentkit.errors import DuplicateToolError, UsageError
+import click
+
+from agentkit.errors import DuplicateToolError, ReadingLimitError, UsageError
 from agentkit.library import Library
+from agentkit.reading import unpacked
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.sources.function import import_place
 from agentkit.tools.tool import Tool
@@ -77,3 +81,21 @@ def _as_tools(value: object, target: str) -> list[Tool]:
         f"{target} is of type {type(value).__name__}; "
         "give a tool, a function, a library, or a list of these"
     )
+
+
+def read_content(name: str) -> bytes:
+    """The content of a file.
+
+    Args:
+        name: Plain or compressed with gzip, whatever its name; ``-`` for stdin.
+
+    Raises:
+        UsageError: The file can not be read.
+    """
+    try:
+        with click.open_file(name, "rb") as file:
+            data: bytes = file.read()
+        return unpacked(data)
+    except (OSError, EOFError, zlib.error, ReadingLimitError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{name}: can not be read ({reason})") from error

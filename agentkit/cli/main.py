@@ -15,7 +15,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("agentkit.cli.init:init", "Begin a project in a folder, with a sample that runs."),
     "demo": ("agentkit.cli.demo.command:demo", "See tools repair their own definitions."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
-    "chat": ("agentkit.cli.chat:chat", "Talk with an agent, turn by turn."),
+    "chat": ("agentkit.cli.run:chat", "Talk with an agent, turn by turn."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
     "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
     "evolve": ("agentkit.cli.evolve:evolution_round", "Repair definitions from what went wrong."),

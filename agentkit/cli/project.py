@@ -1,14 +1,17 @@
-"""The project: ``agentkit.toml``, which gives the options of the commands their defaults."""
+"""The project: ``agentkit.toml``, which gives the options of the commands their defaults.
+
+The file is read strictly: a key that nothing knows is an error.
+"""
 
 from __future__ import annotations
 
 import difflib
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,15 +20,29 @@ from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
 from agentkit.library.opening import file_of
+from agentkit.retrieval.cascade import CascadeRetriever
 from agentkit.retrieval.retriever import Retriever
 
-if TYPE_CHECKING:  # pydantic is loaded where there is a project to read
-    from agentkit.cli.project_file import ProjectFile, TableValue
-
 FILE = "agentkit.toml"
-_MOST_BYTES = 1_000_000
 WITHOUT = frozenset({"init", "demo", "models"})
 """Commands that have nothing to do with the project they are started in."""
+
+_MOST_BYTES = 1_000_000
+_Kinds = Mapping[str, type | tuple[type, ...]]
+_NUMBER = (int, float)
+_TOP: _Kinds = {
+    **dict.fromkeys(("store", "tasks", "held_out", "environment", "model", "judge"), str),
+    "tools": list,
+    "instructions": str,
+    "gates": dict,
+    "retrieval": dict,
+}
+_STAGES: _Kinds = {"shadow": bool, "canary": bool, "canary_share": _NUMBER}
+_GATES: _Kinds = {**_STAGES, **{one.name: _NUMBER for one in fields(GateConfig)}}
+_GONE: _Kinds = dict.fromkeys(("max_uses", "latency_growth"), _NUMBER)
+"""Numbers of earlier releases; they are ignored."""
+
+_RETRIEVAL: _Kinds = dict.fromkeys(("shortlist", "offer", "token_budget"), int)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,8 +60,8 @@ class Project:
     """
 
     root: Path
-    defaults: Mapping[str, TableValue] = field(default_factory=dict)
-    tables: Mapping[str, Mapping[str, TableValue]] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     policy: LifecyclePolicy = field(default_factory=LifecyclePolicy)
     rules: GateConfig = field(default_factory=GateConfig)
     retriever: Retriever | None = None
@@ -65,16 +82,20 @@ class Project:
 
     def defaults_of(
         self, name: str, command: click.Command, context: click.Context
-    ) -> dict[str, TableValue]:
+    ) -> dict[str, Any]:
         """The values of one command's parameters.
 
         Raises:
             UsageError: Its table names an option that it lacks, or a value that it does not take.
         """
-        table = self.tables.get(name, {})
-        options = {_key(word): one for one in command.params for word in _words_of(one)}
+        options = {
+            _key(word): one
+            for one in command.params
+            if isinstance(one, click.Option)
+            for word in one.opts
+        }
         own = {}
-        for key, value in table.items():
+        for key, value in self.tables.get(name, {}).items():
             place = f"{self.root / FILE}: [{name}] {key}"
             option = options.get(_key(key))
             if option is None or option.name is None:
@@ -103,21 +124,9 @@ def find_project(start: Path | None = None) -> Project:
     if root is None:
         return Project(root=folder)
     try:
-        written = _read(root / FILE)
-    except (OSError, ValueError, RecursionError) as error:
+        return _project(root, _read(root / FILE))
+    except (OSError, ValueError, RecursionError, UsageError) as error:
         raise UsageError(f"{root / FILE}: {error}") from error
-    from agentkit.cli.project_file import ProjectFile
-
-    return _project(root, ProjectFile.read(written, root / FILE))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        content = file.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        message = f"it has more than {_MOST_BYTES:,} bytes; was another file meant?"
-        raise ValueError(message)
-    return tomllib.loads(content.decode())
 
 
 def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
@@ -134,8 +143,7 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
     if name is None or name in WITHOUT or name not in known:
         return
     project = find_project()
-    unknown = sorted(project.tables.keys() - known.keys())
-    if unknown:
+    if unknown := sorted(project.tables.keys() - known.keys()):
         raise UsageError(f"{project.root / FILE}: [{unknown[0]}] is no table of it, and no command")
     assert isinstance(context.command, click.Group)
     command = context.command.get_command(context, name)
@@ -159,44 +167,79 @@ def current_project() -> Project:
     return Project(root=Path()) if found is None else found
 
 
-def _project(root: Path, read: ProjectFile) -> Project:
+def _read(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        message = f"it has more than {_MOST_BYTES:,} bytes; was another file meant?"
+        raise ValueError(message)
+    return tomllib.loads(content.decode())
+
+
+def _project(root: Path, written: Mapping[str, Any]) -> Project:
     """The project that a file describes; its paths are seen from its folder."""
-    store = read.store or f"sqlite:///{FOLDER}/{LIBRARY}"
-    tools = [_placed(one, root) for one in read.tools]
+    tables = {key: one for key, one in written.items() if isinstance(one, dict) and key not in _TOP}
+    read = {key: value for key, value in written.items() if key not in tables}
+    _check(read, _TOP)
+    gates = {_present_name(key): value for key, value in read.get("gates", {}).items()}
+    _check(gates, {**_GATES, **_GONE}, "[gates] ")
+    retrieval = read.get("retrieval")
+    _check(retrieval or {}, _RETRIEVAL, "[retrieval] ")
+    tools = [_placed(one, root) for one in read.get("tools", ())]
     tasks, held_out, environment = (
-        _placed(one, root) for one in (read.tasks, read.held_out, read.environment)
+        _placed(read.get(key), root) for key in ("tasks", "held_out", "environment")
     )
-    values: dict[str, TableValue | None] = {
-        "store_url": _placed_url(store, root),
+    values = {
+        "store_url": _placed_url(read.get("store") or f"sqlite:///{FOLDER}/{LIBRARY}", root),
         "answers": _placed_url(f"sqlite:///{FOLDER}/{EVALUATIONS}", root),
         "targets": tools,
         "benchmark": tasks,
         "tasks": held_out or tasks,
         "environment": environment,
-        "model": read.model,
-        "judge": read.judge,
-        "instructions": read.instructions,
-        "shadow": read.gates is not None and read.gates.shadow,
-        "canary": read.gates is not None and read.gates.canary,
+        **{key: read.get(key) for key in ("model", "judge", "instructions")},
+        **{key: gates.get(key) for key in ("shadow", "canary")},
     }
-    keys = {
-        "store": [read.store or ""],
-        "tools": tools,
-        "tasks": [tasks],
-        "held_out": [held_out],
-        "environment": [environment],
-        "model": [read.model or ""],
-        "judge": [read.judge or ""],
-    }
+    named = {"tasks": tasks, "held_out": held_out, "environment": environment}
+    named |= {key: read.get(key, "") for key in ("store", "model", "judge")}
     return Project(
         root=root,
         defaults={name: value for name, value in values.items() if value},
-        tables=read.tables,
-        policy=LifecyclePolicy() if read.gates is None else read.gates.policy,
-        rules=GateConfig() if read.gates is None else read.gates.rules,
-        retriever=None if read.retrieval is None else read.retrieval.retriever,
-        keys=keys,
+        tables=tables,
+        policy=LifecyclePolicy(**{key: gates[key] for key in _STAGES if key in gates}),
+        rules=GateConfig(**{key: gates[key] for key in gates if key in _GATES.keys() - _STAGES}),
+        retriever=None if retrieval is None else CascadeRetriever(**retrieval),
+        keys={"tools": tools, **{key: [value] for key, value in named.items()}},
     )
+
+
+def _check(values: Mapping[str, Any], kinds: _Kinds, table: str = "") -> None:
+    """Refuse keys that nothing knows, and values of another kind.
+
+    Raises:
+        UsageError: With the key and what was meant.
+    """
+    for key, value in values.items():
+        kind = kinds.get(key)
+        if kind is None:
+            raise UsageError(f"{table}{key}: {_no_such(key, kinds)}")
+        fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        is_list_of_others = isinstance(value, list) and not all(isinstance(v, str) for v in value)
+        if not fits or is_list_of_others:
+            names = {str: "a text", list: "a list of texts", dict: "a table", bool: "true or false"}
+            wanted = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
+            raise UsageError(f"{table}{key}: {wanted} is wanted, got {value!r}")
+
+
+def _no_such(key: str, keys: Iterable[str]) -> str:
+    known = list(keys)
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return f"there is no such key; {hint}"
+
+
+def _present_name(key: str) -> str:
+    """Files written before call the numbers least_gain and most_uses."""
+    return key.replace("least_", "min_").replace("most_", "max_")
 
 
 def _placed(place: str | None, root: Path) -> str:
@@ -227,7 +270,3 @@ def _near(path: Path) -> Path:
 
 def _key(word: str) -> str:
     return word.lstrip("-").replace("-", "_")
-
-
-def _words_of(parameter: click.Parameter) -> list[str]:
-    return parameter.opts if isinstance(parameter, click.Option) else []

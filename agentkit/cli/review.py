@@ -8,11 +8,19 @@ from typing import Any
 import click
 
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.managing import managed, manager_of, targets_option
-from agentkit.cli.options import answers_option, json_option, store_option
-from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
-from agentkit.cli.review_view import as_markdown, print_diff, print_review
-from agentkit.cli.stores import opened_if_there, opened_to_read, person
+from agentkit.cli.options import (
+    answers_option,
+    command,
+    common_options,
+    flag,
+    option,
+    reason_option,
+    several,
+    tools_option,
+)
+from agentkit.cli.output import fold, one_line, plural, print_json, print_table, say
+from agentkit.cli.review_view import print_diff, print_review
+from agentkit.cli.stores import managed, manager_of, opened_if_there, opened_to_read, person
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
@@ -24,7 +32,6 @@ from agentkit.evolution.review import Review, find_proposal, pin_words, review_o
 from agentkit.library.library import Library
 
 which_argument = click.argument("which", metavar="ID|TOOL|last")
-reason_option = click.option("--reason", default="", help="Why, for the log.")
 _LONGEST = 300
 
 
@@ -47,19 +54,17 @@ def review() -> None:
     """
 
 
-@review.command(
-    "list",
-    epilog="""\b
-Examples:
-  agentkit review list
-  agentkit review list --all --tool loan_offer --json""",
-)
-@click.option("--all", "shows_all", is_flag=True, help="Also those that are decided.")
-@click.option("--tool", "tool_name", default="", metavar="NAME", help="Only for this tool.")
-@store_option
-@json_option
+@command("list", group=review)
+@flag("--all", "shows_all", help="Also those that are decided.")
+@option("--tool", "tool_name", default="", metavar="NAME", help="Only for this tool.")
+@common_options
 def list_(*, shows_all: bool, tool_name: str, store_url: str, as_json: bool) -> None:
-    """List what waits, oldest first, and for what."""
+    """List what waits, oldest first, and for what.
+
+    Examples:
+      agentkit review list
+      agentkit review list --all --tool loan_offer --json
+    """
     with managed(store_url) as manager:
         ledger = manager.ledger
         reviews = [
@@ -71,26 +76,34 @@ def list_(*, shows_all: bool, tool_name: str, store_url: str, as_json: bool) -> 
         print_json([_brief(one) for one in reviews])
         return
     if reviews:
-        _print_table(reviews)
+        print_table(
+            ["id", fold("tool"), fold("what changes"), fold("state"), fold("reason")],
+            [
+                (
+                    one.proposal_id,
+                    one.tool,
+                    one_line(shown(one.summary, _LONGEST)),
+                    one.state.replace("_", " "),
+                    one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
+                )
+                for one in reviews
+            ],
+        )
     _say_rest(ledger, reviews, shows_all=shows_all)
 
 
-@review.command(
-    short_help="Show all about one: the change, why, and the numbers.",
-    epilog="""\b
-Examples:
-  agentkit review show last
-  agentkit review show loan_offer --markdown > review.md""",
-)
+@command(short_help="Show all about one: the change, why, and the numbers.", group=review)
 @which_argument
-@click.option("--markdown", "as_md", is_flag=True, help="Print Markdown.")
 @answers_option
-@store_option
-@json_option
-def show(which: str, *, as_md: bool, answers: str, store_url: str, as_json: bool) -> None:
+@common_options
+def show(which: str, *, answers: str, store_url: str, as_json: bool) -> None:
     """Show what models would see, why it was suggested, how it did, and what to type next.
 
     Conversations are shown without personal data of known formats.
+
+    Examples:
+      agentkit review show last
+      agentkit review show loan_offer --json
     """
     with opened_to_read(store_url) as store, opened_if_there(answers) as evaluations:
 
@@ -99,40 +112,24 @@ def show(which: str, *, as_md: bool, answers: str, store_url: str, as_json: bool
             return found if evaluations is None or found else evaluations.get(episode_id)
 
         found = review_of(manager_of(store), which, find=find)
-    if as_json:
-        print_json(found.to_json())
-    elif as_md:
-        click.echo(as_markdown(found))
-    else:
-        print_review(found)
+    print_json(found.to_json()) if as_json else print_review(found)
 
 
-@review.command(
-    short_help="Agree, and put it into use.",
-    epilog="""\b
-Examples:
-  agentkit review approve loan_offer --reason 'the terms are those of the contract'
-  agentkit review approve anna-1 --overrule false_claim --reason 'it is the name of a form'
-  agentkit review approve --proposer feedback:small-model --reason 'its prompt was fixed'""",
-)
+@command(short_help="Agree, and put it into use.", group=review)
 @click.argument("which", metavar="[ID|TOOL|last]", default="")
 @reason_option
-@click.option(
+@several(
     "--overrule",
     "codes",
-    multiple=True,
     metavar="CODE",
-    help="Say that this check is wrong about a rejected proposal; name all that reject it.",
+    help="Say that this check is wrong about a rejected proposal; name all that reject it",
 )
-@click.option(
+@option(
     "--proposer", default="", metavar="NAME", help="Accept from this quarantined proposer again."
 )
-@click.option(
-    "--judge", default="", metavar="MODEL", help="Ask this model where a judge must agree."
-)
-@targets_option
-@store_option
-@json_option
+@option("--judge", default="", metavar="MODEL", help="Ask this model where a judge must agree.")
+@tools_option
+@common_options
 def approve(
     which: str,
     targets: Sequence[str],
@@ -147,6 +144,11 @@ def approve(
     """Agree as a person, and move it on as far as the policy allows.
 
     The command says which library version then serves, and what models see from now on.
+
+    Examples:
+      agentkit review approve loan_offer --reason 'the terms are those of the contract'
+      agentkit review approve anna-1 --overrule false_claim --reason 'it is the name of a form'
+      agentkit review approve --proposer feedback:small-model --reason 'its prompt was fixed'
     """
     if bool(which) == bool(proposer):
         raise UsageError("name one: a proposal, or --proposer NAME")
@@ -165,18 +167,16 @@ def approve(
         _tell(manager, proposal_id, before, as_json=as_json)
 
 
-@review.command(
-    short_help="Say no.",
-    epilog="""\b
-Example:
-  agentkit review reject loan_offer --reason 'we do offer 24 months'""",
-)
+@command(short_help="Say no.", group=review)
 @which_argument
-@click.option("--reason", required=True, help="Why, for the log.")
-@store_option
-@json_option
+@option("--reason", required=True, help="Why, for the log.")
+@common_options
 def reject(which: str, reason: str, store_url: str, as_json: bool) -> None:
-    """Say no to a proposal that is not in use. What is in use is taken back by 'rollback'."""
+    """Say no to a proposal that is not in use. What is in use is taken back by 'rollback'.
+
+    Examples:
+      agentkit review reject loan_offer --reason 'we do offer 24 months'
+    """
     with managed(store_url) as manager:
         before = manager.served
         proposal_id = find_proposal(manager.ledger, which).proposal_id
@@ -184,29 +184,25 @@ def reject(which: str, reason: str, store_url: str, as_json: bool) -> None:
         _tell(manager, proposal_id, before, as_json=as_json)
 
 
-@review.command(
-    short_help="Let it serve a share of the sessions first.",
-    epilog="""\b
-Example:
-  agentkit review canary loan_offer --share 10%""",
-)
+@command(short_help="Let it serve a share of the sessions first.", group=review)
 @which_argument
-@click.option(
+@option(
     "--share",
     default="10%",
-    show_default=True,
     callback=lambda _context, _option, text: _share(text),
     metavar="PERCENT",
     help="The share of new sessions that the change serves.",
 )
 @reason_option
-@store_option
-@json_option
+@common_options
 def canary(which: str, share: float, reason: str, store_url: str, as_json: bool) -> None:
     """Let a proposal serve a share of the sessions until its numbers decide.
 
     'agentkit serve' and its replicas route by it. A session keeps what it began with. The change is
     taken back by itself when it does worse, and 'agentkit evolve' promotes it when it does not.
+
+    Examples:
+      agentkit review canary loan_offer --share 10%
     """
     policy = LifecyclePolicy(canary=True, canary_share=share)
     with managed(store_url, lifecycle=policy) as manager:
@@ -265,7 +261,6 @@ def print_served(before: Library, after: Library) -> None:
     """Which version serves after a decision, and what models see otherwise."""
     click.echo(f"library version {after.version}")
     for name, changes in library_changes(before, after).items():
-        click.echo()
         print_diff(changes, title=f"What models see of {shown(name)} now")
 
 
@@ -281,27 +276,6 @@ def _brief(one: Review) -> dict[str, Any]:
         "proposer": one.proposer,
         "created_at": one.history[0].at,
     }
-
-
-def _print_table(reviews: Sequence[Review]) -> None:
-    columns = [
-        Column(title="id"),
-        Column(title="tool", fit="fold"),
-        Column(title="what changes", fit="fold"),
-        Column(title="state", fit="fold"),
-        Column(title="reason", fit="fold"),
-    ]
-    rows = [
-        (
-            shown(one.proposal_id),
-            shown(one.tool),
-            one_line(shown(one.summary, _LONGEST)),
-            one.state.replace("_", " "),
-            one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
-        )
-        for one in reviews
-    ]
-    print_table(columns, rows)
 
 
 def _say_rest(ledger: Ledger, reviews: Sequence[Review], *, shows_all: bool) -> None:

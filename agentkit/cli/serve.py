@@ -1,8 +1,7 @@
-"""``agentkit serve``."""
+"""``agentkit serve``: an agent over HTTP, or a library over MCP or HTTP."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -10,33 +9,42 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
 import click
-from click.core import ParameterSource
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.agents import AgentOptions, agent_options, make_agent
-from agentkit.cli.options import json_option
-from agentkit.cli.output import plural, say
-from agentkit.cli.serve_library import Place, serve_library
-from agentkit.cli.stores import followed, gathered, opened
+from agentkit.cli.options import (
+    command,
+    flag,
+    json_option,
+    number,
+    option,
+    seconds,
+    several,
+    typed_options,
+)
+from agentkit.cli.output import plural, print_json_line, say
+from agentkit.cli.stores import followed, opened, opened_to_read
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
 from agentkit.evolution.observers import CanaryJudge
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.evolution.shadow import ShadowRunner
+from agentkit.library import Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.episode_stores import with_episodes
+from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.opening import file_of
-from agentkit.library.store import Store
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
+from agentkit.server.library.app import create_library_app
 from agentkit.server.limits import ServerLimits
 from agentkit.server.running import is_loopback, serve as serve_app
 from agentkit.tools.tool import Tool
@@ -45,166 +53,106 @@ EVOLVE_SECONDS = 30.0
 """How often ``--evolve`` looks for new episodes."""
 
 _LEDGER_SECONDS = 5.0
+_MOST_IN_MEMORY = 100  # episodes that wait for a store that is away: a killed server loses those
 _MAIN = "from agentkit.cli.main import main; main()"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
-_OF_MCP = frozenset(
-    {
-        *("mcp", "host", "port", "keys_from", "insecure", "drain", "targets", "store_url"),
-        *("refresh", "max_staleness", "pin", "frozen"),
-    }
-)
-_OF_DEFINITIONS = frozenset(
-    {
-        *("definitions", "host", "port", "keys_from", "insecure", "drain", "store_url"),
-        *("max_concurrent", "rate", "timeout", "open_metrics", "hosts", "log"),
-    }
-)
+_OF_BOTH = frozenset({"host", "port", "keys_from", "insecure", "drain", "store_url"})
+_OF_MCP = _OF_BOTH | {"mcp", "targets", "refresh", "max_staleness", "pin", "frozen"}
+_OF_DEFINITIONS = _OF_BOTH | {
+    *("definitions", "max_concurrent", "rate", "timeout", "open_metrics", "hosts", "log")
+}
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  agentkit serve --tools my_shop.py --instructions "You sell used cars."
-  agentkit serve --host 0.0.0.0 --keys-from /etc/agentkit/keys --evolve
-  AGENTKIT_KEYS=shop=sk-... agentkit serve --keys-from AGENTKIT_KEYS --rate 120
-  agentkit serve --mcp stdio --tools my_shop.py
-  agentkit serve --definitions --host 0.0.0.0 --keys-from /etc/agentkit/keys"""
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option(
+@command()
+@option("--host", default="127.0.0.1", help="Address to listen at.")
+@option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8000,
-    show_default=True,
     help="Port to listen at; 0 takes a free one.",
 )
-@click.option(
+@option(
     "--keys-from",
     metavar="VARIABLE|FILE",
     help="Keys that clients must show, as name=key: several between commas in a variable, one a "
     "line in a file. A file that changes is read again.",
 )
-@click.option("--insecure", is_flag=True, help="Let other machines in without keys.")
-@click.option(
-    "--name", default="agent", show_default=True, help="The model's name as clients see it."
-)
-@click.option(
+@flag("--insecure", help="Let other machines in without keys.")
+@option("--name", default="agent", help="The model's name as clients see it.")
+@number(
     "--max-concurrent",
-    type=click.IntRange(min=1),
     default=_DEFAULTS.max_concurrent,
-    show_default=True,
     help="Most runs at once; more requests are answered with 503.",
 )
-@click.option(
-    "--rate",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="N",
-    help="Most requests a minute for each key; more are answered with 429.",
+@seconds(
+    "--rate", metavar="N", help="Most requests a minute for each key; more are answered with 429."
 )
-@click.option(
-    "--max-body",
-    type=click.IntRange(min=1),
-    metavar="BYTES",
-    default=_DEFAULTS.max_body_bytes,
-    show_default=True,
-    help="Largest body of a request.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=_DEFAULTS.request_seconds,
-    show_default=True,
-    help="Longest run.",
-)
-@click.option(
+@seconds("--timeout", default=_DEFAULTS.request_seconds, help="Longest run.")
+@option(
     "--drain",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
     default=_DEFAULTS.drain_seconds,
-    show_default=True,
     help="How long runs may go on after SIGTERM.",
 )
-@click.option(
+@flag(
     "--client-approval",
-    is_flag=True,
     help="Let clients approve calls of destructive tools; otherwise such calls wait.",
 )
-@click.option(
-    "--client-settings",
-    is_flag=True,
-    help="Let clients choose temperature, top_p, max_tokens and seed.",
-)
-@click.option("--open-metrics", is_flag=True, help="Serve /metrics without a key.")
-@click.option(
-    "--allow-host", "hosts", multiple=True, metavar="NAME", help="Host names to answer to."
-)
-@click.option(
-    "--allow-origin", "origins", multiple=True, metavar="URL", help="Web pages that may call it."
-)
-@click.option(
+@flag("--open-metrics", help="Serve /metrics without a key.")
+@several("--allow-host", "hosts", metavar="NAME", help="A host name to answer to")
+@several("--allow-origin", "origins", metavar="URL", help="A web page that may call it")
+@seconds(
     "--refresh",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
     default=1.0,
-    show_default=True,
-    help="How often to look for a new version of the library. A store that tells of commits is "
+    help="How often to look for a new version of the library. A store that announces commits is "
     "heard at once.",
 )
-@click.option(
+@seconds(
     "--max-staleness",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Refuse runs while nobody knows for so long whether the library is the newest. Without it "
-    "the last one is served.",
+    help="Refuse runs once the library could not be checked for so long. Without it the last one "
+    "is served.",
 )
-@click.option(
+@option(
     "--spill",
     type=click.Path(file_okay=False),
     metavar="FOLDER",
-    help="Answer on while the store takes no episodes: they wait in files of this folder.",
+    help="Keep answering while the store takes no episodes: they wait in files of this folder.",
 )
-@click.option(
+@option(
     "--on-store-failure",
     type=click.Choice([name.replace("_", "-") for name in get_args(OnStoreFailure)]),
     default="refuse-runs",
-    show_default=True,
     callback=lambda _, __, value: value.replace("-", "_"),
     help="While no episode can be kept: begin no run, run only tools that are declared read-only, "
     "or go on.",
 )
-@click.option(
+@flag(
     "--shadow",
-    is_flag=True,
     help="Ask the model again, unseen, with definitions that are in shadow; no tool is run, and at "
     "most 200,000 tokens an hour are spent.",
 )
-@click.option(
+@seconds(
     "--evolve",
-    type=click.FloatRange(min=0, min_open=True),
     is_flag=False,
     flag_value=EVOLVE_SECONDS,
     metavar="[SECONDS]",
     help="Run 'agentkit evolve --watch' beside the server.",
 )
-@click.option("--log", is_flag=True, help="Write a line on stderr for each request.")
-@click.option(
+@flag("--log", help="Write a line on stderr for each request.")
+@option(
     "--mcp",
     type=click.Choice(["stdio", "http"]),
     help="Serve the store's library as an MCP server instead, without a model.",
 )
-@click.option(
+@flag(
     "--definitions",
-    is_flag=True,
     help="Serve the store's library to other processes, read-only, without a model.",
 )
 @agent_options
 @json_option
-@click.pass_context
 def serve(  # noqa: PLR0917 - click passes every option
-    context: click.Context,
-    /,
     host: str,
     port: int,
     keys_from: str | None,
@@ -212,11 +160,9 @@ def serve(  # noqa: PLR0917 - click passes every option
     name: str,
     max_concurrent: int,
     rate: float | None,
-    max_body: int,
     timeout: float,
     drain: float,
     client_approval: bool,
-    client_settings: bool,
     open_metrics: bool,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
@@ -236,13 +182,20 @@ def serve(  # noqa: PLR0917 - click passes every option
     """Serve an agent over HTTP, behind the API that OpenAI's clients speak.
 
     POST /v1/chat/completions answers, whole or streamed; POST /v1/feedback takes what users say
-    of an answer; GET /healthz, /readyz and /metrics are for the machines that watch it. Every run
-    is kept as an episode. SIGTERM and Ctrl-C let runs end first. Calls of destructive tools wait
-    for an approval, unless --yes lets them run.
+    of an answer; GET /healthz, /readyz and /metrics are for monitoring. Every run is kept as an
+    episode. SIGTERM and Ctrl-C let runs end first. Calls of destructive tools wait for an
+    approval, unless --yes lets them run.
 
     Needs the extra serve: pip install "agentkit-evolve[serve]".
+
+    Examples:
+      agentkit serve --tools my_shop.py --instructions "You sell used cars."
+      agentkit serve --host 0.0.0.0 --keys-from /etc/agentkit/keys --evolve
+      AGENTKIT_KEYS=shop=sk-... agentkit serve --keys-from AGENTKIT_KEYS --rate 120
+      agentkit serve --mcp stdio --tools my_shop.py
+      agentkit serve --definitions --host 0.0.0.0 --keys-from /etc/agentkit/keys
     """
-    _check_fitting(context, mcp, definitions=definitions)
+    _check_fitting(mcp, definitions=definitions)
     keys = None if keys_from is None else _keys(keys_from)
     if mcp is not None:
         import_module("agentkit.cli.serve_mcp").serve_mcp(  # stands on packages of another extra
@@ -261,34 +214,40 @@ def serve(  # noqa: PLR0917 - click passes every option
         )
         return
     limits = ServerLimits(
-        max_body_bytes=max_body,
         max_concurrent=max_concurrent,
         requests_per_minute=rate,
         request_seconds=timeout,
         drain_seconds=drain,
     )
+    allowed = hosts or (("*",) if insecure else None)
     _write_log(each_request=log)
-    if definitions:
-        place = Place(host=host, port=port, insecure=insecure, hosts=hosts)
-        serve_library(store_url, place, keys=keys, limits=limits, open_metrics=open_metrics)
-        return
-    chosen = AgentOptions(**options, on_store_failure=on_store_failure)
-    with (
-        opened(store_url) as store,
-        gathered(store, spill) as episodes,
-        followed(store, refresh, max_staleness) as source,
-        evolved(chosen, store_url, evolve),
-    ):
-        kept = source if spill is None else with_episodes(source, episodes=episodes)
-        agent, judge = _routed(chosen, kept, refresh=refresh, shadow=shadow, name=name)
+    with ExitStack() as held:
+        if definitions:
+            store = held.enter_context(opened_to_read(store_url))
+            app = create_library_app(
+                store, keys=keys, limits=limits, open_metrics=open_metrics, allowed_hosts=allowed
+            )
+            serve_app(
+                app,
+                host=host,
+                port=port,
+                insecure=insecure,
+                on_start=lambda url: _greet_readers(store, keys, url),
+                on_stop=lambda: _part(0, drain),
+            )
+            say("Stopped.")
+            return
+        chosen = AgentOptions(**options, on_store_failure=on_store_failure)
+        store = held.enter_context(_serving_store(store_url, spill, refresh, max_staleness))
+        held.enter_context(_evolving_beside(chosen, store_url, evolve))
+        agent, judge = _routed(chosen, store, refresh=refresh, shadow=shadow, name=name)
         app = create_app(
             agent,
             keys=keys,
             limits=limits,
             client_approval=client_approval,
-            client_settings=client_settings,
             open_metrics=open_metrics,
-            allowed_hosts=hosts or (("*",) if insecure else None),
+            allowed_hosts=allowed,
             cors_origins=origins,
         )
         serve_app(
@@ -300,6 +259,20 @@ def serve(  # noqa: PLR0917 - click passes every option
             on_stop=lambda: _part(len(app.state.runs), drain),
         )
         _finish(agent, judge, store_url)
+
+
+@contextmanager
+def _serving_store(
+    url: str, spill: str | None, refresh: float, max_staleness: float | None
+) -> Iterator[Store]:
+    """The store of a server: followed, with episodes in files of ``spill`` while it is away."""
+    with opened(url) as store, ExitStack() as held:
+        writer = None
+        if spill is not None:
+            settings = WriterSettings(max_count=_MOST_IN_MEMORY, wait_seconds=1, close_seconds=2)
+            writer = held.enter_context(EpisodeWriter(store, spill=spill, settings=settings))
+        source = held.enter_context(followed(store, refresh, max_staleness))
+        yield source if writer is None else with_episodes(source, episodes=writer)
 
 
 def _finish(agent: Agent, judge: CanaryJudge, store_url: str) -> None:
@@ -346,22 +319,17 @@ def _routed(
     return agent, judge
 
 
-def _check_fitting(context: click.Context, mcp: str | None, *, definitions: bool) -> None:
+def _check_fitting(mcp: str | None, *, definitions: bool) -> None:
     """Refuse options that would make no difference: somebody may rely on one, such as a rate."""
-    given = {
-        option.name: option.opts[-1]
-        for option in context.command.params
-        if option.name and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
-    }
+    given = typed_options()
     if mcp is not None and definitions:
         raise UsageError("--mcp and --definitions are two servers; start one for each")
     if "apis" in given and mcp:
         raise UsageError("--mcp serves the store and --tools; import the API into the store")
     if mcp == "stdio" and "keys_from" in given:
         raise UsageError("--mcp stdio serves who starts it, without keys; leave --keys-from out")
-    used = _OF_DEFINITIONS if definitions else _OF_MCP if mcp else frozenset(given)
-    unused = [word for name, word in given.items() if name not in used]
-    if unused:
+    used = _OF_DEFINITIONS if definitions else _OF_MCP if mcp else given.keys()
+    if unused := [word for name, word in given.items() if name not in used]:
         raise UsageError(
             f"--{'definitions' if definitions else 'mcp'} serves the library without an agent, so "
             f"leave {', '.join(unused)} out"
@@ -369,7 +337,9 @@ def _check_fitting(context: click.Context, mcp: str | None, *, definitions: bool
 
 
 @contextmanager
-def evolved(options: AgentOptions, store_url: str, seconds: float | None) -> Iterator[None]:
+def _evolving_beside(
+    options: AgentOptions, store_url: str, seconds: float | None
+) -> Iterator[None]:
     """Rounds of evolution beside the server, in a process of their own; none without seconds.
 
     A round computes for seconds, and a thread of the server would hold up answers meanwhile.
@@ -421,20 +391,35 @@ def _write_log(*, each_request: bool) -> None:
 
 def _greet(agent: Agent, keys: Keys | None, url: str, *, as_json: bool) -> None:
     """Say where the server listens, and how to try it; for programs in one line of JSON."""
+    library = agent.library
     if as_json:
         at = {"url": f"{url}/v1", "model": agent.name, "process": os.getpid()}
-        click.echo(json.dumps(at | {"library_version": agent.library.version}))
+        print_json_line(at | {"library_version": library.version})
     key = "" if keys is None else ' -H "Authorization: Bearer $KEY"'
     body = f'{{"model": "{agent.name}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
-    library = agent.library
     tools = f"{plural(len(library), 'tool')} of library version {library.version}"
     say(f"{agent.name} ({agent.model.name}), {tools}, at {url}/v1")
+    _say_who(keys, url, "use the agent and its tools")
+    say(f"Try: curl {url}{CHAT_PATH}{key} -H 'Content-Type: application/json' -d '{body}'")
+    say(f"Ctrl-C stops it. Process {os.getpid()}.")
+
+
+def _greet_readers(store: Store, keys: Keys | None, url: str) -> None:
+    """Say where a library is served, and how to read it."""
+    library = store.load()
+    say(f"Library version {library.version}, {plural(len(library), 'tool')}, at {url}/library/v1")
+    _say_who(keys, url, "read the library")
+    key = "" if keys is None else "AGENTKIT_LIBRARY_KEY=... "
+    say(f"Try: {key}agentkit tools list --store {url}")
+    say(f"Ctrl-C stops it. Process {os.getpid()}.")
+
+
+def _say_who(keys: Keys | None, url: str, what: str) -> None:
+    """Say who gets in."""
     if keys is not None:
         say(f"Keys: {', '.join(keys.names)}")
     elif not is_loopback(url.partition("//")[2].rpartition(":")[0].strip("[]")):
-        say("Anybody who reaches this address can use the agent and its tools.")
-    say(f"Try: curl {url}{CHAT_PATH}{key} -H 'Content-Type: application/json' -d '{body}'")
-    say(f"Ctrl-C stops it. Process {os.getpid()}.")
+        say(f"Anybody who reaches this address can {what}.")
 
 
 def _part(runs: int, seconds: float) -> None:

@@ -41,8 +41,7 @@ def serve_mcp(
 
     Args:
         store: The store's URL.
-        tools: ``module:name`` or ``file.py[:name]`` of the tools' code, as
-            ``agentkit run --tools`` takes them.
+        tools: ``module:name`` or ``file.py[:name]`` of the tools' code.
         transport: ``stdio`` for a client that starts this process, ``http`` for streamable HTTP
             at ``http://host:port/mcp``.
         host: Where to listen, for ``http``.
@@ -52,8 +51,7 @@ def serve_mcp(
         insecure: Listen where other machines reach it although there are no keys.
         drain: Seconds that calls may still take when the server is told to stop.
         refresh: Seconds between two looks for a new version of the library.
-        max_staleness: Seconds after which calls are refused where nobody knows whether there is a
-            newer one; None for never.
+        max_staleness: Seconds after which calls are refused; see ``followed``.
         pin: A version of the library that is served, whatever is promoted.
         frozen: Refuse to start where code and library differ.
 
@@ -70,8 +68,18 @@ def serve_mcp(
         _tell(server)
         if transport == "stdio":
             asyncio.run(server.serve_stdio())
-        else:
-            _serve_http(server, host, port, keys, insecure=insecure, drain=drain)
+            return
+        app = server.http_app(host=host, holder=None if keys is None else keys.holder)
+        app.state.has_keys = keys is not None
+        app.state.limits = ServerLimits(drain_seconds=drain)
+        app.state.runs = server  # what is drained before the end
+        serve_app(
+            app,
+            host=host,
+            port=port,
+            insecure=insecure,
+            on_start=lambda url: say(f"MCP at {url}/mcp. Ctrl-C stops it. Process {os.getpid()}."),
+        )
 
 
 def _tell(server: LibraryServer) -> None:
@@ -82,19 +90,3 @@ def _tell(server: LibraryServer) -> None:
     say(f"Serving {plural(len(exposure.open), 'tool')} of library version {version}{waits}.")
     for hidden in server.hidden:
         say(f"  not served: {hidden.name}: {hidden.reason}")
-
-
-def _serve_http(
-    server: LibraryServer, host: str, port: int, keys: Keys | None, *, insecure: bool, drain: float
-) -> None:
-    app = server.http_app(host=host, holder=None if keys is None else keys.holder)
-    app.state.has_keys = keys is not None
-    app.state.limits = ServerLimits(drain_seconds=drain)
-    app.state.runs = server  # what is drained before the end
-    serve_app(
-        app,
-        host=host,
-        port=port,
-        insecure=insecure,
-        on_start=lambda url: say(f"MCP at {url}/mcp. Ctrl-C stops it. Process {os.getpid()}."),
-    )

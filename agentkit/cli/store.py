@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import closing
 
 import click
 
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.options import json_option
-from agentkit.cli.output import Column, plural, print_json, print_table, say
-from agentkit.cli.progress import slow_progress
-from agentkit.cli.stores import opened, opened_untouched
+from agentkit.cli.options import command, flag, json_option
+from agentkit.cli.output import fold, plural, print_facts, print_json, print_table, say, slow_step
+from agentkit.cli.stores import opened
 from agentkit.errors import UsageError
 from agentkit.library.comparing import Amount, Comparison, compare_stores
-from agentkit.library.copying import Copied, copy_store
-from agentkit.library.opening import file_of
+from agentkit.library.copying import copy_store
+from agentkit.library.opening import file_of, open_to_read
 
 
 @click.group(cls=CommandGroup)
@@ -26,21 +25,11 @@ def store() -> None:
     """
 
 
-@store.command(
-    short_help="Copy the store SOURCE into the store TARGET.",
-    epilog="""\b
-Examples:
-  agentkit store copy library.db sqlite:///backup.db
-  agentkit store copy library.db postgres://agentkit@db/agentkit
-  agentkit store copy library.db sqlite:///backup.db --dry-run
-  agentkit store copy artifact:tools.json restored.db --no-episodes""",
-)
+@command(short_help="Copy the store SOURCE into the store TARGET.", group=store)
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
-@click.option("--dry-run", is_flag=True, help="Copy nothing; tell what TARGET holds differently.")
-@click.option(
-    "--no-episodes", is_flag=True, help="Leave episodes out: only definitions and events."
-)
+@flag("--dry-run", help="Copy nothing; tell what TARGET holds differently.")
+@flag("--no-episodes", help="Leave episodes out: only definitions and events.")
 @json_option
 def copy(source: str, target: str, *, dry_run: bool, no_episodes: bool, as_json: bool) -> None:
     """Copy the store SOURCE into the store TARGET, with its whole history, and compare both.
@@ -52,15 +41,32 @@ def copy(source: str, target: str, *, dry_run: bool, no_episodes: bool, as_json:
 
     With --dry-run the exit status is 1 when the stores differ; named is the first difference in
     versions, tools, events and episodes. 'agentkit diff' tells how two libraries differ today.
+
+    Examples:
+      agentkit store copy library.db sqlite:///backup.db
+      agentkit store copy library.db postgres://agentkit@db/agentkit
+      agentkit store copy library.db sqlite:///backup.db --dry-run
+      agentkit store copy artifact:tools.json restored.db --no-episodes
     """
     episodes = not no_episodes
     if dry_run:
         _compare(source, target, episodes=episodes, as_json=as_json)
         return
-    _require_two(source, target)
-    with opened_untouched(source) as ours, opened(target) as theirs, slow_progress() as begin:
-        report = copy_store(ours, theirs, episodes=episodes, progress=begin)
-    print_json(report.to_json()) if as_json else _print_copied(report, episodes=episodes)
+    if target.strip().lower().partition(":")[0] == "memory":
+        raise UsageError("a copy in memory: would be gone with this command; name another target")
+    one, other = file_of(source), file_of(target)
+    is_same_file = one is not None and other is not None and one.resolve() == other.resolve()
+    if source == target or is_same_file:
+        raise UsageError("SOURCE and TARGET are the same store; name another target")
+    with closing(open_to_read(source)) as ours, opened(target) as theirs:
+        report = copy_store(ours, theirs, episodes=episodes, progress=slow_step)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        facts = {"copied": report.copied} if report.held == Amount() else {}
+        facts = facts or {"held": report.held, "copied": report.copied}
+        told = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]
+        print_facts([*told, ("the same", _words(report.compared, episodes=episodes))])
     if report.is_behind:
         say("the source holds more by now; run the command again to copy that too")
 
@@ -71,57 +77,24 @@ def _compare(first: str, second: str, *, episodes: bool, as_json: bool) -> None:
     Raises:
         Exit: With status 1, where there is one.
     """
-    with (
-        opened_untouched(first) as ours,
-        opened_untouched(second) as theirs,
-        slow_progress() as begin,
-    ):
-        found = compare_stores(ours, theirs, episodes=episodes, progress=begin)
+    with closing(open_to_read(first)) as ours, closing(open_to_read(second)) as theirs:
+        found = compare_stores(ours, theirs, episodes=episodes, progress=slow_step)
     if as_json:
         print_json(found.to_json())
     else:
-        click.echo(f"the same  {_same(found, episodes=episodes)}")
+        print_facts([("the same", _words(found, episodes=episodes))])
         if found.differences:
             click.echo()
-            columns = (
-                Column(title="part"),
-                Column(title="where"),
-                Column(title="what", fit="fold"),
-            )
-            print_table(columns, [(one.part, one.place, one.message) for one in found.differences])
+            rows = [(one.part, one.place, one.message) for one in found.differences]
+            print_table(["part", "where", fold("what")], rows)
     if not found.is_equal:
         raise click.exceptions.Exit(1)
 
 
-def _require_two(source: str, target: str) -> None:
-    """Refuse copies that could not be of use."""
-    if target.strip().lower().partition(":")[0] == "memory":
-        raise UsageError("a copy in memory: would be gone with this command; name another target")
-    one, other = file_of(source), file_of(target)
-    is_same_file = one is not None and other is not None and one.resolve() == other.resolve()
-    if source == target or is_same_file:
-        raise UsageError("SOURCE and TARGET are the same store; name another target")
-
-
-def _print_copied(report: Copied, *, episodes: bool) -> None:
-    """Print what was copied, and what was compared afterwards."""
-    if report.held != Amount():
-        click.echo(f"held      {_amount(report.held, episodes=episodes)}")
-    click.echo(f"copied    {_amount(report.copied, episodes=episodes)}")
-    click.echo(f"the same  {_same(report.compared, episodes=episodes)}")
-
-
-def _amount(amount: Amount, *, episodes: bool) -> str:
+def _words(amount: Amount | Comparison, *, episodes: bool) -> str:
     parts = [plural(amount.versions, "version"), plural(amount.events, "event")]
-    return _listed([*parts, plural(amount.episodes, "episode")] if episodes else parts)
-
-
-def _same(found: Comparison, *, episodes: bool) -> str:
-    versions = plural(found.versions, "version")
-    tools = f" ({plural(found.tools, 'tool')} in the newest)" if found.versions else ""
-    parts = [f"{versions}{tools}", plural(found.events, "event")]
-    return _listed([*parts, plural(found.episodes, "episode")] if episodes else parts)
-
-
-def _listed(parts: Sequence[str]) -> str:
+    if isinstance(amount, Comparison) and amount.versions:
+        parts[0] += f" ({plural(amount.tools, 'tool')} in the newest)"
+    if episodes:
+        parts.append(plural(amount.episodes, "episode"))
     return f"{', '.join(parts[:-1])} and {parts[-1]}"

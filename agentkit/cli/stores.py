@@ -1,28 +1,39 @@
-"""Opening the store that a command was given."""
+"""Opening what a command was given: stores, artifacts that are only read, and the Tool Manager."""
 
 from __future__ import annotations
 
+import getpass
+import re
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentkit import evolution
+from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
+from agentkit.cli.project import current_project
 from agentkit.episodes.replacing import first_link
 from agentkit.errors import StoreError, StoreLookupError
-from agentkit.library import Author, EpisodeStore, Library, LibraryChange, Replica, Store
+from agentkit.evolution.compare import EpisodeGates
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
+from agentkit.interop import export as exporting
+from agentkit.library import Author, Library, LibraryChange, Replica, Store
 from agentkit.library.directory.store import folder_of
-from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.event_chain import Signer
-from agentkit.library.opening import file_of, open_store, open_to_read
+from agentkit.library.opening import file_of, open_store
 from agentkit.library.signing import environment_signer, key_texts
+from agentkit.models.resolve import resolve_model
+from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.library.event_chain import Operation
 
-MOST_IN_MEMORY = 100
-"""How many episodes wait in memory for a store that is away, before they go to a file."""
+_VERSIONED = re.compile(r"(?P<place>.+)@(?P<version>\d{1,18})")
 
 
 @contextmanager
@@ -38,61 +49,13 @@ def opened(url: str) -> Iterator[Store]:
         if not path.parent.exists():
             path.parent.mkdir(mode=0o700)
             (path.parent / ".gitignore").write_text("*\n")
-    store = open_store(url)
-    try:
+    with closing(open_store(url)) as store:
         yield store
-    finally:
-        store.close()
-
-
-@contextmanager
-def followed(
-    store: Store, refresh: float, max_staleness: float | None, *, on: bool = True
-) -> Iterator[Store]:
-    """The store with its newest library at hand, for a program that runs for long.
-
-    Args:
-        store: An open store.
-        refresh: Seconds between two looks for a new version.
-        max_staleness: Seconds after which runs are refused where nobody knows whether there is a
-            newer one; None to serve the last one for any time.
-        on: Whether to follow it at all; False gives the store as it is.
-    """
-    if not on:
-        yield store
-        return
-    replica = Replica(
-        store,
-        refresh_seconds=refresh,
-        max_staleness_seconds=max_staleness,
-        when_stale="serve" if max_staleness is None else "refuse",
-    )
-    try:
-        yield replica
-    finally:
-        replica.stop()
-
-
-@contextmanager
-def gathered(store: Store, folder: str | None) -> Iterator[EpisodeStore]:
-    """Where a program that answers on while its store is away keeps its episodes.
-
-    Args:
-        store: An open store; it is closed with the writer.
-        folder: Takes files of episodes meanwhile; None gives the store as it is.
-    """
-    if folder is None:
-        yield store
-        return
-    # So few in memory, because a server that is killed loses those.
-    settings = WriterSettings(max_count=MOST_IN_MEMORY, wait_seconds=1.0, close_seconds=2.0)
-    with EpisodeWriter(store, spill=folder, settings=settings) as writer:
-        yield writer
 
 
 @contextmanager
 def opened_to_read(url: str) -> Iterator[Store]:
-    """The store at ``url`` for a command that writes nothing: it must exist already.
+    """The store at ``url`` for a command that makes none: it must exist already.
 
     Raises:
         StoreLookupError: The URL names a file or a folder that is not there.
@@ -117,6 +80,28 @@ def opened_if_there(url: str) -> Iterator[Store | None]:
         yield store
 
 
+@contextmanager
+def followed(store: Store, refresh: float, max_staleness: float | None) -> Iterator[Store]:
+    """The store with its newest library at hand, for a program that runs for long.
+
+    Args:
+        store: An open store.
+        refresh: Seconds between two looks for a new version.
+        max_staleness: Seconds after which runs are refused where nobody knows whether there is a
+            newer one; None to serve the last one for any time.
+    """
+    replica = Replica(
+        store,
+        refresh_seconds=refresh,
+        max_staleness_seconds=max_staleness,
+        when_stale="serve" if max_staleness is None else "refuse",
+    )
+    try:
+        yield replica
+    finally:
+        replica.stop()
+
+
 def is_there(url: str) -> bool:
     """Whether the file or the folder of a store exists; other stores are asked when opened."""
     path = file_of(url) or folder_of(url)
@@ -124,17 +109,98 @@ def is_there(url: str) -> bool:
 
 
 @contextmanager
-def opened_untouched(url: str) -> Iterator[Store]:
-    """The store at ``url`` for a command that only looks: not a byte of its file changes.
+def read_source(place: str, *, version: int | None = None) -> Iterator[Store]:
+    """What stands at a place: an artifact's file, or the URL of a store.
+
+    Args:
+        place: Which.
+        version: A version that must be there; None for the newest.
 
     Raises:
-        StoreLookupError: The URL names a file that is not there.
+        StoreError: There is nothing there, or not that version.
+        ArtifactError: The file is an artifact that can not be used.
+        UsageError: The file is something else.
     """
-    store = open_to_read(url)
-    try:
+    path = Path(place).expanduser()
+    if file_of(place) is None and (path.is_file() or not re.match(r"\w{2,}:", place)):
+        yield exporting.open_artifact(f"artifact:{place}")
+        return
+    with opened_to_read(place) as store:
+        if version is not None:
+            store.load(version)
         yield store
-    finally:
-        store.close()
+
+
+def split_version(place: str) -> tuple[str, int | None]:
+    """A place and the version behind its last ``@``; a file that is named so is left whole.
+
+    Example:
+        >>> split_version("library.db@3"), split_version("tools.json")
+        (('library.db', 3), ('tools.json', None))
+    """
+    found = _VERSIONED.fullmatch(place)
+    if found is None or Path(place).exists():
+        return place, None
+    return found["place"], int(found["version"])
+
+
+def label(place: str) -> str:
+    """A place as it may be shown: without the password of a URL.
+
+    Example:
+        >>> label("postgres://ada:secret@host/tools"), label("tools.json")
+        ('postgres://ada:***@host/tools', 'tools.json')
+    """
+    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", place)
+
+
+@contextmanager
+def managed(
+    store_url: str,
+    targets: Sequence[str] = (),
+    *,
+    lifecycle: LifecyclePolicy | None = None,
+    trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
+    judge: str = "",
+) -> Iterator[ToolManager]:
+    """The Tool Manager of a store that exists already; the store is closed afterwards.
+
+    Args:
+        store_url: Where the library is.
+        targets: Python code of tools; see ``load_tools``.
+        lifecycle: What proposals have to go through; None for what the project says.
+        trying: Which tools may run when composites are tried.
+        judge: A model that reads changes that need a judge; empty for none.
+
+    Raises:
+        StoreError: There is no store yet.
+        UsageError: A target can not be imported, or there is no such model.
+    """
+    with opened_to_read(store_url) as store:
+        code = load_tools(targets)
+        yield manager_of(store, code, lifecycle=lifecycle, trying=trying, judge=judge)
+
+
+def manager_of(
+    store: Store,
+    tools: Sequence[Tool] = (),
+    *,
+    lifecycle: LifecyclePolicy | None = None,
+    trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
+    judge: str = "",
+    author: Author | str = Author(kind="program", name="agentkit"),  # noqa: B008 - frozen
+) -> ToolManager:
+    """The Tool Manager of an open store; see ``managed``. ``author`` stands in its events."""
+    return evolution.ToolManager(
+        store,
+        tools=tools,
+        policy=trying,
+        author=author,
+        lifecycle=lifecycle or current_project().policy,
+        change_judge=ModelSemanticJudge(resolve_model(judge)) if judge else None,
+        gates=EpisodeGates(episodes=store, rules=current_project().rules),
+        signer=event_signer(),
+    )
 
 
 def commit(
@@ -143,20 +209,15 @@ def commit(
     *,
     operation: Operation = "edit",
 ) -> int:
-    """Commit what ``build`` makes of the newest library, again when another writer was faster.
+    """Commit what ``build`` makes of the newest library, again if another writer commits first.
 
     The change is written by the Tool Manager, with the event that tells of it.
-
-    Args:
-        store: Where to commit.
-        build: Gives the change, or None when there is nothing to change.
-        operation: What kind of change it is, for the event.
 
     Returns:
         The library version afterwards.
 
     Raises:
-        StaleVersionError: Other writers were faster every time.
+        StaleVersionError: Other writers committed first every time.
     """
     manager = evolution.ToolManager(store, author=person(), signer=event_signer())
     return manager.edit(build, operation=operation)
@@ -192,8 +253,6 @@ def new_proposal_id(what: str) -> str:
 
 def author() -> str:
     """Who is at the keyboard, for the history."""
-    import getpass
-
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container's user may have no name

@@ -1,49 +1,72 @@
-"""``agentkit tools``: look at the library, and change it."""
+"""``agentkit tools``: list, show and import tools; the group of the commands about tools."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import click
 
-from agentkit.cli import apis
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.files import read_content
-from agentkit.cli.importing import (
-    ConflictPolicy,
+from agentkit.cli.loading import read_content
+from agentkit.cli.options import (
+    at_option,
+    command,
+    common_options,
     conflict_option,
-    import_definitions,
-    overrule_option,
+    flag,
+    option,
     reason_option,
-    report_import,
-    screened,
+    several,
 )
-from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import (
-    Column,
+    cut,
+    fold,
     one_line,
     plural,
+    print_facts,
     print_json,
+    print_line,
     print_table,
     say,
-    stdout,
+    say_some,
 )
-from agentkit.cli.signatures import render_definition, signature_line
-from agentkit.cli.stores import (
-    opened,
-    opened_to_read,
-)
-from agentkit.errors import UsageError
+from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_to_read
+from agentkit.errors import CompositeError, LibraryError, UsageError
+from agentkit.evaluation.results.texts import shown
+from agentkit.evolution.proposers.composites import source_of
+from agentkit.evolution.validation.foreign_texts import suspicions_of_all
 from agentkit.interop import openapi
+from agentkit.library import Library, LibraryChange, Store
+from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
+from agentkit.library.dag import rounded
+from agentkit.library.pins import pin_faults
+from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources.json_records import definitions_from_json
+from agentkit.tools.rules import rule_sentence
+from agentkit.tools.sources.json_records import RejectedEntry, definitions_from_json
 
-_ARTIFACT = b'"agentkit_artifact"'
+ARTIFACT = b'"agentkit_artifact"'
 """The key with which an artifact begins."""
 
-SHOWN_ON_TERMINAL = 100
-"""Rows of ``tools list`` on a terminal when no limit is given; a pipe gets all of them."""
+_ALL = " (--json names all)"
+_BOUNDS = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "exclusiveMinimum": "more than",
+    "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
+    "minLength": "at least of length",
+    "maxLength": "at most of length",
+    "minItems": "at least of length",
+    "maxItems": "at most of length",
+    "pattern": "like the regular expression",
+    "format": "in the format",
+    "const": "exactly",
+}
+"""What keywords say of a value, behind *must be*."""
 
 
 @click.group(
@@ -63,58 +86,38 @@ def tools() -> None:
     """
 
 
-@tools.command(
-    "list",
-    epilog="""\b
-Examples:
-  agentkit tools list
-  agentkit tools list --match weather --json
-  agentkit tools list --at 1 | grep flight""",
-)
-@click.option("--match", default="", metavar="TEXT", help="Only names that contain TEXT.")
-@click.option("--at", type=click.IntRange(min=0), metavar="VERSION", help="An earlier version.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help=f"Most rows, 0 for all.  [default: {SHOWN_ON_TERMINAL} on a terminal, else all]",
-)
-@store_option
-@json_option
-def list_(match: str, at: int | None, limit: int | None, store_url: str, as_json: bool) -> None:
-    """List the tools of the library."""
+@command("list", group=tools)
+@at_option
+@common_options
+def list_(at: int | None, store_url: str, as_json: bool) -> None:
+    """List the tools of the library.
+
+    Examples:
+      agentkit tools list
+      agentkit tools list --at 1 | grep flight
+    """
     with opened_to_read(store_url) as store:
         library = store.load(at)
-    found = [d for d in library.definitions if match.casefold() in d.name.casefold()]
-    shown = found[: _limit(limit, as_json=as_json)]
     if as_json:
-        print_json([_brief(definition) for definition in shown])
+        print_json([_brief(definition) for definition in library.definitions])
         return
-    columns = [
-        Column(title="tool", fit="fold"),
-        Column(title="made of"),
-        Column(title="parameters", fit="cut"),
-        Column(title="summary", fit="cut"),
-    ]
-    rows = [_row(definition) for definition in shown]
-    if not any(definition.is_composite for definition in shown):
-        columns, rows = [columns[0], *columns[2:]], [(row[0], *row[2:]) for row in rows]
-    print_table(columns, rows)
-    rest = f", {len(shown):,} shown (--limit 0 for all)" if len(shown) < len(found) else ""
-    say(f"{plural(len(found), 'tool')} in library version {library.version}{rest}")
+    print_table(
+        [fold("tool"), cut("parameters"), cut("summary")],
+        [
+            (one.name, signature_line(one), one_line(one.description.summary))
+            for one in library.definitions
+        ],
+    )
+    say(f"{plural(len(library), 'tool')} in library version {library.version}")
 
 
-def _limit(limit: int | None, *, as_json: bool) -> int | None:
-    if limit is None:
-        return SHOWN_ON_TERMINAL if stdout().is_terminal and not as_json else None
-    return limit or None
-
-
-def _row(definition: ToolDefinition) -> tuple[str, ...]:
-    summary = one_line(definition.description.summary)
-    children = len(definition.signature.children)
-    made_of = plural(children, "tool") if definition.is_composite else ""
-    return definition.name, made_of, signature_line(definition), summary
+def signature_line(definition: ToolDefinition) -> str:
+    """``city: string, days?: integer``; a question mark means optional."""
+    required = set(definition.signature.required)
+    return ", ".join(
+        f"{name}{'' if name in required else '?'}: {type_text(schema)}"
+        for name, schema in definition.signature.properties.items()
+    )
 
 
 def _brief(definition: ToolDefinition) -> dict[str, Any]:
@@ -129,21 +132,19 @@ def _brief(definition: ToolDefinition) -> dict[str, Any]:
     }
 
 
-@tools.command(
-    epilog="""\b
-Examples:
-  agentkit tools show get_weather
-  agentkit tools show get_weather --at 3 --json"""
-)
+@command(group=tools)
 @click.argument("name")
-@click.option("--at", type=click.IntRange(min=0), metavar="VERSION", help="An earlier version.")
-@store_option
-@json_option
+@at_option
+@common_options
 def show(name: str, at: int | None, store_url: str, as_json: bool) -> None:
     """Show everything that is known about the tool NAME.
 
     With --json the output is the definition as the library keeps it, which 'tools import' reads
     back.
+
+    Examples:
+      agentkit tools show get_weather
+      agentkit tools show get_weather --at 3 --json
     """
     with opened_to_read(store_url) as store:
         library = store.load(at)
@@ -151,45 +152,112 @@ def show(name: str, at: int | None, store_url: str, as_json: bool) -> None:
     if as_json:
         print_json(definition.to_json())
         return
-    render_definition(definition)
+    print_line(definition.name)
+    print_line(f"\n{definition.text or '(no description)'}\n")
+    rows = list(_parameters(definition))
+    titles = ("parameter", "type", "required", "default", "meaning")
+    if rows:
+        print_table([fold(title) for title in titles], rows)
+    click.echo("" if rows else "no parameters\n")
+    print_facts(_facts(definition))
     if definition.is_composite:
-        from agentkit.cli.composites import render_composite  # the language is slow to load
+        print_facts(_composite_facts(library, definition))
+        click.echo()
+        try:
+            click.echo(source_of(definition), nl=False)
+        except CompositeError as error:
+            click.echo(f"The body is no program: {error}")
 
-        render_composite(library, definition)
+
+def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
+    texts = definition.description.parameters
+    required = set(definition.signature.required)
+    properties: Mapping[str, Any] = definition.signature.properties
+    for name, schema in properties.items():
+        known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
+        bounds = ", ".join(f"{_BOUNDS[key]} {known[key]}" for key in known if key in _BOUNDS)
+        meaning = (texts.get(name, ""), f"Must be {bounds}." if bounds else "")
+        yield (
+            name,
+            type_text(schema),
+            "yes" if name in required else "no",
+            _json(known["default"]) if "default" in known else "",
+            " ".join(filter(None, meaning)),
+        )
+        for path, text in texts.items():
+            if path.startswith((f"{name}.", f"{name}[")):
+                yield f"  {path}", "", "", "", text
 
 
-@tools.command(
-    "import",
-    short_help="Import definitions from FILE, such as a catalogue.",
-    epilog="""\b
-Examples:
-  agentkit tools import catalogue.json
-  agentkit tools import functions.jsonl --on-conflict suffix
-  agentkit tools import openapi.yaml --prefix github_
-  curl -s https://example.com/tools.json | agentkit tools import -""",
-)
+def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
+    signature, origin = definition.signature, definition.origin
+    specification = definition.specification
+    if signature.result is not None:
+        yield "returns", _json(signature.result)
+    effects = signature.effects.to_json().items()
+    told = ", ".join(name if holds else f"not {name}" for name, holds in effects)
+    yield "effects", told or "not declared"
+    if definition.description.tags:
+        yield "tags", ", ".join(definition.description.tags)
+    yield from (("before", condition) for condition in specification.pre)
+    yield from (("after", condition) for condition in specification.post)
+    for rule in specification.rules:
+        yield "learned", f"{rule_sentence(rule)} ({rule.kind})"
+    for example in definition.examples:
+        result = _json(example.result) if example.is_whole else "(not kept)"
+        yield "example", f"{_json(example.arguments)} -> {result}"
+    yield "origin", " ".join(filter(None, (origin.kind, origin.reference, origin.licence)))
+    if origin.original_name:
+        yield "named", f"{origin.original_name} at its origin"
+    yield "digest", definition.digest
+
+
+def _composite_facts(library: Library, definition: ToolDefinition) -> Iterator[tuple[str, str]]:
+    """What a composite is made of, and what is made of it."""
+    name, dag = definition.name, library.dag
+    depth = dag.depths.get(name)
+    yield "depth", f"unknown: {dag.why_unknown(name)}" if depth is None else str(depth)
+    flat = flat_size_or_none(library, name)
+    if flat is not None:
+        calls = "1 call" if flat == 2 else f"{rounded(flat - 1)} calls"
+        yield "saves", f"{calls} (one call of it stands for {rounded(flat)} primitive calls)"
+    faults = {fault.child: fault.code for fault in pin_faults(library, [name])}
+    pins = {pin.name: pin.digest[:12] for pin in definition.signature.children}
+    for child in dict.fromkeys((*dag.children[name], *pins)):
+        wrong = f"  ! {faults[child]}" if child in faults else ""
+        yield "calls", f"{child} {pins.get(child, 'not pinned')}{wrong}"
+    if dag.parents[name]:
+        yield "used by", ", ".join(dag.parents[name])
+
+
+def flat_size_or_none(library: Library, name: str) -> int | None:
+    """The flat size; None where a circle, a missing tool or a broken program leaves it unknown."""
+    try:
+        return library.dag.flat_size(name)
+    except (LibraryError, CompositeError):
+        return None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@command("import", short_help="Import definitions from FILE, such as a catalogue.", group=tools)
 @click.argument("file", metavar="FILE")
-@click.option(
-    "--format",
-    "given_as",
-    type=click.Choice(["auto", "json", "openapi"]),
-    default="auto",
-    show_default=True,
-    help="What FILE holds; auto tells an OpenAPI description by its key.",
-)
-@click.option("--prefix", default="", help="Comes before the name of each operation (OpenAPI).")
-@click.option(
-    "--include-deprecated", is_flag=True, help="Import deprecated operations too (OpenAPI)."
-)
+@option("--prefix", default="", help="Comes before the name of each operation (OpenAPI).")
+@flag("--include-deprecated", help="Import deprecated operations too (OpenAPI).")
 @conflict_option
-@overrule_option
+@several(
+    "--overrule",
+    "overruled",
+    metavar="TOOL",
+    help="Import a tool although checks speak against its words, because you read them",
+)
 @reason_option
-@store_option
-@json_option
+@common_options
 def import_(
     file: str,
     *,
-    given_as: Literal["auto", "json", "openapi"],
     prefix: str,
     include_deprecated: bool,
     on_conflict: ConflictPolicy,
@@ -200,28 +268,140 @@ def import_(
 ) -> None:
     """Import definitions from FILE: JSON or JSON lines, plain or .gz, '-' for stdin.
 
-    Understood are the forms of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own,
-    and OpenAPI 3 descriptions as JSON or YAML, whose operations become tools; 'agentkit run
-    --openapi FILE' calls them. An entry that can not be imported is reported, the others are
-    imported in one new library version, and the exit status is 1. So it is with tools whose words
-    write to the model, ask for secrets or hide signs; --overrule takes one all the same.
+    Accepts the forms of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own, and
+    OpenAPI 3 descriptions as JSON or YAML, whose operations become tools; 'agentkit run --openapi
+    FILE' calls them. An entry that can not be imported is reported, the others are imported in one
+    new library version, and the exit status is 1. So it is with tools whose words write to the
+    model, ask for secrets or hide signs; --overrule takes one all the same.
+
+    Examples:
+      agentkit tools import catalogue.json
+      agentkit tools import functions.jsonl --on-conflict suffix
+      agentkit tools import openapi.yaml --prefix github_
+      curl -s https://example.com/tools.json | agentkit tools import -
     """
     data = read_content(file)
-    if _ARTIFACT in data[:200]:
-        raise UsageError(f"{file} is an artifact, and 'agentkit import' takes these in")
+    if ARTIFACT in data[:200]:
+        raise UsageError(f"{file} is an artifact; type: agentkit import {file}")
     why = reason or f"import {file}"
-    if given_as == "openapi" or (given_as == "auto" and apis.recognised(data)):
+    rejected: Sequence[RejectedEntry] = ()
+    report = None
+    if is_description(data):
         reference = "" if file == "-" else file
         found = openapi.openapi_tools(
             data, reference=reference, prefix=prefix, include_deprecated=include_deprecated
         )
-        passed, against = screened(found.definitions, overruled)
-        with opened(store_url) as store:
-            plan, version = import_definitions(store, passed, on_conflict, why)
-        report_import(plan, version, api=found.report, against=against, as_json=as_json)
-        return
-    batch = definitions_from_json(data, reference=file)
-    passed, against = screened(batch.definitions, overruled)
+        definitions, report = found.definitions, found.report
+    else:
+        batch = definitions_from_json(data, reference=file)
+        definitions, rejected = batch.definitions, batch.rejected
+    passed, against = _screened(definitions, overruled)
     with opened(store_url) as store:
         plan, version = import_definitions(store, passed, on_conflict, why)
-    report_import(plan, version, batch.rejected, against=against, as_json=as_json)
+    report_import(plan, version, rejected, api=report, against=against, as_json=as_json)
+
+
+def _screened(
+    definitions: Sequence[ToolDefinition], overruled: Sequence[str]
+) -> tuple[list[ToolDefinition], dict[str, str]]:
+    """The definitions whose words pass the checks of MCP listings, and what speaks against others.
+
+    Raises:
+        UsageError: There is no definition of a name that is overruled.
+    """
+    if unknown := sorted(set(overruled) - {one.name for one in definitions}):
+        raise UsageError(f"the file has no tool {unknown[0]!r} to overrule")
+    found = zip(definitions, suspicions_of_all(definitions), strict=True)
+    against = {
+        one.name: "; ".join(map(str, failed))
+        for one, failed in found
+        if failed and one.name not in overruled
+    }
+    return [one for one in definitions if one.name not in against], against
+
+
+def is_description(data: bytes) -> bool:
+    """Whether the content of a file is an API description: JSON or YAML with its key."""
+    text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text[:1] in {b"{", b"["}:
+        try:
+            return openapi.is_openapi(json.loads(text))
+        except (ValueError, RecursionError):
+            return False
+    return any(line.startswith((b"openapi:", b"swagger:")) for line in text.splitlines()[:200])
+
+
+def import_definitions(
+    store: Store, definitions: Sequence[ToolDefinition], on_conflict: ConflictPolicy, reason: str
+) -> tuple[ImportPlan, int]:
+    """Put definitions into the library in one new version.
+
+    Returns:
+        What became of each name, and the library version afterwards.
+    """
+    plan = ImportPlan()
+    proposal_id = new_proposal_id("import")
+
+    def build(library: Library) -> LibraryChange | None:
+        nonlocal plan
+        plan = plan_import(definitions, library, on_conflict=on_conflict)
+        upserts = tuple(plan.upserts.values())
+        if not upserts:
+            return None
+        return LibraryChange(
+            proposal_id=proposal_id, upserts=upserts, author=author(), reason=reason
+        )
+
+    version = commit(store, build, operation="import")
+    return plan, version
+
+
+def report_import(
+    plan: ImportPlan,
+    version: int,
+    rejected: Sequence[RejectedEntry] = (),
+    *,
+    api: openapi.OpenApiReport | None = None,
+    against: Mapping[str, str] = MappingProxyType({}),
+    as_json: bool,
+) -> None:
+    """Print what became of each definition.
+
+    Raises:
+        Exit: With status 1, where one could not be imported.
+    """
+    unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
+    if as_json:
+        of_api = {} if api is None else {"openapi": api.to_json()}
+        left_out = {"unusable": unusable, "suspicious": dict(against)}
+        print_json({"library_version": version, **plan.to_json(), **left_out, **of_api})
+    else:
+        names = ("added", "replaced", "renamed", "skipped")
+        counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
+        counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
+        counts["suspicious"] = len(against)
+        told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+        click.echo(f"{told or 'nothing to import'}; library version {version}")
+    say_some((f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable), rest=_ALL)
+    refused = (f"{name!r} already stands for another definition" for name in plan.refused)
+    say_some(refused, rest=_ALL)
+    say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
+    if against:
+        say("take a tool whose words you have read with --overrule TOOL")
+    if plan.refused:
+        say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
+    if api is not None:
+        _say_mapped(api)
+    if unusable or plan.refused or against or (api is not None and api.unusable):
+        raise click.exceptions.Exit(1)
+
+
+def _say_mapped(report: openapi.OpenApiReport) -> None:
+    """Say what came of an API description."""
+    say(report.summary)
+    say(f"calls go to {report.server or 'no server that is known: give --api-server'}")
+    say_some((f"{one.label} is not mapped: {one.reason}" for one in report.unusable), rest=_ALL)
+    for note in report.notes:
+        say(note)
+    if count := sum(len(entry.notes) for entry in report.operations):
+        say(f"{count:,} notes on operations (--json has all)")

@@ -15,7 +15,6 @@ from .contracts import (
     Expression as Expression,
     check_post as check_post,
     check_pre as check_pre,
-    surely_broken as surely_broken,
 )
 from .dataflow import shortest_path as shortest_path
 from .guards import TracedCall as TracedCall

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from agentkit.composites import language as ir
 from agentkit.composites.dataflow import Uses, dead_calls, truth
@@ -26,7 +26,6 @@ from agentkit.composites.language import (
     written,
 )
 from agentkit.composites.problems import (
-    HOLE,
     CompositeLimits,
     Fault,
     Place,
@@ -34,15 +33,9 @@ from agentkit.composites.problems import (
     did_you_mean,
     placed,
 )
-from agentkit.composites.rendering import places_of
 from agentkit.errors import SourceProblem
 from agentkit.tools.definition import Signature
 from agentkit.tools.tool import Tool
-
-FLOW_CODES: Final[frozenset[SourceCode]] = frozenset(
-    {"possibly_unbound", "missing_return", "unreachable_code", "dead_call"}
-)
-"""What can only be said of a program that was read completely."""
 
 _START: Place = (1, 1)
 _WRAPPERS = (ir.Argument, ir.Parameter)
@@ -71,7 +64,7 @@ def check_program(
     name: str = "",
     limits: CompositeLimits | None = None,
 ) -> tuple[SourceProblem, ...]:
-    """What is wrong with a program, with the lines of the text that ``render`` makes of it.
+    """What is wrong with a program; data has no lines, so each problem stands at the start.
 
     The nodes must hold what ``language`` says, as all that ``program_from_json`` or ``parse`` gives
     do.
@@ -86,17 +79,12 @@ def check_program(
     Example:
         >>> first, second = (ir.Return(value=ir.Name(name=name)) for name in "xy")
         >>> program = ir.Program(parameters=(), body=(first, second))
-        >>> [(problem.line, problem.code) for problem in check_program(program)]
-        [(2, 'unknown_name'), (3, 'unreachable_code'), (3, 'unknown_name')]
+        >>> sorted(problem.message for problem in check_program(program))[1:]
+        ['there is no variable `x`', 'there is no variable `y`']
     """
     faults = size_faults(program, limits or CompositeLimits())
-    if faults:
-        return placed(faults, lambda _: _START)
-    faults = find_faults(program, tools, name=name)
-    if not faults:
-        return ()
-    places = places_of(program)
-    return placed(faults, lambda node: places.get(id(node), _START))
+    faults = faults or find_faults(program, tools, name=name)
+    return placed(faults, lambda _: _START)
 
 
 def size_faults(program: ir.Program, limits: CompositeLimits) -> list[Fault]:
@@ -137,7 +125,6 @@ def find_faults(
     children: Mapping[str, Tool] | None,
     *,
     name: str = "",
-    assumed: Iterable[str] = (),
     tool_names: Collection[str] | None = None,
 ) -> list[Fault]:
     """What is wrong with a program that is not too large.
@@ -146,7 +133,6 @@ def find_faults(
         program: The program.
         children: The tools that it may call, by their name in the library.
         name: The composite's own name.
-        assumed: Further names that are set before the program starts.
         tool_names: What else a tool may be called by, for messages.
     """
     variables: dict[str, ir.Node] = {}
@@ -155,8 +141,7 @@ def find_faults(
     for target, node in ir.assigned(program.body):
         variables.setdefault(target, node)
     callable_names = (children or ()) if tool_names is None else tool_names
-    known = {**dict.fromkeys(assumed), **variables}
-    checker = _Checker(known, children, name, callable_names, bound=assumed)
+    checker = _Checker(variables, children, name, callable_names, bound=())
     checker.parameters(program)
     if checker.block(program.body):
         checker.fault(
@@ -254,8 +239,6 @@ class _Checker:
 
     def _check_name(self, name: str, node: ir.Node) -> bool:
         """Whether a name may be set."""
-        if name == HOLE:
-            return True
         if name[:1] == "_":
             code: SourceCode = "parameter" if isinstance(node, ir.Parameter) else "underscore_name"
             message = f"the name `{name}` starts with an underscore"
@@ -273,8 +256,6 @@ class _Checker:
     def _read(self, name: str, node: ir.Node) -> None:
         if name in self._bound:
             self._reads.add(name)
-        elif name == HOLE:
-            return
         elif name in self._variables:
             self._reads.add(name)
             message = f"`{name}` is not set on every way to here"
@@ -429,7 +410,7 @@ class _Checker:
         self.visit(node.source, Taker.ITERATOR)
         outer, self._targets = self._targets, self._targets + node.targets
         for target in node.targets:
-            if self._check_name(target, node) and target != HOLE and target in self._variables:
+            if self._check_name(target, node) and target in self._variables:
                 message = f"the comprehension sets `{target}`, which is a variable of the function"
                 advice = f"Use another name, such as `{target}_item`."
                 self.fault(node, "name_shadowing", message, advice)

@@ -8,11 +8,11 @@ one digest. The digests of stored definitions cover this form; it never changes 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from itertools import islice, pairwise
+from itertools import pairwise
 from types import UnionType
-from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
@@ -29,9 +29,6 @@ _EXACT_INTEGER = 2**53
 """Canonical JSON (RFC 8785) holds integers exactly up to here; larger ones travel as text."""
 
 _NAME_CHARS = 256
-
-_Path: TypeAlias = "tuple[_Path, str | int] | None"
-"""Where in the JSON something stands: the path of what holds it, and its key or place there."""
 
 _KINDS: Mapping[str, type] = {
     kind.__name__: kind
@@ -106,7 +103,7 @@ def program_from_json(
     limits = limits or CompositeLimits()
     body = _without_format(record, name)
     try:
-        program: ir.Program = _Decoder(limits, name).node(body, None, (ir.Program,))
+        program: ir.Program = _Decoder(limits, name).node(body, (ir.Program,))
     except RecursionError as error:
         message = "the program is nested too deeply for this process"
         raise _malformed(message, code="too_large", tool_name=name) from error
@@ -202,71 +199,70 @@ class _Decoder:
     def __init__(self, limits: CompositeLimits, tool_name: str) -> None:
         self._limits = limits
         self._tool_name = tool_name
-        self._nodes = self._depth = self._bytes = 0
+        self._nodes = self._bytes = 0
+        self._depth = 0
+        self._path: list[str] = []
 
-    def node(self, record: Any, path: _Path, kinds: tuple[type, ...]) -> Any:
+    def node(self, record: Any, kinds: tuple[type, ...]) -> Any:
         """Read a node of one of ``kinds``."""
         kind = record.get("kind") if isinstance(record, Mapping) else None
         node = _KINDS.get(kind) if isinstance(kind, str) else None
         if node is None or node not in kinds:
             names = ", ".join(kind.__name__ for kind in kinds)
-            expected = names if len(kinds) == 1 else f"one of {names}"
-            self._refuse(path, f"expected an object with `kind` {expected}, got {_shown(record)}")
-        self._enter(path)
+            self._refuse(f"expected an object with `kind` {names}, got {_shown(kind or record)}")
+        self._enter()
         if node is ir.Constant:
-            made: Any = self._constant(record, path)
+            made: Any = self._constant(record)
         else:
             names_of = _FIELDS[node]
-            if len(record) != len(names_of) + 1 or not names_of.keys() <= record.keys():
-                self._refuse_fields(node, record, path)
+            if record.keys() != {"kind", *names_of}:
+                self._refuse(f"a {node.__name__} has the fields {list(names_of)} and no others")
             values = {}
             for name, field in names_of.items():  # a comprehension is one frame more a level
-                values[field] = self._field(node, field, record[name], (path, name))
+                self._path.append(f".{name}")
+                values[field] = self._field(node, field, record[name])
+                self._path.pop()
             made = node(**values)
-            complaint = _COMPLAINTS[node](made) if node in _COMPLAINTS else ""
-            if complaint:
-                self._refuse(path, complaint)
+            if complaint := _complaint(made):
+                self._refuse(complaint)
         self._depth -= 1
         return made
 
-    def _field(self, node: type, field: str, value: Any, path: _Path) -> Any:
+    def _field(self, node: type, field: str, value: Any) -> Any:
         hint = _HINTS[node][field]
         if get_origin(hint) is not tuple:
-            return self._one(node, field, hint, value, path)
+            return self._one(node, field, hint, value)
         if not isinstance(value, list | tuple):
-            self._refuse(path, f"expected a list, got {_shown(value)}")
+            self._refuse(f"expected a list, got {_shown(value)}")
         least = _LEAST.get((node, field), 0)
         if len(value) < least:
-            self._refuse(path, f"expected {least} or more items, got {len(value)}")
+            self._refuse(f"expected {least} or more items, got {len(value)}")
         made = []
         for place, item in enumerate(value):
-            made.append(self._one(node, field, get_args(hint)[0], item, (path, place)))
+            self._path.append(f"[{place}]")
+            made.append(self._one(node, field, get_args(hint)[0], item))
+            self._path.pop()
         return tuple(made)
 
-    def _one(self, node: type, field: str, hint: Any, value: Any, path: _Path) -> Any:
+    def _one(self, node: type, field: str, hint: Any, value: Any) -> Any:
         if hint is str:
-            return self._name(value, path, is_label=(node, field) in _LABELS)
+            name = self._text(value, _NAME_CHARS)
+            is_label = (node, field) in _LABELS
+            if not (name.strip() if is_label else ir.is_identifier(name)):
+                self._refuse(f"{name!r} is no name that Python can write")
+            return name
         if get_origin(hint) is Literal:
             if not isinstance(value, str) or value not in get_args(hint):
-                allowed = list(get_args(hint))
-                self._refuse(path, f"expected one of {allowed}, got {_shown(value)}")
+                self._refuse(f"expected one of {list(get_args(hint))}, got {_shown(value)}")
             return value
         kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
         if type(None) in kinds and value is None:
             return None
-        return self.node(value, path, tuple(kind for kind in kinds if kind in _FIELDS))
+        return self.node(value, tuple(kind for kind in kinds if kind in _FIELDS))
 
-    def _name(self, value: Any, path: _Path, *, is_label: bool) -> str:
-        name = self._text(value, path, _NAME_CHARS)
-        if is_label and not name.strip():
-            self._refuse(path, "expected a name, got an empty text")
-        if not is_label and not ir.is_identifier(name):
-            self._refuse(path, f"{name!r} is no name that Python can write")
-        return name
-
-    def _text(self, value: Any, path: _Path, most: int) -> str:
+    def _text(self, value: Any, most: int) -> str:
         if not is_text(value):
-            self._refuse(path, f"expected a text, got {_shown(value)}")
+            self._refuse(f"expected a text, got {_shown(value)}")
         text: str = value
         self._bytes += len(text) if text.isascii() else len(text.encode())
         if len(text) > most or self._bytes > self._limits.source_bytes:
@@ -274,23 +270,25 @@ class _Decoder:
                 f"the texts of the program are longer than {self._limits.source_bytes} bytes, or "
                 f"this one than {most} characters"
             )
-            self._refuse(path, what, "too_large")
+            self._refuse(what, "too_large")
         return text
 
-    def _constant(self, record: Mapping[str, Any], path: _Path) -> ir.Constant:
+    def _constant(self, record: Mapping[str, Any]) -> ir.Constant:
         names = [name for name in record if name != "kind"]
         readers = {"value": self._plain, "float": self._float, "integer": self._integer}
         if len(names) != 1 or names[0] not in readers:
-            self._refuse(path, "a Constant has one of the fields `value`, `float` and `integer`")
-        value = readers[names[0]](record[names[0]], (path, names[0]))
-        is_default = path is not None and path[1] == "default"
+            self._refuse("a Constant has one of the fields `value`, `float` and `integer`")
+        is_default = self._path[-1:] == [".default"]
+        self._path.append(f".{names[0]}")
+        value = readers[names[0]](record[names[0]])
+        self._path.pop()
         if isinstance(value, int | float) and _is_negative(value) and not is_default:
-            self._refuse(path, f"write {value!r} as Unary with operator '-' over a Constant")
+            self._refuse(f"write {value!r} as Unary with operator '-' over a Constant")
         return ir.Constant(value=value)
 
-    def _plain(self, value: Any, path: _Path) -> ir.Scalar:
+    def _plain(self, value: Any) -> ir.Scalar:
         if isinstance(value, str):
-            return self._text(value, path, self._limits.string_chars)
+            return self._text(value, self._limits.string_chars)
         if value is None or isinstance(value, bool):
             return value
         if not isinstance(value, int) or abs(value) > _EXACT_INTEGER:
@@ -298,75 +296,53 @@ class _Decoder:
                 "expected null, a truth value, a text or an integer up to 2**53, got "
                 f"{_shown(value)}; floats stand in `float`, larger integers in `integer`, as text"
             )
-            self._refuse(path, what)
+            self._refuse(what)
         return value
 
-    def _float(self, value: Any, path: _Path) -> float:
-        text = self._text(value, path, 32)
+    def _float(self, value: Any) -> float:
+        text = self._text(value, 32)
         try:
             number = float(text)
         except ValueError:
             number = math.nan
         if not math.isfinite(number) or repr(number) != text:
-            self._refuse(path, f"expected a finite float as Python writes it, got {text!r}")
+            self._refuse(f"expected a finite float as Python writes it, got {text!r}")
         return number
 
-    def _integer(self, value: Any, path: _Path) -> int:
+    def _integer(self, value: Any) -> int:
         most = self._limits.integer_bits
-        text = self._text(value, path, most // 3 + 2)
+        text = self._text(value, most // 3 + 2)
         digits = text.removeprefix("-")
         number = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 4_300 else 0
         if abs(number) <= _EXACT_INTEGER or str(number) != text:
-            self._refuse(path, f"expected an integer beyond 2**53, got {text[:40]!r}")
+            self._refuse(f"expected an integer beyond 2**53, got {text[:40]!r}")
         if number.bit_length() > most:
-            self._refuse(path, f"an integer has more than {most} bits", "literal")
+            self._refuse(f"an integer has more than {most} bits", "literal")
         return number
 
-    def _enter(self, path: _Path) -> None:
+    def _enter(self) -> None:
         self._nodes += 1
         self._depth += 1
         limits = self._limits
         if self._nodes > limits.nodes:
-            self._refuse(path, f"the program has more than {limits.nodes} nodes", "too_large")
+            self._refuse(f"the program has more than {limits.nodes} nodes", "too_large")
         if self._depth > 2 * limits.nesting + 2:  # an argument lies between two expressions
-            what = f"the program is nested more than {limits.nesting} deep"
-            self._refuse(path, what, "too_large")
+            self._refuse(f"the program is nested more than {limits.nesting} deep", "too_large")
 
-    def _refuse_fields(self, node: type, record: Mapping[str, Any], path: _Path) -> NoReturn:
-        names = _FIELDS[node]
-        missing = [name for name in names if name not in record]
-        others = (name for name in record if name != "kind" and name not in names)
-        unknown = [str(name)[:40] for name in islice(others, 5)]
-        self._refuse(
-            path,
-            f"a {node.__name__} has the fields {list(names)}; "
-            f"missing: {missing or 'none'}, unknown: {unknown or 'none'}",
-        )
-
-    def _refuse(
-        self, path: _Path, message: str, code: SourceCode = "malformed_program"
-    ) -> NoReturn:
-        steps: list[str] = []
-        while path is not None:
-            path, step = path
-            steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
-        where = "$" + "".join(reversed(steps))
+    def _refuse(self, message: str, code: SourceCode = "malformed_program") -> NoReturn:
+        where = "$" + "".join(self._path)
         raise _malformed(f"{where}: {message}", code=code, tool_name=self._tool_name)
 
 
 def _without_format(record: object, name: str) -> JsonObject:
-    if not isinstance(record, Mapping):
-        raise _malformed(f"$: expected an object, got {_shown(record)}", tool_name=name)
-    version = record.get("format")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        message = f"$.format: expected an integer from 1, got {_shown(version)}"
+    version = record.get("format") if isinstance(record, Mapping) else None
+    if not isinstance(record, Mapping) or type(version) is not int or version < 1:
+        message = f"$.format: expected an integer from 1, got {_shown(version or record)}"
         raise _malformed(message, tool_name=name)
     if version > FORMAT_VERSION:
-        message = (
-            f"$.format: the program has format {_shown(version)}, this agentkit reads up to "
-            f"{FORMAT_VERSION}"
-        )
-        raise _malformed(message, advice="Upgrade agentkit-evolve.", tool_name=name)
+        message = f"$.format: the program has format {version:.9g}, this agentkit reads up to "
+        advice = "Upgrade agentkit-evolve."
+        raise _malformed(f"{message}{FORMAT_VERSION}", advice=advice, tool_name=name)
     return {key: value for key, value in record.items() if key != "format"}
 
 
@@ -384,51 +360,25 @@ def _shown(value: object) -> str:
     """A value in a few characters, whatever its size."""
     if isinstance(value, str):
         return repr(value[:40])
-    if isinstance(value, float | None) or (isinstance(value, int) and value.bit_length() < 128):
-        return repr(value)
-    if isinstance(value, Mapping) and isinstance(kind := value.get("kind"), str):
-        return f"an object with `kind` {kind[:40]!r}"
-    return f"a value of type {type(value).__name__}"
+    return f"a {type(value).__name__}"
 
 
-# --- what one field can not say alone -------------------------------------------------------------
-
-
-def _paired(node: ir.DictLiteral) -> str:
-    keys, values = len(node.keys), len(node.values)
-    if keys == values:
-        return ""
-    return f"as many values as keys, got {keys} keys and {values} values"
-
-
-def _chained(node: ir.Compare) -> str:
-    if len(node.operands) == len(node.operators) + 1:
-        return ""
-    return f"one operator less than operands, got {len(node.operators)} and {len(node.operands)}"
-
-
-def _keyed(node: ir.Comprehension) -> str:
-    if (node.key is not None) == (node.kind == "dict"):
-        return ""
-    return "a dict comprehension has a key, the others have none"
-
-
-def _formatted(node: ir.Format) -> str:
-    texts = [isinstance(part, ir.Constant) for part in node.parts]
-    if all(texts):
-        return "a Format without a value in it is a Constant"
-    if any(one and other for one, other in pairwise(texts)):
-        return "two texts side by side are one"
-    constants = (part.value for part in node.parts if isinstance(part, ir.Constant))
-    if not all(isinstance(value, str) and value for value in constants):
-        return "a Constant in a Format is a text of at least one character"
+def _complaint(node: Any) -> str:
+    """What is wrong with a node whose fields are right one by one; empty when nothing is."""
+    match node:
+        case ir.DictLiteral(keys=keys, values=values) if len(keys) != len(values):
+            return f"as many values as keys, got {len(keys)} keys and {len(values)} values"
+        case ir.Compare(operators=signs, operands=values) if len(values) != len(signs) + 1:
+            return f"one operator less than operands, got {len(signs)} and {len(values)}"
+        case ir.Comprehension(kind=kind, key=key) if (key is not None) != (kind == "dict"):
+            return "a dict comprehension has a key, the others have none"
+        case ir.Format(parts=parts):
+            texts = [part.value for part in parts if isinstance(part, ir.Constant)]
+            are_texts = [isinstance(part, ir.Constant) for part in parts]
+            if all(are_texts):
+                return "a Format without a value in it is a Constant"
+            if any(one and other for one, other in pairwise(are_texts)):
+                return "two texts side by side are one"
+            if not all(isinstance(text, str) and text for text in texts):
+                return "a Constant in a Format is a text of at least one character"
     return ""
-
-
-_COMPLAINTS: Mapping[type, Callable[[Any], str]] = {
-    ir.DictLiteral: _paired,
-    ir.Compare: _chained,
-    ir.Comprehension: _keyed,
-    ir.Format: _formatted,
-}
-"""What is wrong with a node whose fields are right one by one; empty when nothing is."""

@@ -8,7 +8,7 @@ a contract is never true by accident. Conditions in words (``Specification.text`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice
 from reprlib import Repr
 from typing import Any, Literal, NoReturn
@@ -46,7 +46,7 @@ class Expression:
         self.text = text
         self.names = tuple(names)
         slots = Slots(names)
-        lowering = Lowering(slots, _no_call)
+        lowering = Lowering(slots)
         self._evaluate = lowering.lower(program)
         self._cost = lowering.nodes
         used = {node.name for node in ir.walk(program) if isinstance(node, ir.Name)}
@@ -99,10 +99,6 @@ class Expression:
         given = ", ".join(map(repr, values)) or "nothing"
         message = f"the expression `{self.text}` reads {name!r}, but was given {given}"
         raise UsageError(message) from None
-
-
-def _no_call(node: ir.Call, _arguments: object) -> NoReturn:
-    raise UsageError(f"an expression calls no tools, but this one calls {node.child!r}")
 
 
 # --- conditions of tools --------------------------------------------------------------------------
@@ -282,72 +278,3 @@ class _Condition:
             values=dict(self._read(values)),
             path=path,
         )
-
-
-# --- before a call is complete --------------------------------------------------------------------
-
-
-def surely_broken(
-    definition: ToolDefinition,
-    values: Mapping[str, Any],
-    *,
-    limits: CompositeLimits = CONTRACT_LIMITS,
-) -> str | None:
-    """A precondition that no call with these values can keep; None when there is none to be found.
-
-    ``check_pre`` judges a call, where a condition that can not be evaluated counts as violated.
-    Here it is the other way round: as long as a value is missing, or is not what the condition
-    expects, nothing is sure. Of a condition joined by ``and``, each part is looked at alone: one
-    that is false breaks the whole, whatever the others say. Parts that read a parameter without a
-    value are unknown, and so are parts whose evaluation fails: the value may still be put
-    differently.
-
-    Args:
-        definition: The tool.
-        values: By parameter name, those that are known; JSON data.
-        limits: Caps on the evaluation of each part.
-
-    Returns:
-        The condition as it was written.
-
-    Example:
-        >>> from agentkit.tools.decorator import tool
-        >>> @tool(pre=["amount > 0 and months in [12, 24]"])
-        ... def loan(amount: float, months: int) -> float:
-        ...     '''A monthly rate.'''
-        ...     return amount / months
-        >>> surely_broken(loan.definition, {"months": 7})
-        'amount > 0 and months in [12, 24]'
-        >>> surely_broken(loan.definition, {"months": 12}) is None
-        True
-    """
-    names = tuple(definition.signature.properties)
-    for text in definition.specification.pre:
-        if any(_is_false(part, values, limits) for part in _parts(text, names)):
-            return text
-    return None
-
-
-def _is_false(part: Expression, values: Mapping[str, Any], limits: CompositeLimits) -> bool:
-    if any(name not in values for name in part.reads):
-        return False
-    try:
-        return not part.evaluate(values, limits=limits)
-    except CompositeRunError:
-        return False  # unknown: the value does not fit the condition in this form
-
-
-@lru_cache(maxsize=2_048)
-def _parts(text: str, names: tuple[str, ...]) -> tuple[Expression, ...]:
-    """The parts of a condition that have to hold each; none of one that can not be read."""
-    try:
-        whole = parse_expression(text, names)
-    except CompositeError:
-        return ()  # the check of the call itself says why
-    return tuple(Expression(one, text=text, names=names) for one in _conjuncts(whole))
-
-
-def _conjuncts(expression: ir.Expression) -> list[ir.Expression]:
-    if isinstance(expression, ir.Boolean) and expression.operator == "and":
-        return [part for operand in expression.operands for part in _conjuncts(operand)]
-    return [expression]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.guards import ACTIVATION, FIRST_SLOT, METER, OUTERMOST, Frame, Meter
 from agentkit.composites.interpreter import Lowering, Slots
-from agentkit.composites.language import ITERATORS, Block, Call, Expression, Program
+from agentkit.composites.language import Block, Call, Expression, Program
 from agentkit.composites.problems import CompositeLimits
-from agentkit.errors import CompositeRunError, UsageError
+from agentkit.errors import CompositeRunError
 from agentkit.tools.tool import Tool
 
 # --- constants ------------------------------------------------------------------------------------
@@ -84,14 +84,9 @@ def _folded(node: Expression) -> Any:
     frame: Frame = [None] * FIRST_SLOT
     frame[METER], frame[ACTIVATION] = Meter(_SMALL), OUTERMOST
     try:
-        return Lowering(Slots(()), no_call).lower(node)(frame)
+        return Lowering(Slots(())).lower(node)(frame)
     except CompositeRunError:
         return UNKNOWN
-
-
-def no_call(node: Call, _arguments: object) -> NoReturn:
-    """Refuse a call in an expression that stands in no composite."""
-    raise UsageError(f"an expression calls no tools, but this one calls {node.child!r}")
 
 
 # --- unused results -------------------------------------------------------------------------------
@@ -115,81 +110,60 @@ def dead_calls(
         uses: What each of its statements uses, by the statement's ``id``.
         children: Its children by their name in the library.
     """
-    liveness = _Liveness(uses, children)
-    while liveness.pass_over(program.body):  # each pass but the last finds a name live in a loop
-        pass
-    return liveness.dead
+    dead: list[Call] = []
+    tops: dict[int, Names] = {}  # what is live before each turn of a loop
 
+    def is_read_only(call: Call) -> bool:
+        tool = children.get(call.child)
+        return tool is not None and tool.definition.signature.effects.is_read_only
 
-class _Liveness:
-    """Walks statements backwards; what is live before a loop is remembered from pass to pass."""
-
-    def __init__(self, uses: Mapping[int, Uses], children: Mapping[str, Tool]) -> None:
-        self.dead: list[Call] = []
-        self._uses = uses
-        self._children = children
-        self._again: dict[int, Names] = {}
-        self._loops: list[tuple[Names, Names]] = []  # live behind the loop, and before a turn
-
-    def pass_over(self, body: Block) -> bool:
-        """Walk once; whether another walk may find more to be live."""
-        before = dict(self._again)
-        self.dead = []
-        self._block(body, frozenset())
-        return before != self._again
-
-    def _block(self, statements: Block, live: Names) -> Names:
+    def before_block(statements: Block, live: Names, again: Names) -> Names:
         for statement in reversed(statements):
-            live = self._before(statement, live)
+            live = before(statement, live, again)
         return live
 
-    def _before(self, node: ir.Statement, live: Names) -> Names:
-        """What is live before a statement."""
+    def before(node: ir.Statement, live: Names, again: Names) -> Names:
+        """What is live before a statement; ``again`` is live where the loop around it begins."""
+        if isinstance(node, ir.Break | ir.Continue):
+            return again
+        reads, calls = uses[id(node)]
+        is_idle = all(map(is_read_only, calls))
         match node:
-            case ir.Break() | ir.Continue():
-                ends = self._loops[-1] if self._loops else (frozenset(), frozenset())
-                return ends[isinstance(node, ir.Continue)]
-        reads, calls = self._uses[id(node)]
-        idle = [call for call in calls if self._is_read_only(call)]
-        match node:
-            case ir.Assign() | ir.Update():
-                targets = node.targets if isinstance(node, ir.Assign) else (node.target,)
-                if live.isdisjoint(targets) and len(idle) == len(calls):
-                    self.dead.extend(idle)
-                    return live
+            case ir.Assign(targets=targets) if live.isdisjoint(targets) and is_idle:
+                dead.extend(calls)
+                return live
+            case ir.Update(target=target) if target not in live and is_idle:
+                dead.extend(calls)
+                return live
+            case ir.Assign(targets=targets):
                 return live.difference(targets) | reads
-            case ir.Do(call=call) if self._is_read_only(call):
-                if len(idle) == len(calls):
-                    self.dead.extend(idle)
-                    return live
-                self.dead.append(call)
-                return live | reads
+            case ir.Do(call=call) if is_read_only(call):
+                dead.extend(calls if is_idle else [call])
+                return live if is_idle else live | reads
             case ir.If(then=then, otherwise=otherwise):
-                return self._block(then, live) | self._block(otherwise, live) | reads
-            case ir.For():
-                return self._loop(node, live) | reads
+                ways = [before_block(block, live, again) for block in (then, otherwise)]
+                return ways[0] | ways[1] | reads
+            case ir.For(targets=targets, source=source, body=body):
+                turn = tops.get(id(node), frozenset()) | live
+                if _is_lazy(source):  # evaluated further before each turn
+                    turn |= reads
+                top = before_block(body, turn, turn).difference(targets) | turn
+                tops[id(node)] = top
+                return top | reads
             case ir.Return():
                 return reads
         return live | reads
 
-    def _loop(self, node: ir.For, live: Names) -> Names:
-        again = self._again.get(id(node), frozenset()) | live
-        if _is_lazy(node.source):  # evaluated further before each turn
-            again |= self._uses[id(node)][0]
-        self._loops.append((live, again))
-        top = self._block(node.body, again).difference(node.targets) | again
-        self._loops.pop()
-        self._again[id(node)] = top
-        return top
-
-    def _is_read_only(self, call: Call) -> bool:
-        tool = self._children.get(call.child)
-        return tool is not None and tool.definition.signature.effects.is_read_only
+    known = None
+    while known != tops:  # each pass but the last finds a name live in a loop
+        known, dead = dict(tops), []
+        before_block(program.body, frozenset(), frozenset())
+    return dead
 
 
 def _is_lazy(source: Expression) -> bool:
     """Whether what a loop runs over is a generator, perhaps behind ``enumerate``."""
-    if isinstance(source, ir.Builtin) and source.function in ITERATORS:
+    if isinstance(source, ir.Builtin) and source.function in ir.ITERATORS:
         return any(map(_is_lazy, source.arguments))
     return ir.is_generator(source)
 

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from agentkit.composites.composite import composite_tool
 from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
-from agentkit.composites.source import DECORATOR, Given, compose_authored, name_of
+from agentkit.composites.source import DECORATOR, compose_authored, name_of
 from agentkit.errors import CompositeError, SourceProblem, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example
@@ -124,7 +124,7 @@ def composite(
             definition = compose_authored(
                 code.text,
                 found,
-                given=Given(keywords=keywords, name=code.decorator),
+                keywords=keywords,
                 limits=limits,
                 reference=code.reference,
             )
@@ -149,8 +149,7 @@ class _Code:
 
     Attributes:
         function: The function.
-        text: Its source without the decorators that come later.
-        decorator: The name by which the file calls ours.
+        text: Its source without decorators.
         file: Where it stands.
         line: Lines above it in that file.
         indent: Characters to its left.
@@ -158,7 +157,6 @@ class _Code:
 
     function: types.FunctionType
     text: str
-    decorator: str
     file: str
     line: int
     indent: int
@@ -185,12 +183,9 @@ class _Code:
             ) from error
         source = "".join(lines)
         indent = len(source) - len(source.lstrip(" \t"))
-        names = {name for name, value in inner.__globals__.items() if value is composite}
-        text, name = _without_later_decorators(_moved_left(source, indent), names)
         return cls(
             function=inner,
-            text=text,
-            decorator=name,
+            text=_without_decorators(_moved_left(source, indent)),
             file=inspect.getsourcefile(inner) or inner.__code__.co_filename,
             line=start - 1,
             indent=indent,
@@ -230,22 +225,26 @@ def _moved_left(source: str, indent: int) -> str:
     )
 
 
-def _without_later_decorators(source: str, aliases: set[str]) -> tuple[str, str]:
-    """Blank out ``staticmethod`` and the decorators above ours; the rest, and the name of ours.
+def _without_decorators(source: str) -> str:
+    """The text with its decorators blanked out: Python has evaluated ours, and others come later.
 
-    Args:
-        source: The text of a function.
-        aliases: What else than ``composite`` ours is called in that file.
+    Raises:
+        CompositeError: A decorator stands below ours, so that the text is not what ours was given.
     """
     lines = source.split("\n")
     decorators: list[ast.expr] = getattr(ast.parse(source).body[0], "decorator_list", [])
-    names = [name_of(decorator) for decorator in decorators]
-    ours = next((name for name in names if name in {DECORATOR, *aliases}), DECORATOR)
-    for at, decorator in enumerate(decorators):
-        if ours in names[at + 1 :] or names[at] == "staticmethod":
-            for line in range(decorator.lineno - 1, decorator.end_lineno or decorator.lineno):
-                lines[line] = ""
-    return "\n".join(lines), ours
+    names = [name for one in decorators if (name := name_of(one)) != "staticmethod"]
+    if DECORATOR in names[:-1]:
+        problem = SourceProblem(
+            code="decorator",
+            message=f"@{names[-1]} stands below @composite, and what it makes is not in the text",
+            advice="Put @composite directly above the def.",
+        )
+        raise refusal("", (problem,))
+    for decorator in decorators:
+        for line in range(decorator.lineno - 1, decorator.end_lineno or decorator.lineno):
+            lines[line] = ""
+    return "\n".join(lines)
 
 
 def _surroundings(function: types.FunctionType) -> dict[str, Tool]:

@@ -281,49 +281,33 @@ def _zip(_meter: Meter, *items: Any) -> Iterable[Any]:
     return zip(*map(iterable, items), strict=False)
 
 
-def _sum(meter: Meter, items: Any, start: Any = 0) -> Any:
-    check_values(start)
-    return _consume(meter, _Total(meter, start), iterable(items))
+def _fold(name: str) -> Function:
+    """A function that takes its items one by one."""
+
+    def run(meter: Meter, items: Any, *beside: Any, **named: Any) -> Any:
+        check_values(*beside, *named.values())
+        return _consume(meter, FOLDS[name](meter, *beside, **named), iterable(items))
+
+    return run
 
 
-def _list(meter: Meter, items: Any) -> list[Any]:
-    if type(items) in VALUES:
-        items = iterable(items)
-        meter.copy_items(len(items))
-        if type(items) is str:  # each character becomes a text
+def _extreme(name: str) -> Function:
+    fold, function = _fold(name), max if name == "max" else min
+
+    def run(meter: Meter, *values: Any, **default: Any) -> Any:
+        items = values[0] if len(values) == 1 else values
+        if type(items) in (list, tuple) and items and set(map(type, items)) <= NUMBERS:
             meter.spend(len(items))
-        return list(items)
-    made: list[Any] = _consume(meter, FOLDS["list"](meter), iterable(items))
-    return made
+            return function(items)
+        return fold(meter, items, **default)
 
-
-def _sorted(meter: Meter, items: Any, reverse: Any = 0) -> list[Any]:
-    check_values(reverse)
-    return _sort(meter, _list(meter, items), reverse)
-
-
-def _extreme(name: str, meter: Meter, *values: Any, **default: Any) -> Any:
-    check_values(*default.values())
-    function: Function = max if name == "max" else min
-    if len(values) > 1:
-        if default:  # Python's own words for it
-            return function(*values, **default)
-        return _consume(meter, _Extreme(name, meter), values)
-    items = iterable(values[0])
-    if type(items) in (list, tuple) and items and set(map(type, items)) <= NUMBERS:
-        meter.spend(len(items))  # type: ignore[arg-type]  # just seen
-        return function(items)
-    return _consume(meter, _Extreme(name, meter, **default), items)
-
-
-def _decides(name: str, meter: Meter, items: Any) -> Any:
-    return _consume(meter, FOLDS[name](meter), iterable(items))
+    return run
 
 
 FUNCTIONS: Mapping[str, Function] = {
     "abs": _of_values(abs),
-    "all": partial(_decides, "all"),
-    "any": partial(_decides, "any"),
+    "all": _fold("all"),
+    "any": _fold("any"),
     "bool": _of_values(bool),
     "enumerate": _enumerate,
     "float": _float,
@@ -331,14 +315,14 @@ FUNCTIONS: Mapping[str, Function] = {
     "is_close": _of_values(_is_close),
     "isfinite": _of_values(math.isfinite),
     "len": _len,
-    "list": _list,
-    "max": partial(_extreme, "max"),
-    "min": partial(_extreme, "min"),
+    "list": _fold("list"),
+    "max": _extreme("max"),
+    "min": _extreme("min"),
     "range": _of_values(range),
     "round": _round,
-    "sorted": _sorted,
+    "sorted": _fold("sorted"),
     "str": text_of,
-    "sum": _sum,
+    "sum": _fold("sum"),
     "zip": _zip,
 }
 """Called with the meter and the arguments."""

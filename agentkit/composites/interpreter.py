@@ -35,7 +35,7 @@ from agentkit.composites.guards import (
     slice_of,
 )
 from agentkit.composites.problems import refusal
-from agentkit.errors import SourceProblem
+from agentkit.errors import SourceProblem, UsageError
 
 LowerCall: TypeAlias = Callable[[ir.Call, Sequence[Evaluate]], Evaluate]
 Bind: TypeAlias = Callable[[Frame, Any], None]
@@ -94,7 +94,7 @@ class Lowering:
             comprehension costs.
     """
 
-    def __init__(self, slots: Slots, lower_call: LowerCall) -> None:
+    def __init__(self, slots: Slots, lower_call: LowerCall | None = None) -> None:
         self.slots = slots
         self.nodes = 0
         self._lower_call = lower_call
@@ -109,7 +109,9 @@ class Lowering:
         return tuple(self.lower(node) for node in nodes)
 
     def call(self, node: ir.Call) -> Evaluate:
-        """A call of a child."""
+        """A call of a child; an expression that stands in no composite makes none."""
+        if self._lower_call is None:
+            raise UsageError(f"an expression calls no tools, but this one calls {node.child!r}")
         return self._lower_call(node, self.all(argument.value for argument in node.arguments))
 
     def iterate(self, node: ir.Expression) -> Callable[[Frame], Iterable[Any]]:

@@ -7,7 +7,7 @@ order of arguments is the order of evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from keyword import iskeyword
 from typing import Literal, TypeAlias, get_args
@@ -341,19 +341,25 @@ def calls(node: Node) -> tuple[Call, ...]:
     return tuple(found for found in walk(node) if isinstance(found, Call))
 
 
-def assigned(block: Block) -> Iterator[tuple[str, Statement]]:
-    """The names that statements set, each with the statement that sets it, in the order written."""
+def statements(block: Block) -> Iterator[Statement]:
+    """Every statement of a block, also of the blocks inside it, in the order written."""
     waiting = list(reversed(block))
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Assign | For):
-            yield from ((target, node) for target in node.targets)
-        elif isinstance(node, Update):
-            yield node.target, node
+        yield node
         if isinstance(node, If):
             waiting.extend(reversed(node.then + node.otherwise))
         elif isinstance(node, For):
             waiting.extend(reversed(node.body))
+
+
+def assigned(block: Block) -> Iterator[tuple[str, Statement]]:
+    """The names that statements set, each with the statement that sets it, in the order written."""
+    for node in statements(block):
+        if isinstance(node, Assign | For):
+            yield from ((target, node) for target in node.targets)
+        elif isinstance(node, Update):
+            yield node.target, node
 
 
 def is_generator(node: Node) -> bool:
@@ -506,8 +512,3 @@ def is_dotted(name: str) -> bool:
         return False
     head, *rest = name.split(".")
     return written(head) == head and all(map(is_identifier, rest))
-
-
-def spelled(text: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of ``names`` that ``text`` can stand for."""
-    return tuple(name for name in names if written(name) == text)

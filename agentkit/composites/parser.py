@@ -17,18 +17,17 @@ from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import (
-    FLOW_CODES,
     find_expression_faults,
     find_faults,
     size_faults,
     too_deep,
 )
 from agentkit.composites.problems import (
-    INSTEAD_OF_STATEMENT,
     CompositeLimits,
     Fault,
     Place,
     SourceCode,
+    instead_of,
     placed,
     refusal,
 )
@@ -36,17 +35,12 @@ from agentkit.composites.reading import (
     BINARY,
     ExpressionReader,
     Located,
-    names_set,
     place_of,
 )
 from agentkit.errors import SourceProblem
 from agentkit.tools.tool import Tool
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-
-_LOOPS = (ast.While, ast.AsyncFor)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_NAMED = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, *_SCOPES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,18 +169,12 @@ class _Reader(ExpressionReader):
         return program
 
     def _broken_rules(self, program: ir.Program) -> list[Fault]:
-        """What breaks the rules of the language, as far as it can be said of what was read."""
-        if len(self.nodes) >= self.limits.nodes:
-            faults = size_faults(program, self.limits)
-            if faults:
-                return faults
-        faults = find_faults(
-            program, self.children, name=self.name, assumed=self.lost, tool_names=self.tools
-        )
-        if self.is_partial or self.faults:
-            unsure = FLOW_CODES if self.is_partial else {"dead_call"}
-            return [fault for fault in faults if fault.code not in unsure]
-        return faults
+        """What breaks the rules of the language; not looked for in what was read in part only."""
+        if self.faults:
+            return []
+        if len(self.nodes) >= self.limits.nodes and (faults := size_faults(program, self.limits)):
+            return faults
+        return find_faults(program, self.children, name=self.name, tool_names=self.tools)
 
     # --- parameters -------------------------------------------------------------------------------
 
@@ -245,8 +233,6 @@ class _Reader(ExpressionReader):
         if len(node.targets) > 1:
             what = "one statement assigns to several targets with `=`"
             self.refuse(node, "unknown_construct", what, "Write one assignment a line.")
-            for target in node.targets[1:]:
-                self.lost.update(self.targets(target))
         value = self.expression(node.value)
         return ir.Assign(targets=self.targets(node.targets[0]), value=value)
 
@@ -262,7 +248,7 @@ class _Reader(ExpressionReader):
     def _update(self, node: ast.AugAssign) -> ir.Statement | None:
         operator = BINARY.get(type(node.op))
         if operator is None:
-            self.refuse_operator(node, node.op)
+            self.refuse_operator(node)
             return None
         (target,) = self.targets(node.target)
         return ir.Update(target=target, operator=operator, value=self.expression(node.value))
@@ -288,7 +274,6 @@ class _Reader(ExpressionReader):
         source, targets = self.expression(node.iter), self.targets(node.target)
         body = self._block(node.body)
         if node.orelse:
-            self.is_partial = True
             advice = "Set a variable before the loop and test it afterwards."
             self.refuse_foreign(node.orelse[0], "`else` behind a for statement is", advice)
         return ir.For(targets=targets, source=source, body=body)
@@ -308,23 +293,9 @@ class _Reader(ExpressionReader):
     def _continue(self, _: ast.Continue) -> ir.Statement:
         return ir.Continue()
 
-    def _foreign_statement(self, node: ast.stmt) -> ir.Statement:
-        """Refuse a statement, and read on inside it for what else is wrong."""
-        unknown = f"`{self.quote(node)}` is", "Use the statements of the language."
-        what, advice = INSTEAD_OF_STATEMENT.get(type(node).__name__, unknown)
-        test = self.refuse_foreign(node, what, advice)
-        self.is_partial = True
-        self.lost.update(names_set(node), _other_names_set(node))
-        if isinstance(node, ast.While):
-            self.expression(node.test)
-        elif isinstance(node, ast.Match):
-            self.expression(node.subject)
-        elif isinstance(node, ast.AsyncFor):
-            self.expression(node.iter)
-        body = () if isinstance(node, _SCOPES) else self._block(list(_inside(node)))
-        if isinstance(node, _LOOPS):
-            return ir.For(targets=(test.name,), source=test, body=body)
-        return ir.If(test=test, then=body)
+    def _foreign_statement(self, node: ast.stmt) -> None:
+        """Refuse a statement that the language does not have."""
+        self.refuse_foreign(node, f"`{self.quote(node)}` is", instead_of(node))
 
 
 _STATEMENTS: Mapping[type[ast.stmt], Callable[[_Reader, Any], ir.Statement | None]] = {
@@ -354,24 +325,6 @@ def _foreign_parameters(function: Function) -> Iterator[tuple[ast.arg | Function
         yield function, "a function with type parameters"
 
 
-def _inside(node: ast.AST) -> Iterator[ast.stmt]:
-    """The statements directly inside one, whatever its clauses are called."""
-    for part in ast.iter_child_nodes(node):
-        if isinstance(part, ast.stmt):
-            yield part
-        elif isinstance(part, ast.ExceptHandler | ast.match_case):
-            yield from part.body
-
-
-def _other_names_set(node: ast.stmt) -> Iterator[str]:
-    """The names that imports, definitions and patterns set."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.alias):
-            yield (part.asname or part.name).partition(".")[0]
-        elif isinstance(part, _NAMED) and part.name:
-            yield part.name
-
-
 # --- from text to syntax --------------------------------------------------------------------------
 
 _MAY_WARN = re.compile(r"\\|\d[A-Za-z]")
@@ -398,8 +351,8 @@ def only_function(tree: ast.Module) -> tuple[Function, list[Fault]] | SourceProb
 
 def _stray(node: ast.stmt) -> Fault:
     if isinstance(node, ast.Import | ast.ImportFrom):
-        what, advice = INSTEAD_OF_STATEMENT["Import"]
-        return Fault(node, "unknown_construct", f"{what} not in the language", advice)
+        message = "`import` is not in the language"
+        return Fault(node, "unknown_construct", message, instead_of(node))
     what = f"another function, `{node.name}`," if isinstance(node, Function) else "a statement"
     advice = "Keep one function; write helpers out where they are used, and constants inside it."
     return Fault(node, "not_one_function", f"{what} stands beside the function", advice)

@@ -14,16 +14,13 @@ from agentkit.composites.checks import parameter_list, recursive_call, too_deep
 from agentkit.composites.codec import is_text
 from agentkit.composites.language import BUILTINS, METHODS, is_plain, written
 from agentkit.composites.problems import (
-    HOLE,
-    INSTEAD_OF_EXPRESSION,
-    INSTEAD_OF_FUNCTION,
-    INSTEAD_OF_METHOD,
-    INSTEAD_OF_NAME,
+    INSTEAD,
     CompositeLimits,
     Fault,
     Place,
     SourceCode,
     did_you_mean,
+    instead_of,
 )
 from agentkit.tools.tool import Tool
 
@@ -34,6 +31,8 @@ _HINTS = 3
 """For how many unknown names similar tools are looked for, among any number of tools."""
 
 _QUOTED = 60
+
+_REFUSED = ir.Name(name="refused")
 
 BINARY: Mapping[type[ast.operator], ir.BinaryOperator] = {
     ast.Add: "+",
@@ -61,36 +60,22 @@ _COMPARE: Mapping[type[ast.cmpop], ir.CompareOperator] = {
     ast.Is: "is",
     ast.IsNot: "is not",
 }
-_FOREIGN_OPERATORS: Mapping[type[ast.operator | ast.unaryop], tuple[str, str]] = {
-    ast.BitAnd: ("&", "Use `and`, or a comprehension with `in` for what two lists share."),
-    ast.BitOr: ("|", "Use `or`, or build the joined dict or list with a comprehension."),
-    ast.BitXor: ("^", "Use `!=` between truth values, or `**` for a power."),
-    ast.LShift: ("<<", "Multiply by a power of two: `x * 2 ** n`."),
-    ast.RShift: (">>", "Divide by a power of two: `x // 2 ** n`."),
-    ast.MatMult: ("@", "Use `sum(a * b for a, b in zip(xs, ys))`."),
-    ast.Invert: ("~", "Use `not x` for a truth value, `-x - 1` for a number."),
-}
 _FOREIGN_LITERALS: Mapping[type, tuple[str, str]] = {
     bytes: ("bytes are no JSON", "Write a text, without the b in front."),
     complex: ("a complex number is no JSON", "Use real numbers."),
     EllipsisType: ("`...` stands for nothing that can run", "Write the code, or `pass`."),
 }
 _FOREIGN_TARGETS: Mapping[type[ast.expr], tuple[str, str]] = {
-    ast.Attribute: (
-        "an attribute can not be assigned",
-        "Values are JSON: build a new dict, `{'key': value}`.",
-    ),
-    ast.Subscript: (
-        "an item can not be assigned: nothing in the language changes a value",
-        "Build the list or dict in one go, with a comprehension or a literal.",
-    ),
     ast.Starred: (
         "a star can not take the rest",
         "Take items by index and slice: `first = xs[0]`, `rest = xs[1:]`.",
     ),
     ast.Tuple: ("targets can not be nested", "Unpack in two steps."),
-    ast.List: ("targets can not be nested", "Unpack in two steps."),
 }
+_OTHER_TARGET = (
+    "only a name can be assigned: nothing in the language changes a value",
+    "Build the list or dict in one go, with a comprehension or a literal.",
+)
 
 
 def place_of(node: Located, source: str) -> Place:
@@ -123,8 +108,6 @@ class ExpressionReader:
         children: The tools called so far, by their name in the library.
         faults: What is wrong so far.
         nodes: The syntax that each node was read from, by the node's ``id``.
-        lost: Names that are set in what was refused.
-        is_partial: Whether a statement was refused, so that the flow of the program is unknown.
     """
 
     def __init__(
@@ -142,8 +125,6 @@ class ExpressionReader:
         self.children: dict[str, Tool] = {}
         self.faults: list[Fault] = []
         self.nodes: dict[int, Located] = {}
-        self.lost: set[str] = set()
-        self.is_partial = False
         self.depth = 0
         self._root = root
         self._hints = 0
@@ -152,33 +133,25 @@ class ExpressionReader:
     # --- what was refused -------------------------------------------------------------------------
 
     def refuse(self, node: Located, code: SourceCode, message: str, advice: str) -> ir.Name:
-        """Note a fault; gives the hole that stands for what was refused."""
+        """Note a fault; gives what stands for the refused part, where nobody looks any more."""
         self.faults.append(Fault(node, code, message, advice))
-        return self.hole(node)
+        return _REFUSED
 
     def refuse_foreign(self, node: Located, what: str, advice: str) -> ir.Name:
         """Note what the language does not have."""
         return self.refuse(node, "unknown_construct", f"{what} not in the language", advice)
 
-    def refuse_operator(
-        self, node: ast.expr | ast.stmt, operator: ast.operator | ast.unaryop
-    ) -> ir.Name:
+    def refuse_operator(self, node: ast.expr | ast.stmt) -> ir.Name:
         """Refuse an operator on bits or matrices."""
-        spelling, advice = _FOREIGN_OPERATORS[type(operator)]
-        return self.refuse_foreign(node, f"the operator `{spelling}` is", advice)
-
-    def hole(self, node: Located) -> ir.Name:
-        """What stands for an expression of which nothing more is known."""
-        made = ir.Name(name=HOLE)
-        self.nodes[id(made)] = node
-        return made
+        what, advice = f"the operator of `{self.quote(node)}` is", "Use arithmetic, `and`, `or`."
+        return self.refuse_foreign(node, what, advice)
 
     def refuse_depth(self, node: Located) -> ir.Name:
         """Refuse what is nested beyond the limit, once; what is in it stays unknown."""
         if not self._is_too_deep:
             self.faults.append(too_deep(node, self.limits))
-        self._is_too_deep = self.is_partial = True
-        return self.hole(node)
+        self._is_too_deep = True
+        return _REFUSED
 
     def quote(self, node: ast.expr | ast.stmt) -> str:
         """The text of a node, shortened."""
@@ -214,15 +187,14 @@ class ExpressionReader:
             what = f"`{self.quote(target)}` unpacks fewer than two items"
             advice = "Take the one item by its index, `xs[0]`."
             self.refuse(target, "unknown_construct", what, advice)
-            return (HOLE,)
+            return ("refused",)
         return tuple([self._target(item) for item in target.elts])
 
     def _target(self, item: ast.expr) -> str:
         if isinstance(item, ast.Name):
             return item.id
-        self.refuse(item, "unknown_construct", *_FOREIGN_TARGETS[type(item)])
-        self.lost.update(names_set(item))
-        return HOLE
+        self.refuse(item, "unknown_construct", *_FOREIGN_TARGETS.get(type(item), _OTHER_TARGET))
+        return "refused"
 
     def _constant(self, node: ast.Constant) -> ir.Expression:
         value = node.value
@@ -256,13 +228,13 @@ class ExpressionReader:
     def _unary(self, node: ast.UnaryOp) -> ir.Expression:
         operator = _UNARY.get(type(node.op))
         if operator is None:
-            return self.refuse_operator(node, node.op)
+            return self.refuse_operator(node)
         return ir.Unary(operator=operator, operand=self.expression(node.operand))
 
     def _binary(self, node: ast.BinOp) -> ir.Expression:
         operator = BINARY.get(type(node.op))
         if operator is None:
-            return self.refuse_operator(node, node.op)
+            return self.refuse_operator(node)
         left = self.expression(node.left)
         return ir.Binary(operator=operator, left=left, right=self.expression(node.right))
 
@@ -361,7 +333,7 @@ class ExpressionReader:
         while isinstance(root, ast.Attribute):  # one complaint for the whole walk
             root = root.value
         self.expression(root)
-        advice = INSTEAD_OF_NAME.get(dotted(node)) or (
+        advice = INSTEAD.get(dotted(node)) or (
             f"Read an entry of a dict: `{self.quote(node.value)}[{node.attr!r}]`."
         )
         what = f"`{self.quote(node)}` reads an attribute"
@@ -369,10 +341,7 @@ class ExpressionReader:
 
     def _foreign(self, node: ast.expr) -> ir.Expression:
         """Refuse what is not in the language, known to us or not."""
-        self.lost.update(names_set(node))
-        unknown = f"`{self.quote(node)}` is", "Use the expressions of the language."
-        what, advice = INSTEAD_OF_EXPRESSION.get(type(node).__name__, unknown)
-        return self.refuse_foreign(node, what, advice)
+        return self.refuse_foreign(node, f"`{self.quote(node)}` is", instead_of(node))
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -414,7 +383,7 @@ class ExpressionReader:
 
     def _await(self, node: ast.Await) -> ir.Expression:
         made = self._call(node.value) if isinstance(node.value, ast.Call) else None
-        if isinstance(made, ir.Call) or (isinstance(made, ir.Name) and made.name == HOLE):
+        if isinstance(made, ir.Call) or made is _REFUSED:
             return made
         what = "only a call of a tool is awaited"
         return self.refuse(node, "unknown_construct", what, "Drop the `await`.")
@@ -423,7 +392,7 @@ class ExpressionReader:
         arguments = self.expressions(self._positional(node))
         keywords = self._keywords(node, ())
         if _is_starred(node):  # how many arguments there are is not known
-            return self.hole(node)
+            return _REFUSED
         return ir.Builtin(function=name, arguments=arguments, keywords=keywords)
 
     def _method(self, node: ast.Call, function: ast.Attribute) -> ir.Expression:
@@ -431,7 +400,7 @@ class ExpressionReader:
         arguments = self.expressions(self._positional(node))
         if _is_starred(node):
             self._keywords(node, ())
-            return self.hole(node)
+            return _REFUSED
         if node.keywords:
             what = f"the method `.{name}()` takes no keywords"
             advice = "Give its arguments by position."
@@ -443,7 +412,7 @@ class ExpressionReader:
         self.expression(function.value)
         self._arguments(node)
         what = f"`{self.quote(function)}`: there is no method `.{name}()`"
-        advice = INSTEAD_OF_METHOD.get(name) or did_you_mean(name, METHODS)
+        advice = INSTEAD.get(f".{name}") or did_you_mean(name, METHODS)
         advice = advice or f"The methods are {', '.join(METHODS)}."
         return self.refuse(node, "unknown_method", what, advice)
 
@@ -451,7 +420,7 @@ class ExpressionReader:
         if name == self.name:
             self._arguments(node)
             self.faults.append(recursive_call(node, name))
-            return self.hole(node)
+            return _REFUSED
         tool = self.tools.get(name)
         if tool is None:
             keys = self._keys.get(name, ())
@@ -470,7 +439,7 @@ class ExpressionReader:
             advice = "Call a tool by its name; functions are no values here."
         else:
             what = f"there is no tool `{name}`"
-            advice = INSTEAD_OF_FUNCTION.get(name.rpartition(".")[2]) or self._similar(name)
+            advice = INSTEAD.get(name.rpartition(".")[2]) or self._similar(name)
         return self.refuse(node, "unknown_tool", what, advice)
 
     def _similar(self, name: str) -> str:
@@ -484,7 +453,7 @@ class ExpressionReader:
         arguments = self._bound(node, tool, tuple(properties)) if node.args else ()
         arguments += self._keywords(node, properties) if node.keywords else ()
         if _is_starred(node):
-            return self.hole(node)
+            return _REFUSED
         return ir.Call(child=tool.name, arguments=arguments)
 
     def _bound(self, node: ast.Call, tool: Tool, names: tuple[str, ...]) -> tuple[ir.Argument, ...]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from agentkit.composites import language as ir
 from agentkit.composites.language import is_dotted, written
-from agentkit.composites.problems import Place
 
 _INDENT = "    "
 _OPERATORS: Mapping[str, Any] = {
@@ -68,7 +67,8 @@ def render(
     lines = [f"{header} -> {returns}:" if returns else f"{header}:"]
     if docstring:
         lines.extend(_docstring(docstring))
-    lines.extend(_INDENT * depth + text for depth, text, _ in _block(program.body, 1))
+    body = ast.unparse(ast.Module(body=_block(program.body), type_ignores=[]))
+    lines.extend(_INDENT + line for line in body.splitlines())
     return "\n".join(lines) + "\n"
 
 
@@ -81,22 +81,6 @@ def render_expression(expression: ir.Expression) -> str:
         '(a + b) * 2 >= a'
     """
     return ast.unparse(_syntax(expression))
-
-
-def places_of(program: ir.Program) -> dict[int, Place]:
-    """Line and column of the statement that holds each node, by the node's ``id``."""
-    places: dict[int, Place] = {id(program): (1, 1)}
-    for parameter in program.parameters:
-        places.update((id(node), (1, 1)) for node in ir.walk(parameter))
-    for number, (depth, _, statement) in enumerate(_block(program.body, 1), start=2):
-        if statement is not None:
-            place = number, len(_INDENT) * depth + 1
-            places.setdefault(id(statement), place)
-            for part in ir.parts(statement):
-                if not isinstance(part, ir.STATEMENTS):
-                    for node in ir.walk(part):
-                        places.setdefault(id(node), place)
-    return places
 
 
 def _parameters(parameters: Sequence[ir.Parameter], annotations: Mapping[str, str]) -> str:
@@ -128,46 +112,42 @@ def _docstring(text: str) -> Iterator[str]:
     yield from (f"{_INDENT}{line}".rstrip() for line in lines)
 
 
-_Line = tuple[int, str, ir.Statement | None]
-"""How far a line is indented, its text, and the statement that begins on it."""
+def _block(statements: ir.Block) -> list[ast.stmt]:
+    return [_statement(node) for node in statements] or [ast.Pass()]
 
 
-def _block(statements: ir.Block, depth: int) -> Iterator[_Line]:
-    if not statements:
-        yield depth, "pass", None
-    for node in statements:
-        match node:
-            case ir.If():
-                yield from _if(node, depth, "if")
-            case ir.For(source=source):
-                text = f"for {', '.join(node.targets)} in {render_expression(source)}:"
-                yield depth, text, node
-                yield from _block(node.body, depth + 1)
-            case ir.Assign(value=value):
-                yield depth, f"{', '.join(node.targets)} = {render_expression(value)}", node
-            case ir.Update(value=value):
-                yield depth, f"{node.target} {node.operator}= {render_expression(value)}", node
-            case ir.Do(call=call):
-                yield depth, render_expression(call), node
-            case ir.Return(value=value):
-                yield depth, f"return {render_expression(value)}", node
-            case ir.Break():
-                yield depth, "break", node
-            case ir.Continue():
-                yield depth, "continue", node
+def _statement(node: ir.Statement) -> ast.stmt:
+    """A statement as Python's syntax."""
+    match node:
+        case ir.Assign(targets=targets, value=value):
+            return ast.Assign(targets=[_target(targets)], value=_syntax(value), lineno=0)
+        case ir.Update(target=target, operator=operator, value=value):
+            sign = _OPERATORS[operator]
+            return ast.AugAssign(target=ast.Name(id=target), op=sign, value=_syntax(value))
+        case ir.Do(call=call):
+            return ast.Expr(value=_syntax(call))
+        case ir.If(test=test, then=then, otherwise=otherwise):
+            behind = _block(otherwise) if otherwise else []
+            return ast.If(test=_syntax(test), body=_block(then), orelse=behind)
+        case ir.For(targets=targets, source=source, body=body):
+            return ast.For(
+                target=_target(targets),
+                iter=_syntax(source),
+                body=_block(body),
+                orelse=[],
+                lineno=0,
+            )
+        case ir.Return(value=value):
+            return ast.Return(value=_syntax(value))
+        case ir.Break():
+            return ast.Break()
+        case ir.Continue():
+            return ast.Continue()
 
 
-def _if(node: ir.If, depth: int, word: str) -> Iterator[_Line]:
-    yield depth, f"{word} {render_expression(node.test)}:", node
-    yield from _block(node.then, depth + 1)
-    match node.otherwise:
-        case ():
-            return
-        case (ir.If() as only,):
-            yield from _if(only, depth, "elif")
-        case _:
-            yield depth, "else:", None
-            yield from _block(node.otherwise, depth + 1)
+def _target(names: Sequence[str]) -> ast.expr:
+    made: list[ast.expr] = [ast.Name(id=name) for name in names]
+    return made[0] if len(made) == 1 else ast.Tuple(elts=made)
 
 
 def _all(nodes: Iterable[ir.Expression]) -> list[ast.expr]:
@@ -247,9 +227,8 @@ def _format(parts: Sequence[ir.Expression]) -> ast.expr:
 
 
 def _comprehension(node: ir.Comprehension) -> ast.expr:
-    names: list[ast.expr] = [ast.Name(id=target) for target in node.targets]
     clause = ast.comprehension(
-        target=names[0] if len(names) == 1 else ast.Tuple(elts=names),
+        target=_target(node.targets),
         iter=_syntax(node.source),
         ifs=[_syntax(condition) for condition in node.conditions],
         is_async=0,

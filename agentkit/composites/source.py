@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.composites import language as ir
@@ -17,14 +17,13 @@ from agentkit.composites.codec import program_to_json
 from agentkit.composites.parser import (
     Function,
     ParsedSource,
-    only_function,
     parse,
     parse_expression,
     syntax_tree,
 )
 from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, refusal
 from agentkit.composites.reading import place_of
-from agentkit.composites.type_check import parameter_schemas, type_faults
+from agentkit.composites.type_check import parameter_schemas, type_check
 from agentkit.errors import CompositeError, DefinitionError, SourceProblem
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
@@ -46,12 +45,6 @@ DECORATOR = "composite"
 
 _FRIENDLY_MODULES = ("__future__", "agentkit", "collections.abc", "typing", "typing_extensions")
 """Imports from these may stand above the function of a file; they are not carried out."""
-
-_LISTS = ("pre", "post", "text", "tags", "usage_rules")
-"""Keywords of the decorator that take a list of texts."""
-
-_WORDS = ("description", "complexity")
-"""Keywords that take one text."""
 
 _BINDING = (
     "contracts",
@@ -112,24 +105,11 @@ def compose(
     return compose_authored(source, tools_by_name(tools), limits=limits, reference=reference)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Given:
-    """A decorator that Python has evaluated already.
-
-    Attributes:
-        keywords: The values of its keywords; the syntax only tells where they stand.
-        name: The name by which the file calls it.
-    """
-
-    keywords: Mapping[str, Any]
-    name: str = DECORATOR
-
-
 def compose_authored(
     source: str,
     tools: Mapping[str, Tool],
     *,
-    given: Given | None = None,
+    keywords: Mapping[str, Any] | None = None,
     limits: CompositeLimits | None = None,
     reference: str = "",
 ) -> ToolDefinition:
@@ -138,7 +118,7 @@ def compose_authored(
     Args:
         source: As for ``compose``.
         tools: As for ``compose``.
-        given: The decorator, which then is not read from the text.
+        keywords: The values of the decorator's keywords, which then is not in the text.
         limits: As for ``compose``.
         reference: As for ``compose``.
 
@@ -147,11 +127,8 @@ def compose_authored(
     """
     limits = limits or CompositeLimits()
     text = _without_imports(source, limits)
-    try:
-        parsed = parse(text, tools, limits=limits)
-    except CompositeError as error:
-        raise _with_surface(error, text, given, limits) from None
-    surface = _Surface.of(parsed.function, given, limits)
+    parsed = parse(text, tools, limits=limits)
+    surface = _Surface.of(parsed.function, keywords, limits)
     return _Composer(parsed, surface, tools, text).definition(reference)
 
 
@@ -267,7 +244,7 @@ class _Composer:
             name: {**inferred.get(name, {}), **schema} for name, schema in read.properties.items()
         }
         parameters = {**read.parameters, "properties": properties}
-        faults, result = type_faults(program, parameters, children, result=read.result)
+        faults, result = type_check(program, parameters, children, result=read.result)
         self._faults += faults
         return Signature(
             parameters=parameters,
@@ -283,8 +260,7 @@ class _Composer:
         """The worked calls of the decorator, then those of the docstring; each once."""
         authored = self._surface.authored
         read: list[tuple[Example, object]] = [
-            (Example(**record), authored.node("examples", at))
-            for at, record in enumerate(authored.examples)
+            (Example(**record), self._parsed.function) for record in authored.examples
         ]
         kept: list[Example] = []
         for example, node in [*read, *self._docstring_examples(signature.properties)]:
@@ -361,7 +337,6 @@ class _Authored:
         tags: Free labels.
         usage_rules: One rule a sentence.
         examples: Worked calls in their JSON form.
-        nodes: The syntax of each item, by keyword and index.
     """
 
     description: str | None = None
@@ -372,26 +347,6 @@ class _Authored:
     tags: tuple[str, ...] = ()
     usage_rules: tuple[str, ...] = ()
     examples: tuple[Mapping[str, Any], ...] = ()
-    nodes: Mapping[tuple[str, int], ast.AST] = field(default_factory=dict)
-
-    def node(self, keyword: str, index: int) -> ast.AST:
-        """The syntax of an item; the function's when it is written elsewhere."""
-        return self.nodes.get((keyword, index), self.nodes["", 0])
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Inside:
-    """A place inside a condition.
-
-    Attributes:
-        node: The syntax of the condition, a text.
-        line: Line inside that text, from 1.
-        column: Column in that line, from 1.
-    """
-
-    node: ast.AST
-    line: int
-    column: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -409,7 +364,9 @@ class _Surface:
     faults: tuple[Fault, ...]
 
     @classmethod
-    def of(cls, function: Function, given: Given | None, limits: CompositeLimits) -> _Surface:
+    def of(
+        cls, function: Function, keywords: Mapping[str, Any] | None, limits: CompositeLimits
+    ) -> _Surface:
         """Read what stands around a body."""
         arguments = [*function.args.args, *function.args.kwonlyargs]
         places = [(a.arg, a.annotation, f"the parameter {a.arg!r}") for a in arguments]
@@ -420,7 +377,8 @@ class _Surface:
             if annotation is not None
         }
         faults = [found for found in read.values() if isinstance(found, Fault)]
-        authored = _read_decorators(function, given, faults)
+        read_keywords = _read_decorators(function, faults) if keywords is None else keywords
+        authored = _Authored(**read_keywords)
         for argument in arguments[:1]:
             if argument.arg in {"self", "cls"} and argument.annotation is None:
                 message = (
@@ -428,61 +386,37 @@ class _Surface:
                 )
                 advice = "Remove it, and use @staticmethod."
                 faults.append(Fault(argument, "parameter", message, advice))
-        faults += _condition_faults(authored, [argument.arg for argument in arguments], limits)
+        names = [argument.arg for argument in arguments]
+        faults += _condition_faults(function, authored, names, limits)
         return cls(annotations=read, authored=authored, faults=tuple(faults))
 
 
 def _condition_faults(
-    authored: _Authored, parameters: Sequence[str], limits: CompositeLimits
+    function: Function, authored: _Authored, parameters: Sequence[str], limits: CompositeLimits
 ) -> Iterator[Fault]:
     """What is wrong with the conditions of a composite (L3)."""
     if _RESULT in parameters and authored.post:
         message = f"the parameter {_RESULT!r} has the name by which postconditions mean the result"
-        yield Fault(authored.node("post", 0), "parameter", message, "Rename the parameter.")
-    conditions = [("pre", at, text, tuple(parameters)) for at, text in enumerate(authored.pre)]
-    names = (*parameters, _RESULT)
-    conditions += [("post", at, text, names) for at, text in enumerate(authored.post)]
-    for keyword, at, text, known in conditions:
+        yield Fault(function, "parameter", message, "Rename the parameter.")
+    conditions = [("pre", text, tuple(parameters)) for text in authored.pre]
+    conditions += [("post", text, (*parameters, _RESULT)) for text in authored.post]
+    for kind, text, known in conditions:
         try:
             parse_expression(text, known, limits=limits)
         except CompositeError as error:
             for problem in error.problems:
                 yield Fault(
-                    _Inside(
-                        node=authored.node(keyword, at), line=problem.line, column=problem.column
-                    ),
+                    function,
                     problem.code,  # type: ignore[arg-type]  # the parser's codes are SourceCode
-                    f"in the {keyword}condition {text!r}: {problem.message}",
+                    f"in the {kind}condition {text!r}: {problem.message}",
                     problem.advice,
                 )
-
-
-def _with_surface(
-    error: CompositeError, text: str, given: Given | None, limits: CompositeLimits
-) -> CompositeError:
-    """The same error with what is wrong around the body, so that one round of repair does."""
-    tree = syntax_tree(text, limits)
-    found = tree if isinstance(tree, SourceProblem) else only_function(tree)
-    if isinstance(found, SourceProblem):
-        return error
-    function, _ = found
-    surface = _Surface.of(function, given, limits)
-    further = placed(surface.faults, lambda node: _place(node, text, {}))
-    both = sorted({*error.problems, *further}, key=lambda problem: (problem.line, problem.column))
-    return refusal(function.name, tuple(both)) if further else error
 
 
 def _place(node: object, text: str, positions: Mapping[int, Place]) -> Place:
     """Line and column, in characters from 1, of what a fault points at."""
     match node:
         case (int() as line, int() as column):
-            return line, column
-        case _Inside(node=constant):
-            line, column = _place(constant, text, {})
-            if isinstance(constant, ast.Constant) and node.line == 1:
-                written = ast.get_source_segment(text, constant) or ""
-                if written[1:-1] == constant.value:  # the text holds the condition as it is
-                    column += node.column
             return line, column
         case ast.expr() | ast.stmt() | ast.arg() | ast.keyword():
             return place_of(node, text)
@@ -513,26 +447,21 @@ def _without_imports(source: str, limits: CompositeLimits) -> str:
 # --- the decorator in a text ----------------------------------------------------------------------
 
 
-def _read_decorators(function: Function, given: Given | None, faults: list[Fault]) -> _Authored:
-    """The words of the one decorator; any other decorator is a fault."""
-    nodes: dict[tuple[str, int], ast.AST] = {("", 0): function}
-    found: dict[str, Any] = {} if given is None else dict(given.keywords)
-    ours, seen = DECORATOR if given is None else given.name, False
-    for decorator in function.decorator_list:
+def _read_decorators(function: Function, faults: list[Fault]) -> dict[str, Any]:
+    """The keywords of the one decorator; any other decorator is a fault."""
+    found: dict[str, Any] = {}
+    for at, decorator in enumerate(function.decorator_list):
         call = decorator if isinstance(decorator, ast.Call) else None
-        if seen or name_of(decorator) != ours or (call and call.args):
+        if at or name_of(decorator) != DECORATOR or (call and call.args):
             message = f"`@{shown(decorator)}` is not applied to a text"
             advice = "Remove it; only one @composite(...), with keywords alone, may stand there."
             faults.append(Fault(decorator, "decorator", message, advice))
             continue
-        seen = True
         for keyword in call.keywords if call else ():
-            name, value = keyword.arg or "**", keyword.value
-            items = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
-            nodes.update({(name, at): item for at, item in enumerate(items)})
-            if given is None and name not in _BINDING:
-                _read_keyword(name, value, found, faults)
-    return _Authored(**found, nodes=nodes)
+            name = keyword.arg or "**"
+            if name not in _BINDING:
+                _read_keyword(name, keyword.value, found, faults)
+    return found
 
 
 def name_of(decorator: ast.expr) -> str:
@@ -544,80 +473,44 @@ def name_of(decorator: ast.expr) -> str:
 
 
 def _read_keyword(name: str, node: ast.expr, found: dict[str, Any], faults: list[Fault]) -> None:
-    known = (*_LISTS, *_WORDS, "examples")
-    if name not in known:
-        advice = f"Use some of {', '.join(known)}."
+    if name not in _KEYWORDS:
+        advice = f"Use some of {', '.join(_KEYWORDS)}."
         faults.append(Fault(node, "decorator", f"@composite knows no `{name}`", advice))
         return
+    schema, advice = _KEYWORDS[name]
     try:
-        value = _constant(node)
-    except _NotWrittenOutError as error:
-        message = f"`{name}` of @composite holds `{error}`, which is no constant"
-        faults.append(Fault(error.node, "decorator", message, "Write the value out."))
+        value = ast.literal_eval(node)
+        value = list(value) if isinstance(value, tuple) else value
+        is_constant = is_json(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        is_constant = False
+    if not is_constant:
+        message = f"`{name}` of @composite holds `{shown(node)}`, which is no constant of JSON"
+        faults.append(Fault(node, "decorator", message, "Write the value out."))
         return
-    why = _unfit(name, value)
-    if why is not None:
-        faults.append(Fault(node, "decorator", *why))
+    if fits(value, schema) is not True:
+        message = f"`{name}` of @composite has another type"
+        faults.append(Fault(node, "decorator", message, advice))
         return
     found[name] = tuple(value) if isinstance(value, list) else value
 
 
-def _unfit(name: str, value: object) -> tuple[str, str] | None:
-    """Why a keyword can not have that value, and what to write; None when it can."""
-    if name in _WORDS:
-        is_fit, kind, advice = isinstance(value, str), "text", f'Write {name}="...".'
-    elif name in _LISTS:
-        is_fit = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        kind, advice = "list of texts", f'Write {name}=["..."].'
-    else:
-        is_fit, kind = (
-            isinstance(value, list) and all(map(_is_example, value)),
-            "list of worked calls",
-        )
-        advice = (
-            'Write examples=[{"arguments": {"x": 1}, "result": 2, "query": ""}], in JSON values.'
-        )
-    return None if is_fit else (f"`{name}` of @composite is no {kind}", advice)
-
-
-def _is_example(item: object) -> bool:
-    return (
-        isinstance(item, Mapping)
-        and isinstance(item.get("arguments"), Mapping)
-        and set(item) <= {"arguments", "result", "query"}
-        and isinstance(item.get("query", ""), str)
-        and is_json(dict(item))
-    )
-
-
-class _NotWrittenOutError(Exception):
-    """A value that is not a constant of JSON."""
-
-    def __init__(self, node: ast.expr) -> None:
-        self.node = node
-        super().__init__(shown(node))
-
-
-def _constant(node: ast.expr) -> Any:
-    """The JSON value that is written out in syntax; tuples become lists.
-
-    Raises:
-        _NotWrittenOutError: A part of it is no constant.
-    """
-    match node:
-        case ast.Constant(value=value) if value is None or type(value) in {bool, int, float, str}:
-            return value
-        case ast.List(elts=items) | ast.Tuple(elts=items):
-            return [_constant(item) for item in items]
-        case ast.Dict(keys=keys, values=values):
-            found = {}
-            for key, entry in zip(keys, values, strict=True):
-                if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
-                    raise _NotWrittenOutError(key or node)
-                found[key.value] = _constant(entry)
-            return found
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)) if (
-            type(value) is not bool
-        ):
-            return -value
-    raise _NotWrittenOutError(node)
+_TEXT: JsonObject = {"type": "string"}
+_EXAMPLE: JsonObject = {
+    "type": "object",
+    "properties": {"arguments": {"type": "object"}, "result": {}, "query": _TEXT},
+    "required": ["arguments"],
+    "additionalProperties": False,
+}
+_KEYWORDS: Mapping[str, tuple[JsonObject, str]] = {
+    **{
+        name: ({"type": "array", "items": _TEXT}, f'Write {name}=["..."].')
+        for name in ("pre", "post", "text", "tags", "usage_rules")
+    },
+    **{name: (_TEXT, f'Write {name}="...".') for name in ("description", "complexity")},
+    "examples": (
+        {"type": "array", "items": _EXAMPLE},
+        'Write examples=[{"arguments": {"x": 1}, "result": 2, "query": ""}], in JSON values.',
+    ),
+}
+"""What the decorator may say in a text, and how."""

@@ -696,7 +696,7 @@ def cost_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = None) 
         >>> pairs = [PairedScore(task=str(n), control=900 + n, candidate=910) for n in range(60)]
         >>> report = cost_gate(pairs)
         >>> report.decision, round(report.statistics["growth"], 4)
-        ('pass', -0.0199)
+        ('pass', -0.0206)
     """
     rules = rules or GateConfig()
     scores = counted_pairs(pairs)

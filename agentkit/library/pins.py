@@ -315,8 +315,9 @@ def _faults_of(library: Library, definition: ToolDefinition) -> Iterator[Library
 
 def _of_source(name: str, problems: Iterable[SourceProblem]) -> Iterator[LibraryFault]:
     for problem in problems:
-        message = f"line {problem.line}: {problem.message}"
-        yield LibraryFault(tool=name, code=problem.code, message=message, advice=problem.advice)
+        yield LibraryFault(
+            tool=name, code=problem.code, message=problem.message, advice=problem.advice
+        )
 
 
 def _of_program(
@@ -335,8 +336,11 @@ def _of_program(
             f"{sorted(taken)}",
             advice="compose it anew from its text",
         )
-    report = type_check(program, signature.parameters, library.tools, result=signature.result)
-    yield from _of_source(name, report.problems)
+    faults, _ = type_check(program, signature.parameters, library.tools, result=signature.result)
+    yield from (
+        LibraryFault(tool=name, code=fault.code, message=fault.message, advice=fault.advice)
+        for fault in faults
+    )
 
 
 def _of_conditions(definition: ToolDefinition) -> Iterator[LibraryFault]:

@@ -1,8 +1,8 @@
 """The seam to language models: the protocol, its records, the adapters.
 
-``base`` holds the protocol. ``openai_compatible`` speaks chat completions over ``transport`` in the
-words of ``wire``; ``hosted`` wraps SDKs; ``prompted`` gives tools to models that know none. A name
-loads its module when it is first used.
+``base`` holds the protocol. ``openai_compatible`` and ``anthropic`` speak the providers' protocols
+over ``transport``; ``prompted`` gives tools to models that know none. A name loads its module when
+it is first used.
 """
 
 import lazy_loader

@@ -1,7 +1,6 @@
 from .anthropic import anthropic_model as anthropic_model
 from .base import (
     ChatModel as ChatModel,
-    DeferringChatModel as DeferringChatModel,
     FinishReason as FinishReason,
     ModelEvent as ModelEvent,
     ModelRequest as ModelRequest,
@@ -13,11 +12,10 @@ from .base import (
 )
 from .http_model import Price as Price
 from .litellm import litellm_model as litellm_model
-from .openai import (
+from .openai_compatible import (
+    OpenAICompatibleModel as OpenAICompatibleModel,
     openai_model as openai_model,
-    openai_responses_model as openai_responses_model,
 )
-from .openai_compatible import OpenAICompatibleModel as OpenAICompatibleModel
 from .prompt_format import render_calls as render_calls
 from .prompted import PromptedModel as PromptedModel
 from .resolve import resolve_model as resolve_model

@@ -1,224 +1,343 @@
-"""``anthropic:MODEL``: Anthropic's models, with or without a client of its SDK.
+"""``anthropic:MODEL``: Anthropic's models over the messages API, without an SDK.
 
-A stream consists of blocks, and a turn may be paused and go on.
+Where the protocol differs from chat completions: instructions are a field of their own; results of
+tools are blocks of a user message; ``max_tokens`` has to be given; a stream consists of blocks. An
+output schema is asked for as a call of a tool that we add, ``answer``, whose arguments become the
+text.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-from agentkit.errors import ModelResponseError, UsageError
-from agentkit.messages import JsonObject
-from agentkit.models.anthropic_messages import (
-    AnthropicCodec,
-    CacheTime,
-    CodecOptions,
-    ToolSearch,
-    read_counts,
-    writes_to_schemas,
+from agentkit.errors import UsageError
+from agentkit.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    ProviderItem,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
 )
-from agentkit.models.base import ModelRequest, ModelResponse
-from agentkit.models.http_model import Exchange, HttpModel
+from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
+from agentkit.models.http_model import HttpModel
 from agentkit.models.openai_compatible import api_headers
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
-from agentkit.models.transport import SdkTransport, Transport, open_transport, place
+from agentkit.models.transport import open_transport, place
 from agentkit.models.wire import (
+    MALFORMED_KEY,
     MISSING,
+    WireNames,
     checked_extra,
+    clean,
+    decode_call,
     encode_body,
     expect,
     member,
-    parse_object,
+    with_distinct_ids,
 )
+from agentkit.tools.definition import ToolDefinition
 
-if TYPE_CHECKING:
-    import anthropic
+ANSWER_TOOL = "answer"
+"""The tool through which a structured answer comes; avoided when a tool of yours has the name."""
+
+PROTOCOL = "anthropic-messages"
+"""Marks the provider items that are this protocol's."""
+
+CacheTime = Literal["5m", "1h"]
 
 _URL = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"
-_KEY_SOURCE = "the variable ANTHROPIC_API_KEY, or the key of the client that was passed"
-_PATH = "/v1/messages"
+_DEFAULT_MAX_TOKENS = 4096
+_WRAPPED = "value"
+_KEPT = frozenset({"thinking", "redacted_thinking"})
+_FINISH_REASONS: Mapping[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
 
 
 def anthropic_model(
     model: str,
     *,
-    client: anthropic.AsyncAnthropic | None = None,
     retry: RetryPolicy = DEFAULT_RETRY,
     timeout_seconds: float = 60.0,
     prompt_cache: CacheTime | None = "5m",
-    tool_search: ToolSearch | None = None,
-    native_output: bool | None = None,
 ) -> HttpModel:
-    """One of Anthropic's models.
+    """One of Anthropic's models; reads ``ANTHROPIC_API_KEY`` and ``ANTHROPIC_BASE_URL``.
 
-    ``seed`` has no counterpart. Thinking (ask for it in ``ModelSettings.extra``) and what the
-    search found go back with the next request, as ``AssistantMessage.provider_items``; thinking
-    can not be combined with a forced call, so neither with an answer that is one
-    (``native_output``). A turn that Anthropic pauses (``pause_turn``) goes on by itself.
+    ``seed`` has no counterpart. Thinking (ask for it in ``ModelSettings.extra``) goes back with the
+    next request, as ``AssistantMessage.provider_items``; beside it no call can be forced, so
+    neither ``tool_choice="required"`` nor the call that carries a structured answer is.
 
     Args:
         model: The model's name, such as ``claude-sonnet-5-5``.
-        client: A client of Anthropic's SDK (of Bedrock or Vertex, too), which the caller closes;
-            None needs no SDK and reads ``ANTHROPIC_API_KEY`` and ``ANTHROPIC_BASE_URL``.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer.
         prompt_cache: How long Anthropic keeps the tools and instructions of a request with tools,
             which it then reads at a tenth of the price; writing them costs a quarter more once
             (twice the price for an hour). Below about a thousand tokens, more for some
             models, nothing is kept and nothing charged. None sets no marks.
-        tool_search: Let Anthropic search among the tools that an agent does not offer at once,
-            instead of our own ``search_tools``: by words (``bm25``) or patterns (``regex``).
-        native_output: Whether the model writes to an output schema by itself, which Claude does
-            since version 4.5; None reads the version off the model's name. Otherwise, and for
-            schemas that Anthropic does not take (``native_schema`` says which), a structured
-            answer is a forced call of an added tool.
 
     Raises:
         UsageError: There is no key.
     """
-    options = CodecOptions(
-        prompt_cache=prompt_cache,
-        tool_search=tool_search,
-        native_output=writes_to_schemas(model) if native_output is None else native_output,
-    )
-    headers: dict[str, str] = {}
-    if client is None:
-        key = os.environ.get("ANTHROPIC_API_KEY")
-        if not key:
-            raise UsageError(f"no API key for {f'anthropic:{model}'!r}: set ANTHROPIC_API_KEY")
-        url = f"{(os.environ.get('ANTHROPIC_BASE_URL') or _URL).rstrip('/')}{_PATH}"
-        headers = api_headers(None, {"x-api-key": key, "anthropic-version": _API_VERSION})
-        transport: Transport = open_transport("auto", None, url=url)
-    else:
-        key, url = client.api_key, str(client.base_url)
-        transport = SdkTransport(client, _PATH)
-    endpoint = Endpoint(place=place(url), model=model, key_source=_KEY_SOURCE, api_key=key)
-
-    def begin(request: ModelRequest, stream: bool) -> Exchange:  # noqa: FBT001 - as a callable
-        codec = AnthropicCodec(request, options)
-        fields = _fields(model, request, codec) | ({"stream": True} if stream else {})
-        return _MessageExchange(codec, fields, endpoint.place)
-
+    key = os.environ.get("ANTHROPIC_API_KEY")
+    if not key:
+        raise UsageError(f"no API key for {f'anthropic:{model}'!r}: set ANTHROPIC_API_KEY")
+    url = f"{(os.environ.get('ANTHROPIC_BASE_URL') or _URL).rstrip('/')}/v1/messages"
     return HttpModel(
         model,
         provider_name="anthropic",
-        begin=begin,
+        begin=lambda request, stream: _MessageExchange(
+            AnthropicCodec(request, prompt_cache), model, stream=stream
+        ),
         url=url,
-        endpoint=endpoint,
-        headers=headers,
-        transport=transport,
-        defers_tools=tool_search is not None,
+        endpoint=Endpoint(
+            place=place(url),
+            model=model,
+            key_source="the variable ANTHROPIC_API_KEY",
+            api_key=key,
+        ),
+        headers=api_headers(None, {"x-api-key": key, "anthropic-version": _API_VERSION}),
+        transport=open_transport("auto", None, url=url),
         retry=retry,
         timeout_seconds=timeout_seconds,
     )
 
 
-def _fields(model: str, request: ModelRequest, codec: AnthropicCodec) -> dict[str, Any]:
-    fields = codec.encode(model)
-    extra = checked_extra(request.settings)
-    ours, theirs = fields.get("output_config"), extra.get("output_config")
-    fields |= extra
-    if isinstance(ours, dict) and isinstance(theirs, Mapping):  # such as {"effort": "low"}
-        fields["output_config"] = {**theirs, **ours}
-    return fields
-
-
 class _MessageExchange:
-    """One turn, which may be paused and go on; an ``Exchange``."""
+    """One message; an ``Exchange``."""
 
-    def __init__(self, codec: AnthropicCodec, fields: JsonObject, place: str) -> None:
+    def __init__(self, codec: AnthropicCodec, model: str, *, stream: bool) -> None:
+        fields = codec.encode(model)
+        self.body = encode_body({**fields, "stream": True} if stream else fields)
         self._codec = codec
-        self._fields = fields
-        self._turn = _Turn(place)
         self._assembler = MessageAssembler()
-        self._message: JsonObject | None = None
+
+    def decode(self, answer: JsonObject) -> ModelResponse:
+        return self._codec.decode(answer)
+
+    def add(self, event: JsonObject) -> str:
+        return self._assembler.add(event)
 
     @property
     def is_complete(self) -> bool:
         return self._assembler.is_finished
 
-    def body(self) -> bytes:
-        return encode_body(self._turn.request(self._fields))
-
-    def take(self, answer: JsonObject) -> None:
-        self._message = answer
-
-    def add(self, event: JsonObject) -> str:
-        return self._assembler.add(event)
-
-    def finish(self) -> ModelResponse | None:
-        message = self._assembler.finish() if self._message is None else self._message
-        self._message, self._assembler = None, MessageAssembler()
-        return None if self._turn.add(message) else self._codec.decode(self._turn.message())
+    def finish(self) -> ModelResponse:
+        return self._codec.decode(self._assembler.finish())
 
 
-MOST_PAUSES = 10
-"""A turn that pauses more often is given up."""
-
-
-class _Turn:
-    """The messages of one turn, of which all but the last were paused.
+class AnthropicCodec:
+    """Translates one request, and what comes back for it.
 
     Args:
-        place: Who answers, for messages of errors.
+        request: What is asked.
+        prompt_cache: See ``anthropic_model``.
+
+    Attributes:
+        names: The tools' names on the wire.
     """
 
-    def __init__(self, place: str) -> None:
-        self._place = place
-        self._said: list[JsonObject] = []
+    def __init__(self, request: ModelRequest, prompt_cache: CacheTime | None = None) -> None:
+        self._request = request
+        self._prompt_cache = prompt_cache
+        self.names = WireNames(tool.name for tool in request.tools)
+        taken = {self.names.encode(tool.name) for tool in request.tools}
+        self._answer_tool = ANSWER_TOOL
+        while self._answer_tool in taken:
+            self._answer_tool += "_"
+        # Not where the model has to call a real tool.
+        wants_answer = request.output_schema is not None and request.tool_choice != "required"
+        self._answer_schema = request.output_schema if wants_answer else None
 
-    def add(self, message: JsonObject) -> bool:
-        """Take a message; returns whether the turn goes on after it.
-
-        A pause beside calls of the caller's tools is none: those are to be run first.
+    def encode(self, model: str) -> dict[str, Any]:
+        """The fields of the request.
 
         Raises:
-            ModelResponseError: The turn pauses without having said anything, or too often.
+            UsageError: There is no message besides system messages, or ``extra`` sets a field that
+                is ours.
         """
-        self._said.append(message)
-        blocks = member(message, "content", list, "$")
-        if message.get("stop_reason") != "pause_turn" or any(map(_is_call, blocks)):
-            return False
-        if not blocks or len(self._said) > MOST_PAUSES:
-            why = "without saying anything" if not blocks else f"{len(self._said)} times"
-            raise ModelResponseError(
-                f"{self._place} paused its turn {why} (stop_reason 'pause_turn'), so there is no "
-                "answer. Its own tools went on for too long: offer fewer of them, or ask for less"
-            )
-        return True
-
-    def request(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The request that lets a paused turn go on."""
-        content = self._content()
-        if not content:
-            return dict(fields)
-        return {
-            **fields,
-            "messages": [*fields["messages"], {"role": "assistant", "content": content}],
+        settings = self._request.settings
+        tools = self._tools()
+        fields: dict[str, Any] = {
+            "model": model,
+            "max_tokens": settings.max_tokens or _DEFAULT_MAX_TOKENS,
+            "messages": encode_messages(self._request.messages, self.names),
+            "system": self._system(is_marked=bool(tools)),
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "tools": tools,
+            "tool_choice": self._tool_choice(),
         }
+        sent = {name: value for name, value in fields.items() if value not in (None, "", [])}
+        return sent | dict(checked_extra(settings))
 
-    def message(self) -> JsonObject:
-        """All of the turn as one message; what it cost is the sum."""
-        last = self._said[-1]
-        if len(self._said) == 1:
-            return last
-        return {**last, "content": self._content(), "usage": _total(self._said)}
+    def decode(self, message: JsonObject) -> ModelResponse:
+        """The response that a message object stands for.
 
-    def _content(self) -> list[Any]:
-        return [block for message in self._said for block in message["content"]]
+        Raises:
+            ModelResponseError: A part of it is not what the protocol says.
+        """
+        texts: list[str] = []
+        calls: list[ToolCall] = []
+        kept: list[ProviderItem] = []
+        answer = None
+        for index, block in enumerate(member(message, "content", list, "$")):
+            path = f"$.content[{index}]"
+            kind = expect(block, dict, path).get("type")
+            if kind == "text":
+                texts.append(member(block, "text", str, path))
+            elif kind == "tool_use":
+                name = member(block, "name", str, path)
+                call = decode_call(block.get("id"), name, block.get("input"), self.names)
+                if self._answer_schema is not None and name == self._answer_tool:
+                    answer = call
+                else:
+                    calls.append(call)
+            elif kind in _KEPT:
+                kept.append(ProviderItem(protocol=PROTOCOL, data=block))
+        text, finish = "".join(texts), _FINISH_REASONS.get(str(message.get("stop_reason")))
+        if answer is not None and not calls:  # beside real calls, the answer is premature
+            text, finish = self._answer_text(answer), "stop" if finish == "tool_calls" else finish
+        model = message.get("model")
+        return ModelResponse(
+            message=AssistantMessage(
+                text=clean(text), tool_calls=with_distinct_ids(calls), provider_items=tuple(kept)
+            ),
+            usage=_decode_usage(message.get("usage")),
+            finish_reason=finish or "unknown",
+            model=model if isinstance(model, str) else "",
+        )
+
+    def _answer_text(self, answer: ToolCall) -> str:
+        if answer.malformed is not None:
+            return answer.malformed
+        value: Any = answer.arguments
+        if not _is_object_schema(self._answer_schema):
+            value = value.get(_WRAPPED)
+        return json.dumps(value, ensure_ascii=False)
+
+    def _system(self, *, is_marked: bool) -> str | list[dict[str, Any]]:
+        texts = [m.text for m in self._request.messages if isinstance(m, SystemMessage)]
+        text = "\n\n".join(texts)
+        if not is_marked or not text.strip() or self._prompt_cache is None:
+            return text
+        return [{"type": "text", "text": text, "cache_control": self._mark}]
+
+    @property
+    def _mark(self) -> dict[str, str]:
+        """Ends what is to be cached; five minutes are what Anthropic takes anyway."""
+        hour = {"ttl": "1h"} if self._prompt_cache == "1h" else {}
+        return {"type": "ephemeral", **hour}
+
+    def _tools(self) -> list[dict[str, Any]]:
+        tools = [_tool(definition, self.names) for definition in self._request.tools]
+        if self._answer_schema is not None:
+            tools.append(_answer_tool(self._answer_tool, self._answer_schema))
+        if tools and self._prompt_cache is not None:
+            tools[-1] = {**tools[-1], "cache_control": self._mark}
+        return tools
+
+    def _tool_choice(self) -> dict[str, str] | None:
+        request = self._request
+        if self._answer_schema is not None:
+            if "thinking" in request.settings.extra:  # no call can be forced beside it
+                return None
+            if not request.tools or request.tool_choice == "none":
+                return {"type": "tool", "name": self._answer_tool}
+            return {"type": "any"}
+        if not request.tools or request.tool_choice == "auto":
+            return None
+        return {"type": {"none": "none", "required": "any"}[request.tool_choice]}
 
 
-def _is_call(block: object) -> bool:
-    return isinstance(block, Mapping) and block.get("type") == "tool_use"
+def _tool(definition: ToolDefinition, names: WireNames) -> dict[str, Any]:
+    return {
+        "name": names.encode(definition.name),
+        "description": definition.text,
+        "input_schema": definition.parameters_schema,
+    }
 
 
-def _total(messages: Sequence[JsonObject]) -> dict[str, int]:
-    counts = [read_counts(message.get("usage") or {}) for message in messages]
-    return {name: sum(one[name] for one in counts) for name in counts[0]}
+def _answer_tool(name: str, schema: JsonObject) -> dict[str, Any]:
+    if not _is_object_schema(schema):
+        schema = {"type": "object", "properties": {_WRAPPED: schema}, "required": [_WRAPPED]}
+    return {"name": name, "description": "Give the final answer.", "input_schema": schema}
+
+
+def _is_object_schema(schema: JsonObject | None) -> bool:
+    return schema is not None and schema.get("type") == "object"
+
+
+def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[str, Any]]:
+    """The conversation without its system messages; neighbours of one role become one message.
+
+    Raises:
+        UsageError: There is no message besides system messages.
+    """
+    encoded: list[dict[str, Any]] = []
+    for message in messages:
+        if isinstance(message, SystemMessage):
+            continue
+        role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        blocks = _blocks(message, names)
+        if encoded and encoded[-1]["role"] == role:
+            encoded[-1]["content"].extend(blocks)
+        elif blocks:  # an empty message is refused, and says nothing
+            encoded.append({"role": role, "content": blocks})
+    if not encoded:
+        raise UsageError("Anthropic's models need at least one message with text from the user")
+    return encoded
+
+
+def _blocks(
+    message: UserMessage | AssistantMessage | ToolMessage, names: WireNames
+) -> list[dict[str, Any]]:
+    if isinstance(message, ToolMessage):
+        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}]
+    blocks: list[dict[str, Any]] = []
+    if isinstance(message, AssistantMessage) and (message.text.strip() or message.tool_calls):
+        kept = (item.data for item in message.provider_items if item.protocol == PROTOCOL)
+        # Earlier versions kept blocks of a search of Anthropic's, which is not offered any more.
+        blocks += (dict(data) for data in kept if data.get("type") in _KEPT)
+    if message.text.strip():  # text of white space alone is refused
+        blocks.append({"type": "text", "text": message.text})
+    for call in message.tool_calls if isinstance(message, AssistantMessage) else ():
+        given = call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
+        name = names.encode(call.name)
+        blocks.append({"type": "tool_use", "id": call.call_id, "name": name, "input": given})
+    return blocks
+
+
+def _decode_usage(usage: Any) -> Usage:
+    if usage is None:
+        return Usage(requests=1)
+    expect(usage, dict, "$.usage")
+
+    def count(name: str) -> int:
+        found: int = expect(usage.get(name) or 0, int, f"$.usage.{name}")
+        return found
+
+    cached = count("cache_read_input_tokens")
+    return Usage(
+        requests=1,
+        prompt_tokens=count("input_tokens") + cached + count("cache_creation_input_tokens"),
+        cached_tokens=cached,
+        completion_tokens=count("output_tokens"),
+    )
 
 
 class MessageAssembler:
@@ -257,24 +376,24 @@ class MessageAssembler:
     def finish(self) -> JsonObject:
         """The whole message object."""
         for index, parts in self._inputs.items():
-            block, text = self._blocks[index], "".join(parts)
-            if block.get("type") != "tool_use":  # a search of the provider's, which goes back
-                block["input"] = parse_object(text or "{}", "the input of a provider's own tool")
-            else:
-                block["input"] = text
+            self._blocks[index]["input"] = "".join(parts)
         return {**self._message, "content": [self._blocks[i] for i in sorted(self._blocks)]}
 
     def _add_delta(self, index: int, event: JsonObject) -> str:
         block = expect(self._blocks.get(index, MISSING), dict, f"$.content[{index}]")
         delta = member(event, "delta", dict, "$")
-        if delta.get("type") == "text_delta":
-            text: str = member(delta, "text", str, "$.delta")
-            block["text"] = block.get("text", "") + text
-            return text
-        for kind, key in (("thinking_delta", "thinking"), ("signature_delta", "signature")):
-            if delta.get("type") == kind:
-                block[key] = block.get(key, "") + member(delta, key, str, "$.delta")
-        if delta.get("type") == "input_json_delta":
-            part = member(delta, "partial_json", str, "$.delta")
-            self._inputs.setdefault(index, []).append(part)
+        match delta.get("type"):
+            case "text_delta":
+                text: str = member(delta, "text", str, "$.delta")
+                block["text"] = block.get("text", "") + text
+                return text
+            case "thinking_delta":
+                block["thinking"] = block.get("thinking", "") + member(
+                    delta, "thinking", str, "$.delta"
+                )
+            case "signature_delta":
+                block["signature"] = member(delta, "signature", str, "$.delta")
+            case "input_json_delta":
+                part = member(delta, "partial_json", str, "$.delta")
+                self._inputs.setdefault(index, []).append(part)
         return ""

@@ -65,9 +65,6 @@ class ModelRequest:
         tool_choice: Whether the model may, must not or must call a tool.
         output_schema: JSON Schema that the text of the answer must match, or None.
         settings: How to generate.
-        deferred: Definitions that the model does not read but the provider's own search can find;
-            only for a model whose ``defers_tools`` is true, all others ignore it. Keep the tuple
-            object, as that of ``tools``.
     """
 
     messages: tuple[Message, ...]
@@ -75,7 +72,6 @@ class ModelRequest:
     tool_choice: ToolChoice = "auto"
     output_schema: JsonObject | None = None
     settings: ModelSettings = field(default_factory=ModelSettings)
-    deferred: tuple[ToolDefinition, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,14 +132,4 @@ class StreamingChatModel(ChatModel, Protocol):
         Raises:
             ModelError: As ``complete``; half a stream is a ``ModelConnectionError``.
         """
-        ...
-
-
-@runtime_checkable
-class DeferringChatModel(ChatModel, Protocol):
-    """A language model whose provider can search among tools that the model has not read."""
-
-    @property
-    def defers_tools(self) -> bool:
-        """Whether it does: whether ``ModelRequest.deferred`` is sent and searched."""
         ...

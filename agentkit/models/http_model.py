@@ -41,9 +41,6 @@ class RemoteModel(ABC):
             ``ModelSettings.timeout_seconds`` wins.
     """
 
-    defers_tools = False
-    """Whether the provider searches among the tools of ``ModelRequest.deferred``."""
-
     def __init__(
         self,
         name: str,
@@ -129,25 +126,24 @@ class RemoteModel(ABC):
 class Exchange(Protocol):
     """One request in a provider's protocol, and the reading of its answer."""
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the streamed answer has come to its end."""
-        ...
+    body: bytes
+    """The request."""
 
-    def body(self) -> bytes:
-        """The request; after a paused turn the one that lets it go on."""
-        ...
-
-    def take(self, answer: JsonObject) -> None:
-        """Take an answer that came as a whole."""
+    def decode(self, answer: JsonObject) -> ModelResponse:
+        """The response of an answer that came as a whole."""
         ...
 
     def add(self, event: JsonObject) -> str:
         """Take one event of a streamed answer; returns the text that it adds."""
         ...
 
-    def finish(self) -> ModelResponse | None:
-        """The response; None when the provider has paused and wants to go on."""
+    @property
+    def is_complete(self) -> bool:
+        """Whether the streamed answer has come to its end."""
+        ...
+
+    def finish(self) -> ModelResponse:
+        """The response that the events make."""
         ...
 
 
@@ -163,7 +159,6 @@ class HttpModel(RemoteModel):
         headers: Of every request.
         transport: Sends them.
         prices: To report what an answer cost; without them ``Usage.cost_usd`` stays None.
-        defers_tools: See ``RemoteModel.defers_tools``.
         retry: See ``RemoteModel``.
         timeout_seconds: See ``RemoteModel``.
     """
@@ -179,17 +174,15 @@ class HttpModel(RemoteModel):
         headers: Mapping[str, str],
         transport: Transport,
         prices: Prices | None = None,
-        defers_tools: bool = False,
         retry: RetryPolicy = DEFAULT_RETRY,
         timeout_seconds: float = 60.0,
     ) -> None:
         super().__init__(
             name, provider_name=provider_name, retry=retry, timeout_seconds=timeout_seconds
         )
-        self.defers_tools = defers_tools
         self._begin = begin
         self._url = url
-        self._known_endpoint = endpoint
+        self._endpoint = endpoint
         self._headers = headers
         self._transport = transport
         self._prices = prices
@@ -198,66 +191,62 @@ class HttpModel(RemoteModel):
         """Close the connections of the running event loop; a later request opens new ones."""
         await self._transport.close()
 
-    @property
-    def _endpoint(self) -> Endpoint:
-        """Who is asked, with the key of now: a client of the caller may fetch it anew."""
-        key = getattr(self._transport, "api_key", None)
-        return replace(self._known_endpoint, api_key=key) if key else self._known_endpoint
-
     async def _answer(self, request: ModelRequest, idle: IdleTimeout) -> ModelResponse:
         exchange = self._begin(request, False)
-        while True:
-            sending = self._transport.post(self._url, self._headers, exchange.body())
-            answer = await idle.wait(sending)
-            exchange.take(self._decoded(answer.status, answer.headers, answer.body))
-            response = exchange.finish()
-            if response is not None:
-                return self._priced(response)
+        return await idle.wait(self._whole(exchange))
+
+    async def _whole(self, exchange: Exchange) -> ModelResponse:
+        sending = self._transport.stream(self._url, self._headers, exchange.body)
+        async with sending as answer:
+            body = await read_body(iter_pieces(answer))
+        return self._priced(exchange.decode(self._decoded(answer, body)))
 
     async def _events(
         self, request: ModelRequest, idle: IdleTimeout
     ) -> AsyncGenerator[ModelEvent, None]:
-        exchange = self._begin(request, True)
-        response, has_spoken = None, False
-        while response is None:
-            async with aclosing(self._texts(exchange, idle)) as texts:
-                async for text in texts:
-                    has_spoken = True
-                    yield TextDelta(text=text)
-            response = exchange.finish()
+        exchange, has_spoken = self._begin(request, True), False
+        async with AsyncExitStack() as stack:
+            opening = self._transport.stream(self._url, self._headers, exchange.body)
+            answer = await idle.wait(stack.enter_async_context(opening))
+            if answer.status != 200 or _is_json(answer.headers):  # an error, or it does not stream
+                body = await idle.wait(read_body(iter_pieces(answer)))
+                response = exchange.decode(self._decoded(answer, body))
+            else:
+                async with aclosing(self._texts(exchange, answer, idle)) as texts:
+                    async for text in texts:
+                        has_spoken = True
+                        yield TextDelta(text=text)
+                response = exchange.finish()
         if response.message.text and not has_spoken:  # it did not stream, or called a tool for it
             yield TextDelta(text=response.message.text)
         yield self._priced(response)
 
-    async def _texts(self, exchange: Exchange, idle: IdleTimeout) -> AsyncGenerator[str, None]:
+    async def _texts(
+        self, exchange: Exchange, answer: HttpStream, idle: IdleTimeout
+    ) -> AsyncGenerator[str, None]:
         """The text of a stream, piece by piece; its end is checked."""
-        async with AsyncExitStack() as stack:
-            opening = self._transport.stream(self._url, self._headers, exchange.body())
-            answer = await idle.wait(stack.enter_async_context(opening))
-            if answer.status != 200 or _is_json(answer.headers):  # an error, or it does not stream
-                body = await idle.wait(read_body(iter_pieces(answer)))
-                exchange.take(self._decoded(answer.status, answer.headers, body))
-                return
-            parser = EventParser()
-            while chunk := await idle.wait(answer.read()):
-                for data in parser.feed(chunk):
-                    if data == "[DONE]":
-                        await _drain(answer)
-                        return
-                    event = parse_object(data, f"an event in the stream of {self._endpoint.place}")
-                    self._refuse_error(event, answer.headers)
-                    text = exchange.add(event)
-                    if text:
-                        yield text
-            if not exchange.is_complete:
-                raise cut_short(self._endpoint.place)
+        parser = EventParser()
+        while chunk := await idle.wait(answer.read()):
+            for data in parser.feed(chunk):
+                if data == "[DONE]":
+                    await _drain(answer)
+                    return
+                event = parse_object(data, f"an event in the stream of {self._endpoint.place}")
+                self._refuse_error(event, answer.headers)
+                text = exchange.add(event)
+                if text:
+                    yield text
+        if not exchange.is_complete:
+            raise cut_short(self._endpoint.place)
 
-    def _decoded(self, status: int, headers: Mapping[str, str], body: bytes) -> JsonObject:
-        if status != 200:
-            raise status_error(self._endpoint, status=status, headers=headers, body=body)
-        answer = parse_object(body, f"the answer of {self._endpoint.place}")
-        self._refuse_error(answer, headers)
-        return answer
+    def _decoded(self, answer: HttpStream, body: bytes) -> JsonObject:
+        if answer.status != 200:
+            raise status_error(
+                self._endpoint, status=answer.status, headers=answer.headers, body=body
+            )
+        decoded = parse_object(body, f"the answer of {self._endpoint.place}")
+        self._refuse_error(decoded, answer.headers)
+        return decoded
 
     def _refuse_error(self, answer: JsonObject, headers: Mapping[str, str]) -> None:
         error = embedded_error(self._endpoint, answer, headers)

@@ -1,4 +1,4 @@
-"""``OpenAICompatibleModel``: any server that speaks OpenAI's chat completions.
+"""``openai:`` and ``openai-compatible:``: any server that speaks OpenAI's chat completions.
 
 OpenAI itself, llama.cpp, vLLM, Ollama, LM Studio, and the compatible endpoints of most providers,
 without an SDK.
@@ -25,15 +25,13 @@ from agentkit.models.chat_completions import (
 from agentkit.models.http_model import HttpModel, Prices
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
-from agentkit.models.transport import Transport, TransportName, open_transport, place
+from agentkit.models.transport import TransportName, open_transport, place
 
 if TYPE_CHECKING:
-    import aiohttp
     import httpx
 
-OPENAI_URL = "https://api.openai.com/v1"
-OPENAI_HOST = "api.openai.com"
-"""Where OpenAI itself is; some rules hold for it alone."""
+_OPENAI_URL = "https://api.openai.com/v1"
+_OPENAI_HOST = "api.openai.com"
 _BARE_HOST = re.compile(r".+@((localhost|[\w.-]+:\d+)(/.*)?)")
 _NAME_AT_URL = re.compile(r"(?P<model>.+?)@(?P<url>https?://.+)", re.DOTALL)
 
@@ -50,10 +48,9 @@ class OpenAICompatibleModel(HttpModel):
             None takes ``OPENAI_BASE_URL``, then OpenAI's own.
         api_key: Sent as a bearer token; None takes ``OPENAI_API_KEY``, and sends none when that
             is not set (fine for a server of your own). An empty string sends none.
-        client: An ``httpx.AsyncClient`` or ``aiohttp.ClientSession`` to send through; the caller
-            closes it.
+        client: An ``httpx.AsyncClient`` to send through; the caller closes it.
         transport: ``auto`` takes aiohttp when it is installed (the ``fast`` extra; about a third
-            of the CPU time per request) and httpx otherwise. Or a ``Transport`` of your own.
+            of the CPU time per request) and httpx otherwise.
         fields: Further fields of every request, such as ``{"prompt_cache_key": ...}``;
             ``ModelSettings.extra`` wins.
         headers: Further headers, such as ``{"api-key": ...}`` for Azure.
@@ -80,8 +77,8 @@ class OpenAICompatibleModel(HttpModel):
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        client: httpx.AsyncClient | aiohttp.ClientSession | None = None,
-        transport: TransportName | Transport = "auto",
+        client: httpx.AsyncClient | None = None,
+        transport: TransportName = "auto",
         fields: JsonObject | None = None,
         headers: Mapping[str, str] | None = None,
         retry: RetryPolicy = DEFAULT_RETRY,
@@ -89,12 +86,13 @@ class OpenAICompatibleModel(HttpModel):
         prices: Prices | None = None,
         max_tokens_field: MaxTokensField | None = None,
     ) -> None:
-        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
         url, is_openai = _endpoint_url(base_url)
         endpoint = _endpoint(model, url, api_key, is_openai=is_openai)
+        own_field: MaxTokensField = "max_completion_tokens" if is_openai else "max_tokens"
         encoder = RequestEncoder(
             model,
-            max_tokens_field=max_tokens_field or max_tokens_field_at(base_url),
+            max_tokens_field=max_tokens_field or own_field,
             fields=fields,
         )
         super().__init__(
@@ -125,39 +123,25 @@ class ChatExchange:
     """
 
     def __init__(self, encoder: RequestEncoder, request: ModelRequest, *, stream: bool) -> None:
-        self._body, self._names = encoder.encode(request, stream=stream)
-        self._assembler = CompletionAssembler(self._names) if stream else None
-        self._whole: JsonObject | None = None
+        self.body, self._names = encoder.encode(request, stream=stream)
+        self._assembler = CompletionAssembler(self._names)
+
+    def decode(self, answer: JsonObject) -> ModelResponse:
+        """See ``Exchange``."""
+        return decode_completion(answer, self._names)
+
+    def add(self, event: JsonObject) -> str:
+        """See ``Exchange``."""
+        return self._assembler.add(event)
 
     @property
     def is_complete(self) -> bool:
         """See ``Exchange``."""
-        return self._assembler is not None and self._assembler.is_finished
-
-    def body(self) -> bytes:
-        """See ``Exchange``."""
-        return self._body
-
-    def take(self, answer: JsonObject) -> None:
-        """See ``Exchange``."""
-        self._whole = answer
-
-    def add(self, event: JsonObject) -> str:
-        """See ``Exchange``."""
-        assert self._assembler is not None  # only a streamed answer has events
-        return self._assembler.add(event)
+        return self._assembler.is_finished
 
     def finish(self) -> ModelResponse:
         """See ``Exchange``."""
-        if self._whole is not None or self._assembler is None:
-            return decode_completion(self._whole or {}, self._names)
         return self._assembler.finish()
-
-
-def max_tokens_field_at(base_url: str) -> MaxTokensField:
-    """What the server at a URL calls ``ModelSettings.max_tokens``."""
-    is_openai = urlsplit(base_url).hostname == OPENAI_HOST
-    return "max_completion_tokens" if is_openai else "max_tokens"
 
 
 def _endpoint_url(base_url: str) -> tuple[str, bool]:
@@ -170,7 +154,7 @@ def _endpoint_url(base_url: str) -> tuple[str, bool]:
         )
     path = f"{parts.path.rstrip('/')}/chat/completions"
     url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-    return url, parts.hostname == OPENAI_HOST
+    return url, parts.hostname == _OPENAI_HOST
 
 
 def _endpoint(model: str, url: str, api_key: str | None, *, is_openai: bool) -> Endpoint:
@@ -197,6 +181,47 @@ def api_headers(api_key: str | None, further: Mapping[str, str]) -> dict[str, st
         headers["Authorization"] = f"Bearer {api_key}"
     names = {name.lower() for name in further}
     return {k: v for k, v in headers.items() if k.lower() not in names} | dict(further)
+
+
+def openai_model(
+    model: str,
+    *,
+    retry: RetryPolicy = DEFAULT_RETRY,
+    timeout_seconds: float = 60.0,
+    prompt_cache_key: str | None = None,
+) -> OpenAICompatibleModel:
+    """A model of OpenAI through chat completions.
+
+    Reads the environment variables of OpenAI's SDK: ``OPENAI_API_KEY``, ``OPENAI_BASE_URL``,
+    ``OPENAI_ORG_ID``, ``OPENAI_PROJECT_ID`` and ``OPENAI_CUSTOM_HEADERS``.
+
+    Args:
+        model: The model's name, such as ``gpt-4o-mini``.
+        retry: When to send a request again.
+        timeout_seconds: Longest wait for an answer.
+        prompt_cache_key: Requests with one key and one beginning are sent to the same machine, so
+            that its prompt cache holds; name what shares instructions and tools, such as the
+            agent. None leaves it to OpenAI.
+
+    Raises:
+        UsageError: There is no key.
+    """
+    if not os.environ.get("OPENAI_API_KEY"):
+        raise UsageError(f"no API key for {f'openai:{model}'!r}: set OPENAI_API_KEY")
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
+    custom = (line.partition(":") for line in lines if ":" in line)
+    chosen = {
+        "OpenAI-Organization": os.environ.get("OPENAI_ORG_ID"),
+        "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID"),
+    }
+    return OpenAICompatibleModel(
+        model,
+        headers={name: value for name, value in chosen.items() if value}
+        | {name.strip(): value.strip() for name, _, value in custom},
+        retry=retry,
+        timeout_seconds=timeout_seconds,
+        fields={"prompt_cache_key": prompt_cache_key} if prompt_cache_key else {},
+    )
 
 
 def own_server_model(rest: str) -> OpenAICompatibleModel:

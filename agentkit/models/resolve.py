@@ -14,8 +14,7 @@ ENTRY_POINT_GROUP = __name__.rpartition(".")[0]  # "agentkit.models", as this pa
 _BUILT_IN = {
     "anthropic": "agentkit.models.anthropic:anthropic_model",
     "litellm": "agentkit.models.litellm:litellm_model",
-    "openai": "agentkit.models.openai:openai_model",
-    "openai-responses": "agentkit.models.openai:openai_responses_model",
+    "openai": "agentkit.models.openai_compatible:openai_model",
     "openai-compatible": "agentkit.models.openai_compatible:own_server_model",
 }
 
@@ -27,8 +26,8 @@ def resolve_model(model: ChatModel | str) -> ChatModel:
 
     Names are ``scheme:rest``:
 
-    * ``openai:gpt-4o-mini``, ``openai-responses:gpt-5-mini``, ``anthropic:claude-sonnet-5-5``,
-      ``litellm:provider/model``: hosted models through their SDK, each an extra of agentkit;
+    * ``openai:gpt-4o-mini``, ``anthropic:claude-sonnet-5-5``: hosted models, without an SDK;
+    * ``litellm:provider/model``: every provider that litellm knows, an extra of agentkit;
     * ``openai-compatible:MODEL@URL``: any server that speaks chat completions, without an SDK;
     * ``local:smollm2-135m``, ``local:/path/to.gguf``: in this process, through ``agentkit-local``;
     * any other scheme that a plugin names in the entry-point group ``agentkit.models``.

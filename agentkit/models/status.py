@@ -114,10 +114,6 @@ def embedded_error(
     and 500 otherwise.
     """
     error = answer.get("error")
-    if not error and answer.get("type") == "error":  # OpenAI's responses
-        error = answer
-    if not error and isinstance(answer.get("response"), dict):
-        error = answer["response"].get("error")
     if not error:
         return None
     said = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()

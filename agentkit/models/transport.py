@@ -1,14 +1,12 @@
-"""The seam to HTTP libraries: ``Transport``, one request in full or as a stream.
+"""The seam to HTTP libraries: ``Transport``, one POST request.
 
 A transport moves bytes and says when it can not. Timeouts, retries, status codes and the protocol
-are the model's business. httpx is always there; aiohttp, of the ``fast`` extra, costs a third; a
-client of a provider's SDK signs and sends what others can not (Azure, Bedrock, renewed keys).
+are the model's business. httpx is always there; aiohttp, of the ``fast`` extra, costs a third.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import (
@@ -19,7 +17,7 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from agentkit._loop_bound import LoopBound
@@ -30,7 +28,6 @@ from agentkit.errors import (
     ModelTimeoutError,
     UsageError,
 )
-from agentkit.models.wire import read_body
 
 if TYPE_CHECKING:
     import ssl
@@ -47,21 +44,6 @@ _UNREACHED = frozenset(
     {"ConnectError", "UnsupportedProtocol", "ProxyError", "ClientConnectorError", "InvalidURL"}
 )
 _HTTP_LIBRARIES = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp"})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HttpResponse:
-    """A whole answer.
-
-    Attributes:
-        status: The status code.
-        headers: The headers; names in any case.
-        body: The decoded body (content encodings undone).
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,21 +65,16 @@ class HttpStream:
 class Transport(Protocol):
     """Sends POST requests; keeps connections open between them."""
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Send one request and wait for the whole answer.
-
-        Raises:
-            ModelConnectionError: The server can not be reached or hung up.
-            ModelTimeoutError: An injected client gave up waiting.
-        """
-        ...
-
     def stream(
         self, url: str, headers: Mapping[str, str], body: bytes
     ) -> AbstractAsyncContextManager[HttpStream]:
         """Send one request; the answer's body arrives inside the context.
 
-        Leaving the context early closes the connection. Errors are those of ``post``.
+        Leaving the context early closes the connection.
+
+        Raises:
+            ModelConnectionError: The server can not be reached or hung up.
+            ModelTimeoutError: An injected client gave up waiting.
         """
         ...
 
@@ -107,49 +84,30 @@ class Transport(Protocol):
 
 
 def open_transport(
-    transport: TransportName | Transport,
-    client: httpx.AsyncClient | aiohttp.ClientSession | None,
-    *,
-    url: str,
+    transport: TransportName, client: httpx.AsyncClient | None, *, url: str
 ) -> Transport:
     """The transport for a model; its library is imported here and not in the first request.
 
     Args:
-        transport: ``auto`` takes aiohttp when it is installed and httpx otherwise; a client
-            decides for itself; a transport of one's own is used as it is.
+        transport: ``auto`` takes aiohttp when it is installed and httpx otherwise, and httpx for a
+            client.
         client: A client to send through, or None.
         url: Where requests will go.
 
     Raises:
         MissingExtraError: aiohttp was asked for and is not installed.
-        UsageError: ``transport`` or ``client`` is none of these, or they contradict each other.
+        UsageError: ``transport`` is unknown, or contradicts ``client``.
     """
-    if not isinstance(transport, str):
-        return transport
-    library = transport
-    if library == "auto":
-        library = _library_of(client) or ("aiohttp" if find_spec("aiohttp") else "httpx")
-    if library not in {"httpx", "aiohttp"}:
+    if transport not in {"auto", "httpx", "aiohttp"}:
         raise UsageError(f"unknown transport {transport!r}; use 'auto', 'httpx' or 'aiohttp'")
-    if client is not None and _library_of(client) != library:
+    if client is not None and (transport == "aiohttp" or not hasattr(client, "build_request")):
         raise UsageError(
-            f"client={client!r} does not fit transport={transport!r}; give an httpx.AsyncClient "
-            "or an aiohttp.ClientSession, and leave transport at 'auto'"
+            f"client={client!r} does not fit transport={transport!r}; give an httpx.AsyncClient, "
+            "and leave transport at 'auto'"
         )
-    if library == "aiohttp":
-        return AiohttpTransport(url, cast("aiohttp.ClientSession | None", client))
-    return HttpxTransport(url, cast("httpx.AsyncClient | None", client))
-
-
-def _library_of(client: object) -> Literal["httpx", "aiohttp"] | None:
-    """Whose client it is, found out without importing either library."""
-    for kind in type(client).__mro__:
-        match kind.__module__.partition(".")[0], kind.__name__:
-            case "httpx", "AsyncClient":
-                return "httpx"
-            case "aiohttp", "ClientSession":
-                return "aiohttp"
-    return None
+    if transport == "auto" and client is None and find_spec("aiohttp"):
+        transport = "aiohttp"
+    return AiohttpTransport(url) if transport == "aiohttp" else HttpxTransport(url, client)
 
 
 class HttpxTransport:
@@ -178,16 +136,6 @@ class HttpxTransport:
             closed=lambda pool: pool.close(),
             is_closed=lambda pool: pool.is_closed,
         )
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """See ``Transport.post``."""
-        response = await self._send(url, headers, body)
-        try:
-            with translating(url):
-                content = await read_body(response.aiter_bytes())
-        finally:
-            await response.aclose()
-        return HttpResponse(status=response.status_code, headers=response.headers, body=content)
 
     @asynccontextmanager
     async def stream(
@@ -248,14 +196,12 @@ class AiohttpTransport:
 
     Args:
         url: Where requests will go; decides about certificates and the proxy.
-        client: A session of the caller's, used as it is and never closed; it is bound to the
-            caller's event loop. None opens one per loop.
 
     Raises:
         MissingExtraError: aiohttp is not installed.
     """
 
-    def __init__(self, url: str, client: aiohttp.ClientSession | None = None) -> None:
+    def __init__(self, url: str) -> None:
         try:
             import aiohttp
         except ImportError as error:
@@ -265,22 +211,14 @@ class AiohttpTransport:
                 install='pip install "agentkit-evolve[fast]"',
             ) from error
         del aiohttp  # imported here and not in the first request
-        self._client = client
         # Looked up once: aiohttp would look through the environment for each request.
-        self._proxy = environment_proxy(url) if client is None else None
+        self._proxy = environment_proxy(url)
         certificates = trusted_certificates(url)
         self._own: LoopBound[aiohttp.ClientSession] = LoopBound(
             opened=lambda: _open_session(certificates),  # without self: a cycle delays the close
             closed=lambda session: session.close(),
             is_closed=lambda session: session.closed,
         )
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """See ``Transport.post``."""
-        async with await self._send(url, headers, body) as response:
-            with translating(url):
-                content = await read_body(response.content.iter_any())
-            return HttpResponse(status=response.status, headers=response.headers, body=content)
 
     @asynccontextmanager
     async def stream(
@@ -301,7 +239,7 @@ class AiohttpTransport:
     async def _send(
         self, url: str, headers: Mapping[str, str], body: bytes
     ) -> aiohttp.ClientResponse:
-        session = self._client or await self._own.get()
+        session = await self._own.get()
         with translating(url):
             return await session.post(
                 url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy
@@ -318,94 +256,6 @@ def _open_session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # timeouts are ours
     )
-
-
-class SdkTransport:
-    """Posts through a client of a provider's SDK, which signs and sends; we do the rest.
-
-    The SDKs' typed methods walk every argument through its type hints and make an object of every
-    event, which grows with the conversation. Their ``post``, documented for endpoints that have no
-    method yet, does neither.
-
-    Args:
-        client: An ``AsyncOpenAI``, an ``AsyncAnthropic`` or a client derived from one; the caller
-            closes it.
-        path: The endpoint below the client's base URL.
-    """
-
-    def __init__(self, client: Any, path: str) -> None:
-        self._client = client
-        self._path = path
-        self._sdk: Any = importlib.import_module(_sdk_of(client))
-        self._takes_bytes = type(client).__name__ in {"AsyncOpenAI", "AsyncAnthropic"}
-
-    @property
-    def api_key(self) -> str | None:
-        """The key of now: a client may fetch it anew."""
-        key: str | None = self._client.api_key
-        return key
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """See ``Transport.post``; the client knows URL and headers itself."""
-        async with self.stream(url, headers, body) as answer:
-            content = await read_body(iter_pieces(answer))
-            return HttpResponse(status=answer.status, headers=answer.headers, body=content)
-
-    @asynccontextmanager
-    async def stream(
-        self, url: str, headers: Mapping[str, str], body: bytes
-    ) -> AsyncIterator[HttpStream]:
-        """See ``Transport.stream``."""
-        del headers
-        try:
-            with translating(url):
-                answer = await self._send(body)
-        except self._sdk.APIStatusError as error:
-            refused = error.response
-            yield HttpStream(
-                status=refused.status_code,
-                headers=refused.headers,
-                read=_reader(url, _one(refused.content)),
-            )
-            return
-        except self._sdk.APITimeoutError as error:
-            raise ModelTimeoutError(f"{place(url)} did not answer in time ({error})") from error
-        except self._sdk.APIConnectionError as error:
-            raise unreachable(url, error.__cause__ or error) from error
-        try:
-            yield HttpStream(
-                status=answer.status_code,
-                headers=answer.headers,
-                read=_reader(url, answer.iter_bytes()),
-            )
-        finally:
-            await answer.close()
-
-    async def close(self) -> None:
-        """Nothing to close: the client is the caller's."""
-
-    async def _send(self, body: bytes) -> Any:
-        headers = {"X-Stainless-Raw-Response": "stream"}  # what ``with_streaming_response`` sets
-        sent: dict[str, Any] = {"content": body}
-        if self._takes_bytes:
-            headers["Content-Type"] = "application/json"
-        else:  # clients that read or rewrite requests (Azure, Bedrock, Vertex) need the object
-            sent = {"body": json.loads(body)}
-        options = {"headers": headers, "max_retries": 0, "timeout": None}  # both are the model's
-        return await self._client.post(self._path, cast_to=object, options=options, **sent)
-
-
-def _sdk_of(client: object) -> str:
-    """The package that the client's class, or the one it is derived from, belongs to."""
-    packages = (kind.__module__.partition(".")[0] for kind in type(client).__mro__)
-    found = next((one for one in packages if one in {"openai", "anthropic"}), None)
-    if found is None:
-        raise UsageError(f"client={client!r} is no client of the SDK of OpenAI or Anthropic")
-    return found
-
-
-async def _one(piece: bytes) -> AsyncIterator[bytes]:
-    yield piece
 
 
 async def iter_pieces(answer: HttpStream) -> AsyncIterator[bytes]:

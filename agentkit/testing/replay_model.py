@@ -245,16 +245,13 @@ def _request_to_json(request: ModelRequest) -> dict[str, Any]:
         "seed": request.settings.seed,
         **_without_secret_fields(request.settings.extra),
     }
-    record: dict[str, Any] = {
+    return {
         "messages": [message_to_json(message) for message in request.messages],
         "tools": [{"name": tool.name, "digest": tool.digest} for tool in request.tools],
         "tool_choice": request.tool_choice,
         "output_schema": request.output_schema,
         "settings": {name: value for name, value in settings.items() if value is not None},
     }
-    if request.deferred:
-        record["deferred"] = [{"name": one.name, "digest": one.digest} for one in request.deferred]
-    return record
 
 
 def _response_to_json(response: ModelResponse) -> dict[str, Any]:

@@ -139,16 +139,20 @@ async def test_a_developer_may_show_clients_everything():
 
 
 async def test_the_server_itself_does_not_tell_what_broke(caplog):
-    """An error around a call, such as one of a retriever, is no more shown than one of the tool."""
+    """An error around a call, such as one of an approver, is no more shown than one of the tool."""
 
-    class Broken:
-        async def retrieve(self, query, library):
-            raise StoreError(f"cannot read from {URL}")
+    @tool(effects=("destructive",))
+    def delete() -> str:
+        """Delete everything."""
+        return "gone"
 
-    server = LibraryServer(Library([fetch]), search=True, retriever=Broken())
+    def broken(call, definition):
+        raise StoreError(f"cannot read from {URL}")
+
+    server = LibraryServer(Library([delete]), approve=broken)
     async with Client(server.sdk_server()) as client:
         with pytest.raises(MCPError) as caught:
-            await client.call_tool("search_tools", {"query": "a thing"})
+            await client.call_tool("delete", {})
     assert PASSWORD not in str(caught.value)
     incident = str(caught.value).partition("incident ")[2].split()[0]
     assert f"incident {incident}" in caplog.text

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.cli.options import adapted_name
-from agentkit.errors import ModelNotFoundError
-from agentkit.models.resolve import resolve_model
-
 COMMANDS = {
     "run": ("run", "Hi"),
     "chat": ("chat",),
@@ -34,14 +30,3 @@ def test_the_adapter_reaches_the_model(invoke, tmp_path):
     result = invoke("run", "Hi", "--model", f"local:{model}", "--adapter", "my shop?.gguf")
     assert result.exit_code == 2
     assert "there is no adapter my shop?.gguf" in result.stderr
-
-
-@pytest.mark.parametrize("file", ["shop.gguf", "/tmp/my shop.gguf", "50%&more?.gguf", "a+b.gguf"])
-def test_a_file_of_any_name_is_carried(tmp_path, file):
-    """The signs that mean something in a model's name are quoted."""
-    pytest.importorskip("agentkit_local", reason="the plugin is not installed")
-    model = tmp_path / "model.gguf"
-    model.write_bytes(b"GGUF")
-    with pytest.raises(ModelNotFoundError) as caught:
-        resolve_model(adapted_name(f"local:{model}", file))
-    assert f"there is no adapter {file};" in str(caught.value)

@@ -27,15 +27,6 @@ def test_commands_are_not_sent_to_the_model(invoke, as_json, tools_file, script)
     assert newest["session_id"] != oldest["session_id"]
 
 
-def test_a_session_is_taken_up_again(invoke, as_json, script):
-    """--session continues what is in the store."""
-    script("Hello.")
-    invoke("chat", "--session", "s7", "--model", "script:a", typed="Hi\n")
-    script("Again.")
-    invoke("chat", "--session", "s7", "--model", "script:a", typed="Hi again\n")
-    assert {e["session_id"] for e in as_json("episodes", "list")} == {"s7"}
-
-
 def test_a_failure_ends_a_pipe_with_status_1(invoke, script):
     """When the last message failed, the status says so, and the error is one line."""
     script("Hello.")

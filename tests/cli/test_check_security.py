@@ -27,7 +27,7 @@ def project(invoke, tmp_path, monkeypatch):
 def found(invoke):
     """What the check found, by code."""
     told = json.loads(invoke("check", "--json").stdout)
-    return {one["code"]: one for one in (*told["faults"], *told["waiting"])}
+    return {one["code"]: one for one in (*told["faults"], *told["notes"])}
 
 
 def put(project, *definitions, author="program", signer=None):
@@ -90,35 +90,6 @@ def test_a_server_that_nobody_approved(invoke, project):
     assert "server" in found(invoke)
 
 
-def test_the_same_server_approved_by_a_person(invoke, project):
-    """What a person wrote or agreed to is approved."""
-    tool = ToolDefinition(name="lookup", origin=Origin(kind="mcp", reference="https://mcp.example"))
-    put(project, tool, author="person")
-    codes = found(invoke)
-    assert "server" not in codes
-    assert codes["unasked"]["severity"] == "note"
-    assert invoke("check").exit_code == 0
-
-
-def test_calls_that_are_approved_in_advance(invoke, project):
-    """``yes = true`` in the project file approves every destructive call unseen."""
-    put(
-        project,
-        ToolDefinition(
-            name="wipe",
-            signature=replace(
-                ToolDefinition(name="w").signature, effects=Effects.of(["destructive"])
-            ),
-        ),
-        author="person",
-    )
-    path = project / "agentkit.toml"
-    path.write_text(path.read_text().replace("[run]", "[run]\nyes = true"))
-    one = found(invoke)["unasked"]
-    assert "wipe" in one["message"]
-    assert "[run] yes" in one["place"]
-
-
 def test_events_without_a_signature_among_signed_ones(invoke, project):
     """A writer that does not sign in a project that does is named by its first event."""
     put(project, signer=read_signer("0" * 32))
@@ -175,43 +146,6 @@ def test_passwords_in_code(invoke, project, line):
     assert ran.exit_code == 1
     assert "what looks like a password" in ran.stdout
     assert "hunter2" not in ran.stdout
-
-
-def test_what_code_says_of_passwords_is_none(invoke, project):
-    """Variables, rules and arguments of tasks are no findings."""
-    lines = (
-        "import os",
-        "api_key = [None][0]",
-        "password = os.environ.get('DB_PASSWORD_2')",
-        "# password: at least 8 characters",
-        'help = "password must have 8 characters"',
-        "def login(password: str = 'required', max_tokens=512): ...",
-    )
-    with (project / "tools.py").open("a") as file:
-        file.write("\n".join(["", *lines, ""]))
-    tasks = project / "tasks.jsonl"
-    tasks.write_text(tasks.read_text() + '{"arguments": {"password": "hunter2"}}\n')
-    assert invoke("check").exit_code == 0
-
-
-def test_a_server_without_keys(invoke, project):
-    """A project file that opens every server to other machines is named."""
-    with (project / "agentkit.toml").open("a") as file:
-        file.write("\n[serve]\ninsecure = true\n")
-    assert found(invoke)["insecure"]["severity"] == "warning"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
-def test_looking_at_a_store_makes_no_finding(invoke, project):
-    """The empty log that reading a file leaves beside it is nothing to close."""
-    copy = project / "copy.db"
-    copy.write_bytes((project / ".agentkit" / "library.db").read_bytes())
-    copy.chmod(0o600)
-    for _ in range(2):
-        assert invoke("check", "--store", "copy.db").exit_code == 0
-    copy.chmod(0o644)
-    told = json.loads(invoke("check", "--store", "copy.db", "--json").stdout)
-    assert [one["place"] for one in told["faults"]] == ["copy.db"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")

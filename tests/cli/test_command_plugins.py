@@ -72,13 +72,6 @@ def test_two_plugins_for_one_word_are_refused(invoke, install):
     assert "several plugins bring 'shout'" in result.stderr
 
 
-def test_no_plugin_takes_the_place_of_ours(invoke, install):
-    """A plugin that calls itself as a command of ours does is not even listed."""
-    install("greedy", "check = brought_words:shout")
-    assert "brought_words" not in invoke("--help").stdout
-    assert invoke("check").stdout != "HELLO\n"
-
-
 def test_the_pip_line_of_an_absent_plugin_is_told(invoke, monkeypatch):
     """A word of a plugin of ours that is not installed names what to install."""
     monkeypatch.setattr("agentkit.cli.boundary._plugins", tuple)

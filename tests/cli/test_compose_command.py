@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 GOOD = '''\
@@ -99,18 +97,6 @@ def test_a_function_that_exists_is_merged(invoke, primitives):
     )
 
 
-def test_the_same_file_again_changes_nothing(invoke, primitives):
-    """Composing a file twice is a success that leaves the library alone."""
-    arguments = ("tools", "add", "--composite", primitives(GOOD), "--tools", "calculator.py")
-    invoke(*arguments)
-    result = invoke(*arguments)
-    assert result.exit_code == 0
-    assert result.stdout == (
-        "order_total does this already, it is the same tool, to the last example; the library "
-        "stays at version 2\n"
-    )
-
-
 def test_problems_of_the_text_are_shown_with_a_caret(invoke, primitives):
     """Each problem has its file, line, column, the line itself, and advice."""
     result = invoke(
@@ -129,45 +115,6 @@ def test_problems_of_the_text_are_shown_with_a_caret(invoke, primitives):
     assert lines[3] == " " * 19 + "^"
 
 
-def test_a_failed_trial_is_told_with_advice(invoke, primitives):
-    """A worked call that does not hold is told with both values."""
-    result = invoke(
-        "tools",
-        "add",
-        "--composite",
-        primitives(GOOD.replace("14", "15")),
-        "--tools",
-        "calculator.py",
-    )
-    assert result.exit_code == 1
-    assert "[example_failed]" in result.stderr
-    assert "says 15, but the program gives 14" in result.stderr
-    assert "correct the program" in result.stderr
-
-
-def test_without_code_it_says_how_to_give_it(invoke, primitives):
-    """Tools without code answer from their worked calls; what they lack is told."""
-    result = invoke("tools", "add", "--composite", primitives(GOOD))
-    assert result.exit_code == 1
-    assert "[unbound_child]" in result.stderr
-    assert "--tools" in result.stderr
-
-
-def test_tools_that_are_not_in_the_library_are_named(invoke, tmp_path, primitives):
-    """Code alone makes no child; the message says what adds it."""
-    (tmp_path / "more.py").write_text(
-        "from agentkit import tool\n\n@tool\ndef sub(a: float, b: float) -> float:\n"
-        '    """Subtract."""\n    return a - b\n'
-    )
-    text = primitives(GOOD.replace("mul(", "sub("))
-    result = invoke(
-        "tools", "add", "--composite", text, "--tools", "calculator.py", "--tools", "more.py"
-    )
-    assert result.exit_code == 1
-    assert "sub of --tools: not in the library yet" in result.stderr
-    assert "agentkit tools add" in result.stderr
-
-
 def test_undeclared_effects_need_a_word(invoke, primitives):
     """A tool that declares no effects is run only with --run-undeclared."""
     text = '''
@@ -181,46 +128,6 @@ def twice(text: str) -> str:
     assert refused.exit_code == 1
     assert "[no_stub]" in refused.stderr
     assert invoke(*arguments, "--run-undeclared").exit_code == 0
-
-
-def test_a_revision_is_asked_for(invoke, primitives):
-    """A taken name is refused, and replaced with --revise."""
-    invoke("tools", "add", "--composite", primitives(GOOD), "--tools", "calculator.py")
-    other = primitives(
-        GOOD.replace("mul(price, count)", "mul(mul(price, count), 2)").replace("14", "26")
-    )
-    refused = invoke("tools", "add", "--composite", other, "--tools", "calculator.py")
-    assert "[name_taken]" in refused.stderr
-    result = invoke("tools", "add", "--composite", other, "--tools", "calculator.py", "--revise")
-    assert result.stdout.startswith(
-        "order_total revised: library version 3, depth 1, saves 2 calls"
-    )
-
-
-def test_json_holds_the_outcome(invoke, primitives):
-    """With --json stdout is one object, also for a rejection, and the exit status is the same."""
-    result = invoke(
-        "tools", "add", "--composite", primitives(GOOD), "--tools", "calculator.py", "--json"
-    )
-    assert json.loads(result.stdout)["outcome"] == "added"
-    bad = primitives(GOOD.replace("mul(", "multiply("))
-    result = invoke(
-        "tools", "add", "--composite", bad, "--tools", "calculator.py", "--json", "--dry-run"
-    )
-    assert result.exit_code == 1
-    record = json.loads(result.stdout)
-    assert (record["code"], record["dry_run"]) == ("unknown_child", True)
-    assert record["problems"][0]["column"] == 16
-
-
-@pytest.mark.parametrize(
-    "text", ["", "import os\nos.abort()", "x = 1", "def f(:", "\x00", "def f():\n" + " " * 9000]
-)
-def test_what_is_no_function_is_refused(invoke, primitives, text):
-    """Anything else in the file is a rejection with status 1, never a trace, and never runs."""
-    result = invoke("tools", "add", "--composite", primitives(text), "--tools", "calculator.py")
-    assert result.exit_code == 1
-    assert result.stderr.startswith("rejected [")
 
 
 def test_a_file_that_is_no_text_is_misuse(invoke, primitives, tmp_path):

@@ -100,13 +100,6 @@ def test_json_is_the_whole_report(as_json, tmp_path):
     assert report["store"] == f"sqlite:///{tmp_path / 'cache' / 'demo.db'}"
 
 
-def test_a_second_demo_begins_anew(as_json):
-    """What the first one learned does not count for the second."""
-    for _ in range(2):
-        report = as_json("demo", "--model", "reader:a", "--questions", "5")
-        assert (report["before"]["right"], report["after"]["right"]) == (0, 5)
-
-
 def test_the_users_library_stays_as_it_is(invoke, as_json, store_url, tools_file):
     """The demo keeps to its own store, whatever AGENTKIT_STORE says."""
     assert invoke("tools", "add", str(tools_file)).exit_code == 0
@@ -129,10 +122,3 @@ def test_a_model_that_calls_nothing_ends_in_a_table_too(invoke):
     assert result.exit_code == 0, result.stderr
     assert result.stdout.count("0 of 5 right") == 2
     assert "rollback" not in result.stdout
-
-
-def test_a_missing_model_is_told_before_anything_is_fetched(invoke, tmp_path):
-    """The model is looked up first, so that nothing is done in vain."""
-    shutil.rmtree(tmp_path / "cache")
-    assert invoke("demo", "--model", "nobody:x").exit_code != 0
-    assert not (tmp_path / "cache").exists()

@@ -1,6 +1,5 @@
 """``agentkit tools doctor``: a check-up from the shell."""
 
-import gzip
 import json
 
 import pytest
@@ -62,28 +61,9 @@ def test_a_file_is_examined_without_a_library(invoke, catalogue, tmp_path):
     assert not list(tmp_path.glob("*.db"))
 
 
-def test_packed_files_and_several_at_once(as_json, catalogue, tmp_path):
-    """JSON lines in gzip are read, and files are examined together."""
-    packed = tmp_path / "more.jsonl.gz"
-    packed.write_bytes(gzip.compress("\n".join(map(json.dumps, HEALTHY)).encode()))
-    told = as_json("tools", "doctor", catalogue(SICK), str(packed))
-    assert told["tools"] == 3
-    assert told["tokens"] == sum(one["tokens"] for one in told["weights"])
-
-
 def test_python_files_are_examined(as_json, tools_file):
     """The tools of a module, as 'tools add' would add them."""
     assert as_json("tools", "doctor", str(tools_file))["tools"] == 2
-
-
-def test_json_says_everything_of_a_finding(as_json, catalogue):
-    """Code, severity, tools, place, and why it matters."""
-    told = as_json("tools", "doctor", catalogue(SICK), "--check", "markup")
-    (finding,) = told["findings"]
-    assert finding["tools"] == ["find_city"]
-    assert finding["where"] == ["summary"]
-    assert finding["why"]
-    assert finding["advice"]
 
 
 def test_one_check_is_shown_in_full(invoke, catalogue):
@@ -93,14 +73,6 @@ def test_one_check_is_shown_in_full(invoke, catalogue):
     assert "do: " in result.stdout
     assert "find_city" in result.stdout
     assert "get_weather" not in result.stdout
-
-
-def test_one_tool_is_shown_in_full(invoke, catalogue):
-    """--tool shows what it costs, and what was found."""
-    result = invoke("tools", "doctor", catalogue(SICK), "--tool", "get_weather")
-    assert result.stdout.startswith("get_weather: ")
-    assert "refused_type" in result.stdout
-    assert "find_city" not in result.stdout
 
 
 def test_a_limit_cuts_each_kind(as_json, invoke, catalogue):
@@ -144,16 +116,6 @@ def test_misuse_is_explained(invoke, stored, arguments, told):
     assert told in result.stderr
 
 
-@pytest.mark.parametrize("content", [b"", b"\x1f\x8bbroken", b"{not json", b'{"paths": {}}'])
-def test_broken_files_are_told(invoke, tmp_path, content):
-    """Nothing in a file ends in a traceback."""
-    path = tmp_path / "broken.json"
-    path.write_bytes(content)
-    result = invoke("tools", "doctor", str(path))
-    assert result.exit_code in {0, 2}
-    assert "broken.json" in result.stderr or "there are no tools" in result.stdout
-
-
 @pytest.mark.parametrize("width", ["60", "80", "120"])
 def test_tables_fit_the_terminal(invoke, catalogue, monkeypatch, width):
     """No line is longer than the terminal is wide."""
@@ -162,21 +124,3 @@ def test_tables_fit_the_terminal(invoke, catalogue, monkeypatch, width):
     for arguments in ([], ["--check", "refused_root"], ["--tool", "find_city"]):
         result = invoke("tools", "doctor", path, *arguments)
         assert max(map(len, result.stdout.splitlines())) <= int(width)
-
-
-def test_kinds_stand_below_their_severity(invoke, catalogue):
-    """The worst kinds come first, below a heading, and no line ends in blanks."""
-    result = invoke("tools", "doctor", catalogue(SICK))
-    lines = result.stdout.splitlines()
-    errors, warnings = lines.index("errors"), lines.index("warnings")
-    at = next(at for at, line in enumerate(lines) if line.startswith("  refused_root "))
-    assert errors < at < warnings
-    assert lines == [line.rstrip() for line in lines]
-
-
-def test_a_long_check_up_tells_its_progress(invoke, catalogue):
-    """Of a catalogue that takes a while, stderr says how far the search for confusions is."""
-    many = [{"name": f"tool_{at}", "description": f"Do the thing {at}."} for at in range(1001)]
-    result = invoke("tools", "doctor", catalogue(many), "--check", "confused")
-    assert "Examining 1,001 tools ..." in result.stderr
-    assert "100%" in result.stderr

@@ -43,35 +43,10 @@ def test_export_writes_what_the_name_says(invoke, tmp_path, kept, name):
     assert list(import_episodes(tmp_path / name)) == kept
 
 
-def test_export_takes_the_place_of_an_old_file(invoke, tmp_path, kept):
-    """An old file is replaced as a whole, and nothing else is left in the folder."""
-    before = {path.name for path in tmp_path.iterdir()}
-    for limit in ("5", "2"):
-        assert invoke("episodes", "export", "--output", "e.jsonl", "--limit", limit).exit_code == 0
-    assert list(import_episodes(tmp_path / "e.jsonl")) == kept[:2:-1]
-    assert {path.name for path in tmp_path.iterdir()} - {"cache"} == before - {"cache"} | {
-        "e.jsonl"
-    }
-
-
 def test_export_without_personal_data(invoke):
     """With --redact addresses are placeholders."""
     result = invoke("episodes", "export", "--redact")
     assert {json.loads(line)["request"] for line in result.stdout.splitlines()} == {"I am <email>"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--format", "parquet"), "name a file with --output"),
-        (("--output", "absent/e.jsonl"), "absent/e.jsonl: can not be written"),
-    ],
-)
-def test_export_says_what_is_wrong(invoke, arguments, said):
-    """Bytes do not go to a terminal, and a folder that is not there is named."""
-    result = invoke("episodes", "export", *arguments)
-    assert result.exit_code == 2
-    assert said in result.stderr
 
 
 def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
@@ -92,31 +67,12 @@ def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
     store.close()
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("no episode\n" * 9, "wrong.txt is neither an artifact nor a file of episodes"),
-        ("", "wrong.txt is empty"),
-        ('[{"name": "a"}]', "wrong.txt holds 1 tool; type: agentkit tools import wrong.txt"),
-        ('{"openapi": "3.1.0"}', "wrong.txt describes an API; type: agentkit tools import"),
-    ],
-)
-def test_import_says_what_a_wrong_file_is(invoke, tmp_path, kept, content, said):
-    """A wrong file is misuse, with what it is and the command that takes it; nothing is read."""
-    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
-    (tmp_path / "wrong.txt").write_text(content)
-    result = invoke("import", "e.jsonl", "wrong.txt")
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert "episodes read" not in result.stderr
-
-
 def test_broken_lines_are_told_and_counted(invoke, as_json, tmp_path, kept):
-    """Of many broken lines five are named; as JSON each file has its count."""
+    """Of many broken lines ten are named; as JSON each file has its count."""
     assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
     with (tmp_path / "e.jsonl").open("a") as file:
         file.write("no episode\n" * 1_000)
-    assert "e.jsonl: 995 more lines hold no episode" in invoke("import", "e.jsonl").stderr
+    assert "... and 990 more of these" in invoke("import", "e.jsonl").stderr
     told = as_json("import", "e.jsonl")
     assert told == [{"file": "e.jsonl", "episodes": 5, "broken_lines": 1_000}]
 
@@ -137,13 +93,6 @@ def test_artifacts_and_episodes_do_not_mix(invoke, kept, arguments, said):
     result = invoke("import", *arguments)
     assert result.exit_code == 2
     assert said in result.stderr
-
-
-def test_import_names_a_file_that_is_not_there(invoke):
-    """A wrong name is misuse, and is said."""
-    result = invoke("import", "absent.jsonl")
-    assert result.exit_code == 2
-    assert "absent.jsonl: can not be read" in result.stderr
 
 
 def test_prune_deletes_the_oldest(invoke, as_json):

@@ -128,14 +128,6 @@ def test_an_unexpected_error_is_one_line(invoke, script, tmp_path):
     assert "Traceback" not in result.stderr
 
 
-def test_a_file_that_can_not_be_written_is_one_line(invoke, tmp_path):
-    """A store in a folder that does not exist ends with status 1."""
-    (tmp_path / "t.json").write_text('[{"name": "a"}]')
-    result = invoke("tools", "import", "t.json", "--store", f"sqlite:///{tmp_path}/no/such/lib.db")
-    assert result.exit_code == 1
-    assert result.stderr.count("\n") == 1
-
-
 @pytest.mark.parametrize("command", ["--version", "--help"])
 def test_quick_commands_load_nothing_heavy(command):
     """The version and the list of commands import neither the agent nor rich."""

@@ -45,22 +45,6 @@ def test_a_call_without_code_is_left_to_you(invoke, evolved, script):
     assert result.stdout == "add(a=5)\n"
 
 
-def test_a_conversation_takes_one_too(invoke, evolved, script):
-    """``chat`` has the same option, and a store's URL is as good as an artifact."""
-    script(["add", {"a": 1}], "Three.")
-    options = ("--model", "script:a", "--tools", "desk.py", "--library", "training.db")
-    result = invoke("chat", *options, typed="1 + 2?\n")
-    assert "Three." in result.stdout
-    assert "gives 3" in result.stderr
-
-
-def test_a_version_is_pinned_in_the_store_alone(invoke, evolved, script):
-    """Another library has versions of its own."""
-    result = invoke("run", "?", "--model", "script:a", "--library", str(evolved), "--pin", "1")
-    assert result.exit_code == 2
-    assert "--pin and --frozen speak of the library of --store" in result.stderr
-
-
 def test_a_library_that_is_not_there_is_told(invoke, script):
     """By the name that was given."""
     result = invoke("run", "?", "--model", "script:a", "--library", "absent.json")

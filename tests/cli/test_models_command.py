@@ -58,14 +58,6 @@ def test_weights_are_installed_and_listed(plugin, invoke, as_json, tmp_path):
     assert f"tiny lies in {tmp_path / 'cache' / 'tiny.gguf'}; delete the file" in listed.stderr
 
 
-def test_a_second_install_fetches_nothing(plugin, invoke):
-    """Weights that are there are not fetched again."""
-    invoke("models", "install", "tiny")
-    result = invoke("models", "install", "tiny")
-    assert result.exit_code == 0
-    assert "Fetching" not in result.stderr
-
-
 def test_an_unknown_name_is_told_with_the_nearest(plugin, invoke):
     """A name that no plugin knows is an error with a suggestion."""
     result = invoke("models", "install", "tinny")

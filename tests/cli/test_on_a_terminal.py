@@ -1,6 +1,5 @@
 """What a person at a terminal sees; a pseudo-terminal stands in for one."""
 
-import json
 import os
 import pty
 import select
@@ -103,32 +102,3 @@ def test_a_person_approves_and_refuses(terminal, script):
     chat.type("/exit")
     assert chat.end() == 0
     assert "To go on: agentkit chat --session" in chat.shown
-
-
-def test_a_long_list_is_cut_on_a_terminal(terminal, invoke, tmp_path):
-    """A terminal gets the first hundred tools and is told how to get all."""
-    names = ",".join(f'{{"name": "tool_{n}"}}' for n in range(150))
-    (tmp_path / "many.json").write_text(f"[{names}]")
-    invoke("tools", "import", "many.json")
-    listing = terminal("tools", "list")
-    assert listing.end() == 0
-    assert "150 tools in library version 1, 100 shown (--limit 0 for all)" in listing.shown
-    assert "tool_99 " in listing.shown
-    assert "tool_100" not in listing.shown
-
-
-@pytest.mark.parametrize(
-    ("no_color", "shown"), [("1", "[-old-]{+new+} words"), ("", "\x1b[9;31mold")]
-)
-def test_changed_words_are_told_apart_without_colours(
-    terminal, invoke, tmp_path, monkeypatch, no_color, shown
-):
-    """Where NO_COLOR is set, gone and new words have marks; elsewhere they have colours."""
-    monkeypatch.setenv("NO_COLOR", no_color)
-    for summary, name in (("old words", "before.json"), ("new words", "after.json")):
-        (tmp_path / "tools.json").write_text(json.dumps([{"name": "a", "description": summary}]))
-        invoke("tools", "import", "tools.json", "--on-conflict", "replace")
-        invoke("export", "-o", name)
-    difference = terminal("diff", "before.json", "after.json")
-    assert difference.end() == 0
-    assert shown in difference.shown

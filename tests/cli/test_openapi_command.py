@@ -2,7 +2,6 @@
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -78,48 +77,6 @@ def test_a_description_is_recognised_and_reported(invoke, as_json, spec):
     assert shown["origin"] == {"kind": "openapi", "reference": "pets.yaml#/paths/~1pets~1{id}/get"}
 
 
-def test_json_has_the_whole_report(invoke, spec):
-    """--json names each operation with its status, its pointer and its notes."""
-    result = invoke("tools", "import", spec, "--json", "--prefix", "x_", "--include-deprecated")
-    told = json.loads(result.stdout)
-    assert told["added"] == ["x_getPet", "x_old"]
-    statuses = {entry["pointer"]: entry["status"] for entry in told["openapi"]["operations"]}
-    assert statuses == {
-        "/paths/~1pets~1{id}/get": "mapped",
-        "/paths/~1pets~1{id}/delete": "unusable",
-        "/paths/~1old/get": "mapped",
-    }
-
-
-def test_other_catalogues_are_still_read(invoke, tmp_path):
-    """A list of definitions is no description, and --format openapi refuses it in words."""
-    (tmp_path / "tools.json").write_text('[{"name": "add", "parameters": {}}]')
-    assert invoke("tools", "import", "tools.json").exit_code == 0
-    result = invoke("tools", "import", "tools.json", "--format", "openapi")
-    assert result.exit_code == 1
-    assert "this is no OpenAPI document: it is a list" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("cut.yaml", "openapi: 3.1.0\ninfo: {title: [x\n"), ("odd.yaml", "openapi: 4.0.0\n")],
-)
-def test_a_broken_description_is_named(invoke, tmp_path, name, content):
-    """Whoever imports many files reads which one it is."""
-    (tmp_path / name).write_text(content)
-    result = invoke("tools", "import", name)
-    assert result.exit_code == 1
-    assert result.stderr.startswith(f"Error: {name}: ")
-
-
-def test_swagger_is_refused_with_what_to_do(invoke, tmp_path):
-    """Swagger 2.0 is recognised, so that the message is about it."""
-    (tmp_path / "old.json").write_text('{"swagger": "2.0", "paths": {}}')
-    result = invoke("tools", "import", "old.json")
-    assert result.exit_code == 1
-    assert "convert it first" in result.stderr
-
-
 def test_imported_tools_run_with_their_description(invoke, spec, pets, script, monkeypatch):
     """Definitions in the store get their code from the file; the key comes from the environment."""
     monkeypatch.setenv("PET_KEY", "tops3cret")
@@ -148,16 +105,3 @@ def test_options_that_do_not_fit_are_refused(invoke, spec, options, why):
     result = invoke("run", "?", "--openapi", spec, *options, "--model", "script:a")
     assert result.exit_code != 0
     assert why in " ".join(result.stderr.split())
-
-
-def test_a_renamed_definition_is_called_by_its_own_description(invoke, spec, pets, script):
-    """Two APIs with one operation id: the second is stored as ``getPet__2`` and found again."""
-    dogs = {"openapi": "3.1.0", "paths": {"/dogs": {"get": {"operationId": "getPet"}}}}
-    Path("dogs.json").write_text(json.dumps(dogs))
-    invoke("tools", "import", spec)
-    invoke("tools", "import", "dogs.json", "--on-conflict", "suffix")
-    script(["getPet__2", {}], "Found.")
-    options = ["--openapi", "dogs.json", "--api-server", pets]
-    result = invoke("run", "Dogs?", "--catalogue", *options, "--model", "script:a")
-    assert result.exit_code == 0, result.stderr
-    assert '"/dogs"' in result.stderr

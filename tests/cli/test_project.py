@@ -1,7 +1,6 @@
 """``agentkit.toml``, which gives options their defaults, and ``agentkit init``, which writes one."""
 
 import json
-import sys
 import tomllib
 
 import pytest
@@ -10,7 +9,6 @@ from click.testing import CliRunner
 from agentkit.cli.loading import load_tools
 from agentkit.cli.main import main
 from agentkit.cli.project import find_project
-from agentkit.errors import UsageError
 from agentkit.evaluation import load_tasks
 
 SHOP = '''
@@ -111,8 +109,8 @@ def test_a_table_sets_options_of_one_command(folder):
     [
         ("store = ", "Invalid value"),
         ("tool = []", "tool: there is no such key; did you mean 'tools'?"),
-        ("tools = 3", "tools: input should be a valid"),
-        ("[gates]\nleast_pear = 3", "[gates] least_pear: there is no such key; did you mean"),
+        ("tools = 3", "tools: a list of texts is wanted, got 3"),
+        ("[gates]\nmin_pear = 3", "[gates] min_pear: there is no such key; did you mean"),
         ("[gates]\nalpha = 0.9", "alpha"),
         ("[retrieval]\noffer = 0", "at least 1"),
         ("[search]\nlimits = 3", "[search] limits: 'agentkit search' has no such option"),
@@ -153,36 +151,6 @@ def test_tools_of_the_project_are_no_arguments_of_other_ways_to_add(folder):
     assert run("tools", "add", "--edited").exit_code == 0
     typed = run("tools", "add", "--tools", "shop.py")
     assert typed.exit_code == 2
-
-
-def test_files_of_the_project_put_nothing_before_other_modules(folder, monkeypatch):
-    """A file that is called like a module of somebody else is not imported in its place."""
-    project(folder, 'tools = ["shop.py"]\n')
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    assert run("search", "price").exit_code in {0, 2}
-    assert str(folder) not in sys.path
-
-
-def test_modules_of_the_project_are_found_from_below(folder, monkeypatch):
-    """``module:name`` is looked up in the project, wherever the command is started."""
-    project(folder, 'tools = ["far_shop:price"]\n')
-    (folder / "shop.py").rename(folder / "far_shop.py")
-    (folder / "below").mkdir()
-    monkeypatch.chdir(folder / "below")
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    assert run("tools", "add").exit_code == 0
-    sys.modules.pop("far_shop")
-
-
-def test_a_public_benchmark_is_asked_without_the_projects_tools(folder, monkeypatch):
-    """The project's tools are for its own tasks; typed ones are refused as anywhere."""
-    project(folder, 'tools = ["shop.py"]\nmodel = "local:none"\n')
-    monkeypatch.setenv("AGENTKIT_CACHE", str(folder / "cache"))
-    (folder / "humaneval").mkdir()
-    own = run("eval", "humaneval", "--data", "humaneval")
-    typed = run("eval", "humaneval", "--data", "humaneval", "--tools", "shop.py")
-    assert "leave out yours" not in own.stderr
-    assert "leave out yours" in typed.stderr
 
 
 @pytest.mark.parametrize(
@@ -227,13 +195,6 @@ def test_two_tools_of_one_name(folder):
     assert f"({folder}/twice.py:4 and {folder}/twice.py:12)" in result.stderr
 
 
-def test_commands_without_a_project_work_beside_a_broken_one(folder):
-    """``init`` and ``models`` read no project."""
-    (folder / "agentkit.toml").write_text("store = ")
-    assert run("init", "new").exit_code == 0
-    assert run("models").exit_code == 0
-
-
 def test_gates_and_retrieval_reach_the_parts(folder):
     """Each number that the file gives is the one that is used; the others have their defaults."""
     project(
@@ -264,13 +225,6 @@ def test_a_new_project_is_whole(folder):
     assert find_project().defaults["store_url"] == "sqlite:///.agentkit/library.db"
 
 
-def test_a_sample_tool_refuses_what_it_does_not_say(folder):
-    """The sample has something to learn: no definition names what the tool accepts."""
-    run("init")
-    (tool,) = load_tools(["tools.py"])
-    assert "resolved" not in json.dumps(tool.definition.to_json())
-
-
 def test_init_overwrites_nothing(folder):
     """A file that is there stays as it is, and nothing is written beside it."""
     (folder / "tools.py").write_text("mine")
@@ -290,13 +244,6 @@ def test_init_for_another_model(folder):
     assert written["model"] == name
     assert "eval" not in written
     assert find_project(folder / "desk").defaults["model"] == name
-
-
-def test_a_file_that_can_not_be_read(folder):
-    """A file in another encoding is named."""
-    (folder / "agentkit.toml").write_bytes(b"store = '\xff'")
-    with pytest.raises(UsageError, match=r"agentkit\.toml"):
-        find_project()
 
 
 def test_an_option_of_the_project_refuses_no_import(folder):

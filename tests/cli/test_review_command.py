@@ -112,14 +112,6 @@ def test_a_person_takes_a_proposal_through(invoke, as_json, proposal_id, store_u
     store.close()
 
 
-def test_approving_says_what_models_see_now(invoke, proposal_id):
-    """The version that serves, the sentence and the values that may be given."""
-    told = invoke("review", "approve", proposal_id).stdout
-    assert told.startswith(f"loan_offer: in use ({proposal_id})\nlibrary version 2\n")
-    assert "  + periods must be one of 36, 48, 60.\n" in told
-    assert "+ enum: [36, 48, 60]" in told
-
-
 def test_the_page_for_people(invoke, proposal_id, store_url):
     """What models see, why, the failing conversation with its wrong argument, and what is next."""
     store = open_store(store_url)
@@ -148,29 +140,6 @@ def test_the_page_for_people(invoke, proposal_id, store_url):
     )
 
 
-def test_the_page_as_markdown_and_json(invoke, as_json, proposal_id, manager):
-    """Markdown fences what is foreign; JSON has both views whole."""
-    reworded(manager, "```\n# Not a heading", proposal_id="fences")
-    page = invoke("review", "show", "fences", "--markdown").stdout
-    assert page.startswith("# loan_offer\n")
-    assert "````diff" in page or "````text" in page
-    data = as_json("review", "show", proposal_id)
-    assert data["before"]["parameters"]["properties"]["periods"]["type"] == "integer"
-    assert data["after"]["parameters"]["properties"]["periods"]["enum"] == [36, 48, 60]
-    assert "Calculate" in data["before"]["description"]
-
-
-def test_a_rejected_proposal_is_shown_with_every_reason(invoke, rejected_id):
-    """Each failed check is shown with its code and advice; what is hidden is written out."""
-    shown = invoke("review", "show", rejected_id).stdout
-    assert "[invisible_characters] in summary" in shown
-    assert "[directive] in summary" in shown
-    assert "\u202e" not in shown
-    assert "⟨U+202E⟩" in shown
-    assert "the model small-model" in shown
-    assert "--overrule" not in shown
-
-
 def test_an_answer_that_steers_the_terminal(invoke, manager):
     """What a model answered is shown without doing anything to the terminal."""
     failed = FailedCheck(code="no_block", layer="lexical", message="no block \x1b[2J", advice="-")
@@ -183,10 +152,9 @@ def test_an_answer_that_steers_the_terminal(invoke, manager):
             failed=(failed,),
         )
     )
-    for options in ((), ("--markdown",)):
-        page = invoke("review", "show", record.proposal_id, *options).stdout
-        assert "\x1b" not in page
-        assert "⟨U+001B⟩]0;owned" in page
+    page = invoke("review", "show", record.proposal_id).stdout
+    assert "\x1b" not in page
+    assert "⟨U+001B⟩]0;owned" in page
     assert "\x1b" not in invoke("review", "list", "--all").output
 
 
@@ -206,17 +174,6 @@ def test_a_person_overrules_a_check(as_json, invoke, manager):
     assert kinds[2:] == ["overruled", "proposed", "approved", "validated", "active"]
 
 
-def test_the_list_is_filtered(as_json, invoke, proposal_id, rejected_id):
-    """Only what waits, unless all are asked for; by tool; what is decided is counted."""
-    assert [one["proposal_id"] for one in as_json("review", "list")] == [proposal_id]
-    everything = as_json("review", "list", "--all")
-    assert [one["proposal_id"] for one in everything] == [proposal_id, rejected_id]
-    assert as_json("review", "list", "--tool", "ghost") == []
-    listed = invoke("review")
-    assert "1 decided (agentkit review list --all)" in listed.stderr
-    assert proposal_id in listed.stdout
-
-
 def test_a_person_rejects(as_json, invoke, proposal_id):
     """Reject needs a reason, and ends the proposal."""
     assert invoke("review", "reject", proposal_id).exit_code == 2
@@ -224,43 +181,6 @@ def test_a_person_rejects(as_json, invoke, proposal_id):
     late = invoke("review", "approve", proposal_id)
     assert late.exit_code == 2
     assert "is rejected (no)" in late.stderr
-
-
-def test_names_that_fit_none_or_several(invoke, manager, proposal_id):
-    """An unknown name lists the nearest, one that fits several lists them, 'last' is the newest."""
-    near = invoke("review", "show", "loan_ofer")
-    assert (near.exit_code, "did you mean loan_offer" in near.stderr) == (2, True)
-    other = reworded(manager, "What a month of a car loan costs.").proposal_id
-    both = invoke("review", "approve", "loan_offer")
-    assert (both.exit_code, proposal_id in both.stderr, other in both.stderr) == (2, True, True)
-    assert other in invoke("review", "show", "last").stdout
-
-
-def test_what_is_not_there(invoke, manager):
-    """Unknown ids, tools and pins are misuse, with a way out in the message."""
-    for arguments, words in (
-        (("review", "show", "ghost"), "review list --all"),
-        (("review", "show", "last"), "'agentkit evolve' makes them"),
-        (("review", "approve"), "name one"),
-        (("review", "approve", "--proposer", "nobody"), "never proposed anything"),
-        (("rollback", "ghost"), "no proposal 'ghost'"),
-        (("rollback", "--to", "1"), "which tool?"),
-        (("rollback", "loan_offer", "--pin", "1"), "--tool loan_offer"),
-        (("rollback", "--tool", "loan_offer"), "rollback loan_offer"),
-        (("rollback", "--pin", "1", "--unpin"), "exclude each other"),
-        (("rollback", "--unpin"), "is not pinned"),
-    ):
-        result = invoke(*arguments)
-        assert result.exit_code == 2, arguments
-        assert words in result.stderr
-    assert invoke("rollback", "--pin", "9").exit_code == 2
-
-
-def test_no_store_yet(invoke):
-    """Without a store the command says how to make one."""
-    result = invoke("review", "list")
-    assert result.exit_code == 2
-    assert "agentkit tools" in result.stderr
 
 
 def test_pins(as_json, invoke, proposal_id):
@@ -293,32 +213,6 @@ def test_typed_alone_the_last_change_is_taken_back(invoke, proposal_id, as_json)
     assert "nothing is left to take back" in invoke("rollback").stderr
 
 
-def test_a_model_judges(as_json, manager, script):
-    """--judge lets a model read what needs one; its no rejects, with its name in the chain."""
-
-    @tool(effects=["destructive"])
-    def cancel_order(order: str) -> str:
-        """Cancel an order.
-
-        Args:
-            order: Number of the order.
-        """
-        return order
-
-    manager.register([cancel_order])
-    base = manager.library["cancel_order"].definition
-    words = replace(base.description, summary="Cancel an order by its number.")
-    candidate = replace(base, description=words)
-    record = manager.submit(Proposal.of(base, candidate, stream="feedback", author=MODEL))
-    assert record.awaits == ("judge", "person")
-    script("I am not sure what you mean.")
-    done = as_json("review", "approve", "cancel_order", "--judge", "script:judge")
-    assert done["state"] == "rejected"
-    manager.refresh()
-    judged = manager.ledger.proposals[record.proposal_id].events[-2]
-    assert (judged.kind, judged.author.name) == ("judged", "script")
-
-
 def test_a_quarantined_proposer_is_told_and_released(as_json, invoke, manager):
     """The list says who is quarantined; --proposer accepts from it again."""
     for number in range(10):
@@ -342,12 +236,6 @@ def test_a_canary_serves_a_share(as_json, manager, proposal_id, typed, share):
     again = as_json("review", "canary", "loan_offer")
     assert again["waits_for"] == "serves a share of the sessions until its numbers decide"
     assert as_json("rollback", "loan_offer")["taken_back"] == [proposal_id]
-
-
-@pytest.mark.parametrize("share", ["0", "101%", "-5%", "many", "nan"])
-def test_a_share_that_means_nothing(invoke, proposal_id, share):
-    """More than nothing and at most all: anything else is misuse, and nothing happens."""
-    assert invoke("review", "canary", proposal_id, f"--share={share}").exit_code == 2
 
 
 def test_the_commands_that_write_the_library_leave_events(invoke, tmp_path, store_url):

@@ -53,14 +53,6 @@ def test_added_tools_go(invoke, added, store_url):
     assert "nothing is left to take back" in invoke("rollback").stderr
 
 
-def test_one_tool_of_a_change(invoke, added, store_url):
-    """A name takes back the last change of that tool alone; the rest of the change can follow."""
-    assert invoke("rollback", "price").exit_code == 0
-    assert set(names(store_url)) == {"stock"}
-    assert "nothing is left to take back" not in invoke("rollback").stderr
-    assert names(store_url) == {}
-
-
 def test_replaced_words_come_back(invoke, added, store_url):
     """A replacement is taken back to the words before, and then the first import is."""
     added.write_text(TOOLS.replace("Price of an article.", "What it costs."))
@@ -71,27 +63,6 @@ def test_replaced_words_come_back(invoke, added, store_url):
     assert names(store_url)["price"] == "Price of an article."
     assert invoke("rollback", "price").exit_code == 0
     assert set(names(store_url)) == {"stock"}
-
-
-def test_composites(invoke, added, store_url, tmp_path):
-    """A tool that a composite calls stays until the composite was taken back."""
-    composite = tmp_path / "total.py"
-    composite.write_text(
-        "def total(article: str) -> float:\n"
-        '    """Price of all that is left of an article.\n\n'
-        "    Example:\n        >>> total(article='soap')\n        1.0\n"
-        '    """\n'
-        "    return price(article=article) * stock(article=article)\n"
-    )
-    made = invoke(
-        "tools", "add", "--composite", str(composite), "--tools", str(added), "--run-undeclared"
-    )
-    assert made.exit_code == 0, made.stderr
-    refused = invoke("rollback", "price")
-    assert refused.exit_code == 2
-    assert "'total' would miss it" in refused.stderr
-    assert invoke("rollback").exit_code == 0
-    assert set(names(store_url)) == {"price", "stock"}
 
 
 def test_a_change_under_a_later_one_waits(invoke, added, store_url):

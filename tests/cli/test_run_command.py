@@ -1,10 +1,6 @@
 """``agentkit run``."""
 
-import json
-
 import pytest
-from support.model_server import FaultyServer
-from support.server_steps import HalfStream
 
 from agentkit.library.opening import open_store
 
@@ -113,41 +109,6 @@ def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, scr
     assert f"[error, episode {kept['episode_id']}]" in result.stderr
 
 
-def test_half_an_answer_is_a_line_of_its_own(invoke):
-    """The text that came before a stream broke ends its line, so that the error begins one."""
-    with FaultyServer(lambda _: HalfStream(text="The end is near.", events=3)) as server:
-        result = invoke("run", "Hi", "--model", f"openai-compatible:q@{server.base_url}")
-    assert result.exit_code == 1
-    assert result.stdout.startswith("The ")
-    assert result.stdout.endswith("\n")
-
-
-@pytest.mark.parametrize(
-    ("model", "complaint"),
-    [("smollm2", "is not a model name"), ("nobody:x", "the scheme 'nobody' is not among")],
-)
-def test_an_unknown_model_is_told(invoke, model, complaint):
-    """A name that nobody answers for is an error that says what would work."""
-    result = invoke("run", "Hi", "--model", model)
-    assert result.exit_code == 2
-    assert complaint in result.stderr
-
-
-def test_debug_shows_the_trace(invoke, script):
-    """With --debug the error itself comes through."""
-    script()
-    with pytest.raises(Exception, match="the model 'script' failed"):
-        invoke("--debug", "run", "Hi", "--model", "script:a")
-
-
-def test_output_is_one_json_document(invoke, script):
-    """Nothing but the document is on stdout with --json."""
-    script("Hello.")
-    result = invoke("run", "Hi", "--model", "script:a", "--json")
-    assert json.loads(result.stdout)["output"] == "Hello."
-    assert result.stderr == ""
-
-
 def test_each_step_is_told_on_stderr(invoke, tools_file, script):
     """--trace log writes a line when an operation ends, and no content."""
     script(["add", {"a": 40}], "It is 42.")
@@ -160,30 +121,3 @@ def test_each_step_is_told_on_stderr(invoke, tools_file, script):
     ended = [next(kind for kind in kinds if kind in line) for line in traced]
     assert ended == ["chat", "execute_tool add", "chat", "invoke_agent"]
     assert not any("40 + 2" in line or "It is 42" in line for line in traced)
-
-
-def test_spans_without_anybody_to_take_them(invoke, tools_file, script, monkeypatch):
-    """--trace otel says what is missing, and the run goes on."""
-    from opentelemetry import trace
-
-    monkeypatch.setattr(trace, "get_tracer_provider", trace.ProxyTracerProvider)
-    script("Hello.")
-    result = invoke("run", "Hi", "--model", "script:a", "--trace", "otel")
-    assert (result.exit_code, result.stdout) == (0, "Hello.\n")
-    assert "opentelemetry-instrument" in result.stderr
-
-
-def test_the_trace_of_an_episode_is_shown(invoke, tools_file, script, monkeypatch):
-    """With an SDK in the process, the episode says where its trace is found."""
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
-
-    provider = TracerProvider()
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    script("Hello.")
-    told = invoke("run", "Hi", "--model", "script:a", "--trace", "otel")
-    assert "opentelemetry-instrument" not in told.stderr
-    shown = invoke("episodes", "show", "last").stdout
-    (line,) = [line for line in shown.splitlines() if line.startswith("trace ")]
-    assert len(line.split()[1]) == 32
-    assert "span_id" not in shown

@@ -37,14 +37,6 @@ def test_json_holds_scores_and_what_is_offered(as_json):
     assert found["tokens"] > 0
 
 
-def test_nothing_found_is_said(invoke):
-    """A query that matches nothing prints no table and says so."""
-    result = invoke("search", "xyzzy")
-    assert result.exit_code == 0
-    assert result.stdout == ""
-    assert "matches" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("query", "told"),
     [("xyzzy", "No tool has: xyzzy"), ("", "no words"), ("\U0001f389", "no words")],
@@ -54,11 +46,6 @@ def test_why_nothing_is_found_is_said(invoke, query, told):
     result = invoke("search", query)
     assert result.exit_code == 0
     assert told in result.stderr
-
-
-def test_an_empty_library_is_said(invoke):
-    """Where there are no tools the message says how to get some."""
-    assert "tools import" in invoke("search", "ferry", "--store", "memory:").stderr
 
 
 def test_a_search_makes_no_store(invoke, tmp_path):
@@ -74,14 +61,12 @@ def test_an_explanation_shows_stages_scores_and_reasons(invoke):
     """--explain prints what each stage left and where a tool's score comes from."""
     result = invoke("search", "When does the ferry leave?", "--explain")
     assert result.exit_code == 0, result.stderr
-    text = result.stdout
-    stages, scores, reasons = (
-        text.partition(f"{title}\n\n")[2] for title in ("Stages", "Scores", "Reasons")
-    )
+    stages, _, scores = result.stdout.partition("of which")
     assert stages.splitlines()[0].split() == ["stage", "tools", "left", "tokens", "CPU", "ms"]
     assert "offer, as schemas" in stages
-    assert "ferry_times" in scores.splitlines()[2]
-    assert "ferry" in reasons.splitlines()[2]
+    first = scores.splitlines()[2]
+    assert "ferry_times" in first
+    assert "shares ferry" in first
 
 
 def test_an_explanation_as_json_names_each_part_of_a_score(as_json):
@@ -89,27 +74,7 @@ def test_an_explanation_as_json_names_each_part_of_a_score(as_json):
     found = as_json("search", "low water at the harbour", "--explain")
     for hit in found["hits"]:
         assert sum(hit["fields"].values()) == pytest.approx(hit["score"], abs=0.001)
-        assert hit["graph"] == {"depth": 0, "children": [], "subgraph_size": 1}
-        assert hit["types"] is None
-    assert {"stage", "survivors", "tokens", "cpu_ms", "ms", "goal"} == found["stages"][0].keys()
-    assert found["steps"][0]["intent"] == "low water at the harbour"
+    assert {"stage", "survivors", "tokens", "cpu_ms"} == found["stages"][0].keys()
     without_vectors = any("agentkit-evolve[vectors]" in note for note in found["notes"])
     assert without_vectors == (packaged_folder() is None)
     assert len(found["notes"]) == without_vectors
-
-
-def test_an_explanation_of_nothing_still_shows_the_stages(invoke):
-    """Where nothing matches, the stages say where the tools went."""
-    result = invoke("search", "xyzzy", "--explain")
-    assert result.exit_code == 0
-    assert "Stages" in result.stdout
-    assert "Scores" not in result.stdout
-    assert "matches" in result.stderr
-
-
-@pytest.mark.parametrize("width", ["60", "80", "120"])
-def test_an_explanation_fits_the_terminal(invoke, monkeypatch, width):
-    """No line is longer than the terminal is wide."""
-    monkeypatch.setenv("COLUMNS", width)
-    result = invoke("search", "the ferry between harbours at low water", "--explain")
-    assert max(map(len, result.stdout.splitlines())) <= int(width)

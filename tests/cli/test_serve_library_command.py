@@ -83,13 +83,6 @@ def test_misuse_is_refused(
     assert message in result.stderr
 
 
-def test_a_library_that_is_not_there(invoke: Callable[..., Result]) -> None:
-    """Nothing is served in the place of a store that was never made."""
-    result = invoke("serve", "--definitions", "--port", "0")
-    assert result.exit_code == 2
-    assert "there is no store" in result.stderr
-
-
 async def test_other_programs_read_it(library: None, invoke: Callable[..., Result]) -> None:
     """Its URL is a store for every command that reads; SIGTERM ends it in good order."""
     async with _started() as (process, greeting, url):

@@ -8,10 +8,6 @@ import pytest
 from support.histories import HistoryStep, all_told, write_history
 
 from agentkit import open_store
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
-from agentkit.library.signing import KEY_VARIABLE, read_signer
-from agentkit.library.store import LibraryChange
 
 STEPS = [
     HistoryStep(wishes={"a": ("one", ""), "b": ("two", "")}, events=2, episodes=3),
@@ -69,26 +65,6 @@ def test_a_second_copy_brings_the_rest(invoke, filled, target):
     assert told(target) == told(filled)
 
 
-def test_episodes_can_be_left_out(invoke, as_json, filled, target):
-    """With --no-episodes nothing of them is copied, compared or counted."""
-    ran = invoke("store", "copy", filled, target, "--no-episodes")
-    assert "episode" not in ran.stdout
-    assert told(target).episodes == []
-    assert as_json("store", "copy", "--dry-run", filled, target, "--no-episodes")["is_equal"]
-    assert invoke("store", "copy", "--dry-run", filled, target).exit_code == 1
-
-
-def test_a_target_with_another_history_is_left_alone(invoke, filled, target):
-    """The first difference is named, the status is 1, and the target stays as it was."""
-    more(target, "own")
-    before = told(target)
-    ran = invoke("store", "copy", filled, target)
-    assert ran.exit_code == 1
-    assert "version 1" in ran.stderr
-    assert "Nothing was written" in ran.stderr
-    assert told(target) == before
-
-
 @pytest.mark.parametrize("name", ["memory:", "library.db"])
 def test_a_copy_of_no_use_is_refused(invoke, filled, tmp_path, name):
     """A copy in memory, or into the source itself by another name, is misuse."""
@@ -112,14 +88,6 @@ def test_an_absent_store_is_not_made(invoke, tmp_path, command):
     assert ran.exit_code == 2
     assert "there is no store at absent.db" in ran.stderr
     assert not (tmp_path / "absent.db").exists()
-
-
-def test_equal_stores_compare_as_equal(invoke, filled, target):
-    """What is the same is counted, and the status is 0."""
-    invoke("store", "copy", filled, target)
-    ran = invoke("store", "copy", "--dry-run", filled, target)
-    assert ran.exit_code == 0
-    assert ran.stdout == "the same  2 versions (2 tools in the newest), 3 events and 3 episodes\n"
 
 
 def test_the_first_differences_are_named(invoke, filled, target):
@@ -158,43 +126,3 @@ def test_damage_is_told_in_a_table(invoke, filled, tmp_path):
     assert f"\n{len(found['faults'])} faults\n" in ran.stdout
     assert {one["code"] for one in found["faults"]} == {"damage"}
     assert "agentkit store copy BACKUP NEW" in ran.stderr
-
-
-def test_a_file_that_is_no_store_is_one_line(invoke, tmp_path):
-    """A file that can not be opened at all is an error with its reason."""
-    (tmp_path / "broken.db").write_bytes(b"not a database, and long enough to be looked at" * 9)
-    ran = invoke("check", "--store", "broken.db")
-    assert ran.exit_code == 1
-    assert "not a SQLite database" in ran.stderr
-
-
-def test_signatures_are_checked_with_the_key_of_the_environment(invoke, store_url, monkeypatch):
-    """With the key signatures hold, with another one they do not, without one that is a note."""
-    signer = read_signer("0" * 32)
-    draft = EventDraft(kind="unpinned", author=Author(kind="person", name="Ada"))
-    events = chained(None, [draft], at="2026-11-21T10:00:00+00:00", signer=signer)
-    with closing(open_store(store_url)) as store:
-        store.commit(LibraryChange(proposal_id="1", events=events), expected_version=0)
-    assert "note: 1 event carries a signature" in invoke("check").stdout
-    monkeypatch.setenv(KEY_VARIABLE, "0" * 32)
-    assert "note" not in invoke("check").stdout
-    monkeypatch.setenv(KEY_VARIABLE, "1" * 32)
-    ran = invoke("check")
-    assert ran.exit_code == 1
-    assert "another key" in ran.stdout
-
-
-def test_an_artifact_can_be_copied_and_compared(invoke, filled, target, tmp_path):
-    """An artifact with its history becomes a store that is the same but for episodes."""
-    url = f"artifact:{tmp_path / 'tools.json'}"
-    invoke(
-        "export",
-        "--format",
-        "artifact",
-        "--output",
-        str(tmp_path / "tools.json"),
-        "--store",
-        filled,
-    )
-    assert invoke("store", "copy", url, target).exit_code == 0
-    assert invoke("store", "copy", "--dry-run", filled, target, "--no-episodes").exit_code == 0

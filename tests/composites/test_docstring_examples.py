@@ -135,11 +135,11 @@ def test_examples_of_the_decorator_come_first_and_each_counts_once() -> None:
     ],
 )
 def test_an_example_of_the_decorator_is_checked(example: str, why: str) -> None:
-    """The problem points at the example in the decorator."""
+    """The problem quotes the example in the decorator."""
     with pytest.raises(CompositeError) as caught:
         composed("Add.", f"@composite(examples=[{example}])\n")
     (problem,) = caught.value.problems
-    assert (problem.code, problem.line, problem.column) == ("example", 1, 22)
+    assert (problem.code, problem.line, problem.column) == ("example", 2, 1)
     assert why in problem.message
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck
 from agentkit.composites import language as ir
 from agentkit.composites.parser import parse, parse_expression
 from agentkit.composites.problems import CompositeLimits
-from agentkit.composites.rendering import places_of, render, render_expression
+from agentkit.composites.rendering import render, render_expression
 from agentkit.tools.tool import Tool
 
 WIDE = CompositeLimits(nodes=5_000, nesting=60, source_bytes=100_000)
@@ -153,24 +153,3 @@ def test_names_that_python_can_not_write_are_written_as_the_parser_reads_them(
     text = render(program, "f")
     assert "get_user(user_id=x, from_=1), weather.now(city=x)" in text
     assert parse(text, tools).program == program
-
-
-def test_each_node_has_the_line_of_its_statement(tools: Mapping[str, Tool]) -> None:
-    """A node is found by identity on the line that render writes it on."""
-    program = parse("def f(a):\n  if a:\n    b = add(a, 1)\n  else:\n    b = 2\n  return b", tools)
-    lines = render(program.program).splitlines()
-    choice, end = program.program.body
-    places = places_of(program.program)
-    assert isinstance(choice, ir.If)
-    assert isinstance(end, ir.Return)
-    (call,) = ir.calls(program.program)
-    for node, text in [
-        (choice, "    if a:"),
-        (choice.test, "    if a:"),
-        (call, "        b = add(a=a, b=1)"),
-        (call.arguments[1].value, "        b = add(a=a, b=1)"),
-        (choice.otherwise[0], "        b = 2"),
-        (end.value, "    return b"),
-        (program.program.parameters[0], "def composite(a):"),
-    ]:
-        assert lines[places[id(node)][0] - 1] == text

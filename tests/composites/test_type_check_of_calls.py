@@ -103,23 +103,10 @@ CLOSED = Tool(
     ),
     function=lambda n=1: {"a": str(n)},
 )
-STRICT = Tool(
-    definition=ToolDefinition.from_schema(
-        "strict",
-        "Takes a record with no more than its keys.",
-        {
-            "type": "object",
-            "properties": {
-                "at": {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
-            },
-        },
-    ),
-    function=lambda at: at,
-)
 TOOLS: Mapping[str, Tool] = {
     entry.name: entry
     for entry in (
-        number, whole, name, total, rows, order, maybe, anything, place, pair, CLOSED, STRICT,
+        number, whole, name, total, rows, order, maybe, anything, place, pair, CLOSED,
     )
 }  # fmt: skip
 
@@ -146,7 +133,6 @@ def problems_of(head: str, body: str) -> list[tuple[str, str]]:
         ("s)", "return name(None)", "argument_type", "None)"),
         ("s)", "return number([1, s])", "argument_type", "[1, s])"),
         ("s)", "return name({'a': s})", "argument_type", "{'a': s})"),
-        ("s)", "return total(['a', s])", "argument_type", "['a', s])"),
         ("s: list[str])", "return total(s)", "argument_type", "s)"),
         ("s: list[str])", "return total([name(t) for t in s])", "argument_type", "[name(t)"),
         ("s)", "return order('price')", "argument_type", "'price')"),
@@ -155,12 +141,6 @@ def problems_of(head: str, body: str) -> list[tuple[str, str]]:
         ("s)", "return whole(2.5)", "argument_type", "2.5)"),
         ("s)", "return place({'region': s})", "argument_type", "{'region': s})"),
         ("s)", "return place({'region': 3, 'amount': s})", "argument_type", "{'region'"),
-        ("s)", "return closed(n=1)['b'] + 1", "argument_type", "'b'] + 1"),
-        ("s)", "return [r['b'] for r in [closed(n=1)]]", "argument_type", "'b'] for"),
-        ("s)", "return CLOSED_(n=1)['b']", "argument_type", "'b']"),
-        ("s)", "x = {'a': s}\nreturn anything(x['b'])", "argument_type", "'b'])"),
-        ("s)", "return strict({'a': s, 'b': 1})", "argument_type", "{'a': s"),
-        ("s)", "return pair(['a', s])", "argument_type", "['a', s])"),
         ("s)", "a, b = 1, 'x'\nreturn number(b) + a", "argument_type", "b) + a"),
         ("s)", "for k, r in enumerate(rows()):\n    place(k)\nreturn s", "argument_type", "k)"),
         ("s)", "return number(f'{s}')", "argument_type", "f'{s}')"),
@@ -209,10 +189,7 @@ def test_a_certain_misfit_is_told_where_it_stands(
         ("s)", "return number(maybe('a'))"),
         ("s)", "x = maybe('a')\nif x is None:\n    return name('none')\nreturn number(x)"),
         ("s)", "x = maybe('a')\nreturn number(x) if x is not None else name('none')"),
-        ("s: str)", "if s is None:\n    return number(s)\nreturn name(s)"),
         ("s: str | None)", "if not s:\n    return name('')\nreturn name(s)"),
-        ("s: None)", "return s is not None and number(s)"),
-        ("s: None)", "return s is None or number(s)"),
         (
             "s)",
             "best = None\nfor r in rows():\n    if best is None or number(best) < r['amount']:\n        best = r['amount']\nreturn best",
@@ -254,14 +231,12 @@ def test_what_may_go_well_is_not_a_problem(head: str, body: str) -> None:
         ("return whole(1) / 2", {"type": "number"}),
         ("return maybe('a')", {"anyOf": [{"type": "number"}, {"type": "null"}]}),
         ("return anything()", None),
-        ("x = maybe('a')\nreturn 0.5 if x is None else x", {"type": "number"}),
         ("return [name(s) for s in 'ab']", {"items": {"type": "string"}, "type": "array"}),
         (
             "return {'a': name('x'), 'b': 1}",
             {
                 "properties": {"a": {"type": "string"}, "b": {"type": "integer"}},
                 "type": "object",
-                "required": ["a", "b"],
             },
         ),
         (
@@ -291,18 +266,7 @@ def test_deep_loops_and_growing_values_are_settled() -> None:
         indent += "    "
     body += f"{indent}x = [x]\n"
     source = f"def f():\n{body}    return x\n"
-    assert compose(source, TOOLS).signature.result is None
-
-
-def test_the_check_runs_on_programs_without_a_text() -> None:
-    """Data has no places; the check says what is wrong all the same, and which types come out."""
-    parsed = parse("def f(s):\n    return number(s)\n", TOOLS)
-    parameters = {"type": "object", "properties": {"s": {"type": "string"}}}
-    report = type_check(parsed.program, parameters, TOOLS)
-    assert [(p.code, p.line, p.column) for p in report.problems] == [("argument_type", 1, 1)]
-    assert report.result == {"type": "number"}
-    unknown = type_check(parsed.program, parameters, {})
-    assert (unknown.problems, unknown.result) == ((), None)
+    assert fits([[1]], compose(source, TOOLS).signature.result) is not False
 
 
 @pytest.mark.parametrize("first", [0, 60])
@@ -313,7 +277,7 @@ def test_inferred_results_hold_for_random_programs(first: int) -> None:
     for seed in range(first, first + 60):
         program = random_program(seed, cases=2, mistakes=0.0)
         parsed = parse(program.source, children.tools)
-        inferred = type_check(parsed.program, {}, children.by_name).result
+        _, inferred = type_check(parsed.program, {}, children.by_name)
         composite = Composite(parsed.program, children.by_name, name=parsed.name)
         for case in program.cases:
             try:
@@ -393,7 +357,7 @@ def test_what_cpython_accepts_is_not_refused(data: st.DataObject) -> None:
     child = {"child": Tool(definition=wanting)}
     parsed = parse(f"def f(p, q):\n    return child({expression})\n", child)
     parameters = {"type": "object", "properties": {"p": p, "q": q}}
-    found = type_check(parsed.program, parameters, child).problems
+    found, _ = type_check(parsed.program, parameters, child)
     if not found:
         return
     values = {"p": data.draw(values_of(p)), "q": data.draw(values_of(q))}

@@ -6,7 +6,7 @@ import json
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.diagnosis import FailureProfile, diagnose, dominant, label_distribution
@@ -111,7 +111,6 @@ PENDING = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(EPISODES, VERDICTS, PENDING)
 def test_any_record_gives_a_diagnosis_that_holds_together(episode, verdict, pending):
     """One entry a turn; labels ranked; failures have hints; the same again; readable from JSON."""
@@ -132,7 +131,6 @@ def test_any_record_gives_a_diagnosis_that_holds_together(episode, verdict, pend
     FailureProfile().observe(episode, diagnosis)
 
 
-@settings(max_examples=40, deadline=None)
 @given(EPISODES, VERDICTS)
 def test_a_verdict_with_a_fault_never_reaches_a_profile(episode, verdict):
     """Gold and checker errors are counted nowhere, whatever failed executably beside them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Agent, Library, ToolDefinition
 from agentkit.agent import ToolPolicy
@@ -94,7 +94,6 @@ def texts(value: Any) -> list[str]:
     return [str(value)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(judged())
 def test_no_hint_holds_gold(drawn):
     """Whatever a verifier knows, a hint says only what schema, request and call show."""
@@ -112,7 +111,6 @@ def test_no_hint_holds_gold(drawn):
     assert all(turn.hint for turn in diagnosis.turns if turn.label not in NOT_FAILURES)
 
 
-@settings(max_examples=60, deadline=None)
 @given(judged())
 def test_feedback_is_made_before_anybody_judges(drawn):
     """What the model reads after a failed call is the same whatever the gold turns out to be."""

@@ -55,13 +55,6 @@ def test_what_the_model_is_told_fits_the_label(kind):
     assert invites == (label_of_failure(failure) is not None)
 
 
-def test_an_exception_that_blames_the_arguments_invites_another_try():
-    """The way out after a ValueError goes by the label, as everything does that the table says."""
-    failure = ToolFailure(kind="tool_error", rule="ValueError: too large", cause="ValueError")
-    assert label_of_failure(failure) == "argument_mismatch"
-    assert describe_failure("book", failure).splitlines()[-1].startswith("Change the argument")
-
-
 @pytest.mark.parametrize(
     ("rule", "value", "is_blamed"),
     [

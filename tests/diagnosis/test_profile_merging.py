@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Attribution, Diagnosis, Episode, Turn, TurnDiagnosis
@@ -71,7 +71,6 @@ def replicas(draw: st.DrawFn) -> list[FailureProfile]:
     return draw(st.permutations(states))
 
 
-@settings(max_examples=60, deadline=None)
 @given(replicas())
 def test_merging_is_commutative_associative_and_idempotent(states):
     """The order in which replicas exchange profiles, and how often, makes no difference."""
@@ -82,7 +81,6 @@ def test_merging_is_commutative_associative_and_idempotent(states):
     assert a.merge(b).merge(b) == a.merge(b)
 
 
-@settings(max_examples=60, deadline=None)
 @given(LIVES, STEPS, STEPS)
 def test_two_replicas_together_are_as_one_that_saw_everything(half_life, first, second):
     """Merged rates are those of one profile that observed all episodes."""
@@ -100,7 +98,6 @@ def test_two_replicas_together_are_as_one_that_saw_everything(half_life, first, 
     assert merged.label_distribution() == pytest.approx(whole.label_distribution())
 
 
-@settings(max_examples=60, deadline=None)
 @given(replicas())
 def test_a_profile_survives_json(states):
     """Writing and reading gives an equal profile under the same name."""
@@ -109,17 +106,6 @@ def test_a_profile_survives_json(states):
         assert read == state
         assert read.replica == state.replica
         assert read.to_json() == state.to_json()
-
-
-def test_two_processes_under_one_name_still_agree():
-    """Where the rule of one name each was broken, all replicas settle on the same state."""
-    left, right = FailureProfile(replica="r"), FailureProfile(replica="r")
-    for profile, tool in ((left, "book"), (right, "cancel")):
-        call = ToolCall(call_id="1", name=tool)
-        turn = Turn(message=AssistantMessage(tool_calls=(call,)))
-        passed = Diagnosis(label="pass", turns=(TurnDiagnosis(turn=0, label="pass"),))
-        profile.observe(Episode(episode_id="e", request="?", turns=(turn,)), passed)
-    assert left.merge(right) == right.merge(left)
 
 
 def test_profiles_that_fade_at_different_speeds_do_not_merge():
@@ -178,17 +164,3 @@ def test_a_record_that_is_no_profile_is_refused(broken):
     """A broken or newer record raises and says what it is, instead of counting wrongly."""
     with pytest.raises(StoreFormatError, match="profile"):
         FailureProfile.from_json(broken)
-
-
-@settings(max_examples=60, deadline=None)
-@given(replicas())
-def test_merging_never_loses_an_observation(states):
-    """A replica's own shard is in the merged profile as it was, or in a later state."""
-    merged = states[0]
-    for state in states[1:]:
-        merged = merged.merge(state)
-    shards = merged.to_json()["shards"]
-    for state in states:
-        for name, shard in state.to_json()["shards"].items():
-            assert shards[name]["updates"] >= shard["updates"]
-    assert all(state.merge(merged) == merged for state in states)

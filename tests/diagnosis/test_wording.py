@@ -20,14 +20,6 @@ def test_every_kind_has_words(kind):
     assert len(text.splitlines()) == 2
 
 
-@pytest.mark.parametrize("kind", get_args(FailureKind))
-def test_a_final_failure_never_invites_another_try(kind):
-    """A failure that is not retryable says so."""
-    text = describe_failure("book", ToolFailure(kind=kind, rule="Rule.", retryable=False))
-
-    assert text.splitlines()[-1].startswith("Do not repeat this call")
-
-
 def test_schema_and_nearest_are_shown():
     """The excerpt and the nearest names stand on lines of their own."""
     failure = ToolFailure(

@@ -18,7 +18,8 @@ def named(project_root):
 def test_each_file_of_the_walks_exists(named, project_root):
     """A reader who follows the page finds every file of it."""
     assert len(named) > 20
-    missing = [name for name in named if not (project_root / "agentkit" / name).is_file()]
+    roots = (project_root, project_root / "agentkit")
+    missing = [name for name in named if not any((root / name).is_file() for root in roots)]
     assert missing == []
 
 
@@ -29,3 +30,16 @@ def test_the_folder_map_is_the_tree(project_root):
     shown = set(re.findall(r"^  ([a-z_]+)/", block, re.MULTILINE))
     there = {path.parent.name for path in (project_root / "agentkit").glob("*/__init__.py")}
     assert shown == there
+
+
+def test_each_change_names_at_most_three_files(project_root):
+    """Whoever adds a stage, a check or a proposer finds the places, and they are few."""
+    page = (project_root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("## Three changes")[2].partition("\n## ")[0]
+    changes = re.split(r"^\*\*Another ", section, flags=re.MULTILINE)[1:]
+    assert len(changes) == 3
+    for change in changes:
+        places = re.findall(r"`((?:tests|cli|retrieval|evolution)/[a-z_/]*(?:\.py)?)`", change)
+        assert 2 <= len(set(places)) <= 4  # one of them may be a page to read first
+        for place in places:
+            assert (project_root / "agentkit" / place).exists() or (project_root / place).exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -19,22 +19,27 @@ SCRIPTS = [  # the modules beside a script in a folder of its own are imported b
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_example_runs(path: Path, tmp_path: Path) -> None:
+def test_example_runs(
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """A script under examples/ succeeds without key, network or input, and prints something."""
-    keys = {name for name in os.environ if name.endswith("_API_KEY")}
-    env = {name: value for name, value in os.environ.items() if name not in keys}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
-        cwd=tmp_path,
-        env={**env, "AGENTKIT_STORE": f"sqlite:///{tmp_path / 'agentkit.db'}"},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.strip()
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AGENTKIT_STORE", f"sqlite:///{tmp_path / 'agentkit.db'}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(path.parent))
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    before = set(sys.modules)
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    finally:
+        for name in set(sys.modules) - before:  # those that lie beside the script
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(EXAMPLES)):
+                del sys.modules[name]
+    assert capsys.readouterr().out.strip()
 
 
 def test_there_are_examples() -> None:

@@ -17,6 +17,7 @@ import doctest
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +26,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from click.testing import CliRunner
 
+from agentkit.cli.main import main
 from agentkit.errors import FetchError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +39,7 @@ FENCE = re.compile(
 )
 KNOWN_FLAGS = {"weights", "no-run"}
 OURS = ("agentkit ", "agentkit-train ")
+NEEDS_A_SHELL = frozenset("|<>&;$*`~")
 SHOWN_ONLY = ("pip install ", "make ", "python ", "torchrun ", "uvx ")
 
 
@@ -122,25 +126,48 @@ def unknown_commands(block: Block) -> list[str]:
     return [line for line in lines if line.strip() and not line.startswith(known)]
 
 
-def run_shell(path: Path, block: Block, folder: Path) -> None:
-    """Run a block's commands in a shell whose ``agentkit`` is the one under test."""
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What came of a command."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def run_in_shell(command: str, folder: Path) -> Ran:
+    """Run a command in a shell whose ``agentkit`` is the one under test."""
+    bin_folder = Path(sys.executable).parent
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=100,
+        check=False,
+    )
+    return Ran(status=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+def run_here(command: str) -> Ran:
+    """Run ``agentkit ...`` in this process and its folder: most commands take less than a start."""
+    words = shlex.split(command.replace("\\\n", " "))
+    done = CliRunner().invoke(main, words[1:], prog_name="agentkit", catch_exceptions=False)
+    return Ran(status=done.exit_code, stdout=done.stdout, stderr=done.stderr)
+
+
+def run_commands(path: Path, block: Block, folder: Path) -> None:
+    """Run a block's commands; those of the first page exactly as a reader does, in a shell."""
     unknown = unknown_commands(block)
     assert not unknown, f"{path.name}:{block.line} has commands that nothing runs: {unknown}"
-    bin_folder = Path(sys.executable).parent
-    env = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
     for command, shown in commands_of(block):
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command],
-            cwd=folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=100,
-            check=False,
-        )
+        is_plain = command.startswith("agentkit ") and not NEEDS_A_SHELL & set(command)
+        is_here = is_plain and path.stem != "quickstart"
+        done = run_here(command) if is_here else run_in_shell(command, folder)
         where = f"{path.name}:{block.line} $ {command.strip()}"
-        assert done.returncode == 0, f"{where}\n{done.stdout}{done.stderr}"
+        assert done.status == 0, f"{where}\n{done.stdout}{done.stderr}"
         if block.kind == "console" and shown.strip():
             assert_same_output(where, shown.rstrip() + "\n", done.stdout.rstrip() + "\n")
 
@@ -170,9 +197,12 @@ def run_page(path: Path, folder: Path, *, weights: bool, interop: str = "") -> N
             elif block.kind == "python":
                 run_python(path, block, module)
             elif block.kind in {"console", "bash"}:
-                run_shell(path, block, folder)
+                run_commands(path, block, folder)
     finally:
         del sys.modules["docs_page"]
+        for name, loaded in list(sys.modules.items()):  # the page's own files
+            if str(getattr(loaded, "__file__", None)).startswith(str(folder)):
+                del sys.modules[name]
 
 
 @pytest.fixture

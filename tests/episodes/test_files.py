@@ -9,7 +9,7 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Episode
 from agentkit.episodes import Diagnosis, Turn, Verdict
@@ -66,7 +66,6 @@ def test_what_was_written_is_read(form, tmp_path):
     assert list(import_episodes(path)) == told
 
 
-@settings(max_examples=25)
 @given(texts=st.lists(st.text(max_size=20), max_size=5))
 def test_any_text_survives_any_form(tmp_path_factory, texts):
     """Whatever people and models wrote comes back."""

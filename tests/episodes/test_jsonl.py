@@ -29,22 +29,6 @@ def test_a_file_gives_back_what_was_written(tmp_path):
     assert list(read_episodes(path)) == [episode("1"), episode("2"), episode("3")]
 
 
-def test_a_line_is_one_json_object(tmp_path):
-    """Every line is plain JSON, so that other programs can read the file."""
-    path = tmp_path / "episodes.jsonl"
-    write_episodes(path, [episode("1", "line one\nline two\u2028three\x85four")])
-    (line,) = path.read_text(encoding="ascii").splitlines()
-    assert json.loads(line)["episode_id"] == "1"
-
-
-def test_any_text_survives(tmp_path):
-    """Texts of any script survive, and so does half a surrogate pair."""
-    path = tmp_path / "episodes.jsonl"
-    odd = episode("é", "天気 🌦️ \ud83d \0")
-    write_episodes(path, [odd])
-    assert list(read_episodes(path)) == [odd]
-
-
 @pytest.fixture
 def half_written(tmp_path):
     """A file with two episodes and half of a third, as a crash leaves it."""

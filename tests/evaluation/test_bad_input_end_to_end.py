@@ -24,7 +24,6 @@ from agentkit.evaluation import (
     GoldCall,
     NoCall,
     NumberAnswer,
-    PythonTests,
     Rubric,
     Task,
     TextAnswer,
@@ -205,9 +204,7 @@ def assert_reported(episodes):
     IN_WORLDS,
     st.sampled_from("ab"),
 )
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_gold_judges_any_episode(kept, definitions, expected, episode, value, said):
     """A verdict with a reason, the same when asked again, a diagnosis, a record and a report."""
     judge = FunctionModel(lambda _: {"a": "", "b": '{"criteria": 3}'}[said], name="judge")
@@ -235,7 +232,6 @@ def test_any_gold_judges_any_episode(kept, definitions, expected, episode, value
     IN_WORLDS,
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
 def test_a_run_over_any_tasks_comes_to_its_end(definitions, turns, messages, value, is_world):
     """Every task ends with a verdict or without gold, and the report counts it."""
     first, *rest = (tuple(one) for one in turns)
@@ -262,21 +258,3 @@ def test_a_run_over_any_tasks_comes_to_its_end(definitions, turns, messages, val
     assert outcome.finished == 2
     assert {episode.metadata["task"] for episode in episodes} == {"t", "u"}
     assert_reported(episodes)
-
-
-@pytest.mark.parametrize(
-    "expected",
-    [
-        PythonTests(prompt=3, tests=None, entry_point="f"),
-        PythonTests(prompt="", tests="def check(f): f(", entry_point="f"),
-        PythonTests(prompt="\ud800", tests="\ud800", entry_point="\ud800"),
-    ],
-    ids=["no text", "no Python", "no Unicode"],
-)
-def test_broken_tests_of_code_are_told(expected):
-    """Tests that can not run say nothing about the answer, or that it failed, and why."""
-    episode = Episode(episode_id="e", request="?", output="def f():\n    return 1\n")
-    verdict = asyncio.run(verifier_for(expected, Scene()).verify(episode))
-    assert not verdict.passed
-    assert verdict.evidence[0].message
-    assert json.dumps(verdict.to_json())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -165,7 +164,6 @@ def test_two_rounds_at_the_same_time(project):
             [line] = second.stderr.splitlines()
             assert (second.exit_code, f"process {process.pid} on" in line) == (1, True)
         assert (project / ".agentkit" / "library.db").read_bytes() == before
-        assert json.loads(typed("evolve", "--dry-run", "--json"))["proposals"]
     finally:
         process.kill()
         process.communicate()

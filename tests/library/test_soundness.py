@@ -53,12 +53,11 @@ def test_effects_are_those_of_the_children(library):
 
 
 def test_programs_of_any_origin_keep_the_rules(library):
-    """A body that breaks a rule of the language is told with its line."""
+    """A body that breaks a rule of the language is told."""
     body = library["both"].definition.body
     twice = {**body, "body": [*body["body"], *body["body"]]}
     (fault,) = library_faults(changed(library, body=twice))
     assert fault.code == "unreachable_code"
-    assert fault.message.startswith("line 3: ")
 
 
 def test_conditions_of_composites_must_be_readable(library):

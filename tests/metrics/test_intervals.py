@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.metrics import Observation, bootstrap_interval, wilson_interval
@@ -32,7 +32,6 @@ def test_wilson_agrees_with_published_values(passed, total, low, high):
 
 
 @given(total=st.integers(0, 200), level=st.floats(0.5, 0.999), data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_wilson_holds_the_share_and_stays_between_0_and_1(total, level, data):
     """The share lies inside, the ends inside [0, 1], and turning pass into fail mirrors it."""
     passed = data.draw(st.integers(0, total))
@@ -41,18 +40,6 @@ def test_wilson_holds_the_share_and_stays_between_0_and_1(total, level, data):
     )
     assert 0 <= found.low <= found.value <= found.high <= 1
     assert found.low == pytest.approx(1 - mirrored.high, abs=1e-9)
-
-
-def test_wilson_agrees_with_scipy():
-    """The same ends as ``binomtest(...).proportion_ci("wilson")``, where SciPy is installed."""
-    stats = pytest.importorskip("scipy.stats")
-    for passed, total in [(0, 7), (3, 7), (7, 7), (190, 400)]:
-        expected = stats.binomtest(passed, total).proportion_ci(0.9, method="wilson")
-        found = wilson_interval(passed, total, level=0.9)
-        assert (found.low, found.high) == (
-            pytest.approx(expected.low, abs=1e-12),
-            pytest.approx(expected.high, abs=1e-12),
-        )
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])

@@ -6,7 +6,7 @@ import itertools
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.metrics import pass_at_k, pass_hat_k
@@ -19,7 +19,6 @@ COUNTS = st.integers(1, 9).flatmap(
 
 
 @given(counts=COUNTS)
-@settings(max_examples=60, deadline=None)
 def test_estimates_are_shares_of_all_choices(counts):
     """Both equal the exact share over all ways to choose k of the attempts."""
     passed, attempts, k = counts

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
 
 import pytest
-import pytest_asyncio
 from support.model_server import FaultyServer
 
 from agentkit.messages import UserMessage
@@ -45,21 +42,6 @@ def need() -> Callable[[str], None]:
                 pytest.skip(f"the extra {package!r} is not installed: {one} is missing")
 
     return check
-
-
-@pytest_asyncio.fixture
-async def openai_client() -> AsyncIterator[Callable[[], Any]]:
-    """Makes clients of OpenAI's SDK as its users configure them, and closes them at the end."""
-    async with AsyncExitStack() as clients:
-
-        def open_client() -> Any:
-            import openai
-
-            client = openai.AsyncOpenAI(max_retries=0)
-            clients.push_async_callback(client.close)
-            return client
-
-        yield open_client
 
 
 @pytest.fixture

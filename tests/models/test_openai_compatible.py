@@ -19,7 +19,7 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
-from agentkit.models import OpenAICompatibleModel, Price
+from agentkit.models import OpenAICompatibleModel, Price, openai_model
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, StreamingChatModel
 from agentkit.tools.definition import ToolDefinition
 
@@ -151,16 +151,6 @@ async def test_connection_is_reused(open_model, question) -> None:
         assert (len(server.requests), server.connections) == (3, 1)
 
 
-async def test_streams_share_the_connection(open_model, question) -> None:
-    """A stream that was read to its end leaves its connection to the next request."""
-    with FaultyServer(["a b", "c d", "e"]) as server:
-        async with open_model(server) as model:
-            for _ in range(2):
-                assert [event async for event in model.stream(question)]
-            await model.complete(question)
-        assert (len(server.requests), server.connections) == (3, 1)
-
-
 def test_each_event_loop_has_its_own_connections(open_model, question) -> None:
     """A model outlives the loops of several ``asyncio.run``, and leaves no connection open."""
     with FaultyServer(["a", "b", "c"]) as server:
@@ -193,16 +183,6 @@ async def test_dropped_model_closes_its_connections(open_model, question) -> Non
         assert server.open_connections == 0
 
 
-async def test_many_requests_at_once(open_model, question) -> None:
-    """Fifty requests under way at once all get their own answer."""
-    with FaultyServer(["same"] * 50) as server:
-        async with open_model(server) as model:
-            answers = await asyncio.gather(*(model.complete(question) for _ in range(50)))
-            await asyncio.sleep(0)
-    assert {answer.message.text for answer in answers} == {"same"}
-    assert len(server.requests) == 50
-
-
 async def test_cost_is_reported_when_a_price_is_known(open_model, question) -> None:
     """Cached tokens are counted and charged at their own price."""
     usage = {
@@ -221,36 +201,42 @@ async def test_cost_is_reported_when_a_price_is_known(open_model, question) -> N
     assert unknown.cost_usd is None
 
 
-async def test_injected_clients_are_used_and_left_open(question) -> None:
+async def test_an_injected_client_is_used_and_left_open(question) -> None:
     """A client of the caller's brings its own headers and stays open."""
-    import aiohttp
     import httpx
 
-    with FaultyServer(["a", "b"]) as server:
+    with FaultyServer(["a"]) as server:
         async with httpx.AsyncClient(headers={"X-Mine": "h"}) as client:
             model = OpenAICompatibleModel("m", base_url=server.base_url, client=client)
             await model.complete(question)
             await model.close()
             assert not client.is_closed
-        async with aiohttp.ClientSession(headers={"X-Mine": "a"}) as session:
-            model = OpenAICompatibleModel("m", base_url=server.base_url, client=session)
+        assert server.requests[0].headers["x-mine"] == "h"
+
+
+async def test_openai_by_name_sends_what_its_sdk_would(monkeypatch, question) -> None:
+    """By name, OpenAI is asked with the headers of its SDK's variables, and a cache key."""
+    for name, value in {
+        "OPENAI_API_KEY": "sk-test-secret",
+        "OPENAI_ORG_ID": "org-1",
+        "OPENAI_PROJECT_ID": "proj-1",
+        "OPENAI_CUSTOM_HEADERS": "X-Team: shop\nX-Stage: test",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with FaultyServer(["hello there"]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        async with openai_model("gpt-4o-mini", prompt_cache_key="shop") as model:
             await model.complete(question)
-            await model.close()
-            assert not session.closed
-        assert [request.headers["x-mine"] for request in server.requests] == ["h", "a"]
-
-
-async def test_own_transport(question) -> None:
-    """Anything with the three methods of ``Transport`` carries the requests."""
-    from agentkit.models.transport import HttpResponse
-
-    class Canned:
-        async def post(self, url, headers, body):
-            answer = {"choices": [{"message": {"content": json.loads(body)["model"]}}]}
-            return HttpResponse(status=200, headers={}, body=json.dumps(answer).encode())
-
-    model = OpenAICompatibleModel("m", base_url="http://nowhere/v1", transport=Canned())
-    assert (await model.complete(question)).message.text == "m"
+        (sent,) = server.requests
+    assert sent.body["prompt_cache_key"] == "shop"
+    named = ("authorization", "openai-organization", "openai-project", "x-team", "x-stage")
+    assert [sent.headers.get(name) for name in named] == [
+        "Bearer sk-test-secret",
+        "org-1",
+        "proj-1",
+        "shop",
+        "test",
+    ]
 
 
 def test_key_and_url_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,24 +291,23 @@ def test_adapter_follows_the_protocols() -> None:
     assert isinstance(model, StreamingChatModel)
 
 
-async def test_openai_itself_gets_the_newer_token_limit() -> None:
-    """OpenAI's reasoning models know only ``max_completion_tokens``."""
-    bodies = []
+async def test_openai_itself_gets_the_newer_token_limit(question) -> None:
+    """``max_completion_tokens`` for OpenAI, ``max_tokens`` for everybody else, or as asked."""
+    import httpx
 
-    class Noting:
-        async def post(self, url, headers, body):
-            from agentkit.models.transport import HttpResponse
+    sent = []
 
-            bodies.append(json.loads(body))
-            answer = b'{"choices": [{"message": {"content": ""}}]}'
-            return HttpResponse(status=200, headers={}, body=answer)
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(json.loads(request.content))
+        return httpx.Response(200, json={"choices": [{"message": {"content": "well"}}]})
 
-    request = ModelRequest(messages=(UserMessage(text="hi"),), settings=ModelSettings(max_tokens=9))
-    for url in ("https://api.openai.com/v1", "https://example.org/v1"):
-        model = OpenAICompatibleModel("m", base_url=url, api_key="k", transport=Noting())
-        await model.complete(request)
-    assert bodies[0]["max_completion_tokens"] == 9
-    assert bodies[1]["max_tokens"] == 9
+    asked = replace(question, settings=ModelSettings(max_tokens=7))
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        for url in ("https://api.openai.com/v1", "http://elsewhere/v1"):
+            model = OpenAICompatibleModel("m", base_url=url, api_key="k", client=client)
+            await model.complete(asked)
+    assert [one.get("max_completion_tokens") for one in sent] == [7, None]
+    assert [one.get("max_tokens") for one in sent] == [None, 7]
 
 
 def test_threads_share_a_model(open_model, question) -> None:

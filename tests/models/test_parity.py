@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from support.model_server import ProviderServer
@@ -33,7 +32,6 @@ from agentkit.models import (
 )
 from agentkit.models.anthropic import anthropic_model
 from agentkit.models.litellm import litellm_model
-from agentkit.models.openai import openai_model, openai_responses_model
 from agentkit.tools import ToolDefinition
 
 SQUARE = ToolDefinition.from_schema(
@@ -62,8 +60,6 @@ quiet = pytest.mark.filterwarnings("ignore")  # litellm's own; here they would b
 ADAPTERS = [
     "httpx",
     "aiohttp",
-    "openai",
-    "openai-responses",
     "anthropic",
     pytest.param("litellm", marks=quiet),
     pytest.param("litellm-anthropic", marks=quiet),
@@ -89,7 +85,6 @@ def open_adapter(
     monkeypatch: pytest.MonkeyPatch,
     waits: list[float],
     need: Callable[[str], None],
-    openai_client: Callable[[], Any],
 ) -> Opener:
     """Opens an adapter at a server; skips where its package is not installed."""
 
@@ -110,11 +105,6 @@ def open_adapter(
         match name:
             case "httpx" | "aiohttp":
                 return OpenAICompatibleModel(model, transport=name, retry=retry)
-            case "openai":
-                client = None if key is None else openai_client()
-                return openai_model(model, client=client, retry=retry)
-            case "openai-responses":
-                return openai_responses_model(model, retry=retry)
             case "anthropic":
                 return anthropic_model(model, retry=retry)
         provider = "anthropic" if name == "litellm-anthropic" else "openai"
@@ -204,32 +194,21 @@ async def test_whole_conversation_goes_back(open_adapter, name) -> None:
     assert "math_square" in body
     assert body.count("'c1'") == body.count("'c2'") == 2
     sent = server.requests[0].body
-    limits = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    assert [sent[key] for key in limits if key in sent] == [50]
+    assert sent["max_tokens"] == 50
     assert sent["temperature"] == 0.5
 
 
-OLD, NEW = "claude", "claude-sonnet-5-5"
-"""Models of Anthropic's without and with structured output of their own."""
-
-
 @pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("model_name", [OLD, NEW])
 @pytest.mark.parametrize("name", ADAPTERS)
-async def test_structured_output(open_adapter, name, model_name, streamed) -> None:
+async def test_structured_output(open_adapter, name, streamed) -> None:
     """With a schema, the answer is JSON text, whatever the provider makes of it."""
     request = replace(ASKED, output_schema=SCHEMA)
     with ProviderServer([Reply(output={"n": 16})]) as server:
-        async with open_adapter(name, server, model_name) as model:
+        async with open_adapter(name, server) as model:
             response, _ = await answer(model, request, streamed=streamed)
     assert response.message.text.replace(" ", "") == '{"n":16}'
     assert response.message.tool_calls == ()
     assert response.finish_reason == "stop"
-    if name == "anthropic":
-        sent = server.requests[0].body
-        assert ("output_config" in sent, len(sent["tools"])) == (
-            (True, 1) if model_name == NEW else (False, 2)
-        )
 
 
 def choice_in(body: dict) -> str:
@@ -319,9 +298,7 @@ async def test_reset_is_tried_again(open_adapter, waits, name) -> None:
         assert waits == [0.5, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("streamed", "after_bytes"), [(False, 0), (False, 60), (True, 0), (True, 60), (True, 600)]
-)
+@pytest.mark.parametrize(("streamed", "after_bytes"), [(False, 60), (True, 0), (True, 600)])
 @pytest.mark.parametrize("name", ADAPTERS)
 async def test_silence_is_a_timeout(open_adapter, name, streamed, after_bytes) -> None:
     """A server that says nothing (more) for too long is given up, before or within its answer."""
@@ -362,15 +339,6 @@ async def test_unknown_finish_reason(open_adapter, name, streamed) -> None:
     assert response.finish_reason == ("stop" if "litellm" in name else "unknown")
 
 
-@pytest.mark.parametrize("name", ADAPTERS)
-async def test_answer_cut_at_the_limit(open_adapter, name) -> None:
-    """An answer that ran out of tokens says so in one word for all providers."""
-    with ProviderServer([Reply(text="wel", finish_reason="length")]) as server:
-        async with open_adapter(name, server) as model:
-            response = await model.complete(ASKED)
-    assert (response.message.text, response.finish_reason) == ("wel", "length")
-
-
 @pytest.mark.parametrize("name", OWN)
 async def test_refusal_is_text(open_adapter, name) -> None:
     """What a model says when it declines is the text, with a finish reason of its own."""
@@ -384,7 +352,7 @@ async def test_refusal_is_text(open_adapter, name) -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ({"choices": 3, "output": 3, "content": 3}, r"\$\.(choices|output|content) should be"),
+        ({"choices": 3, "content": 3}, r"\$\.(choices|content) should be"),
         ("<html>welcome</html>", "is not JSON"),
     ],
     ids=["shape", "html"],

@@ -13,12 +13,11 @@ from support.server_steps import RawReply, Reply
 from agentkit import Agent, open_store, tool
 from agentkit.agent import RefineSettings
 from agentkit.agent.types import ToolCallStarted
-from agentkit.episodes import Episode, Turn
+from agentkit.episodes import Episode
 from agentkit.errors import ModelResponseError
 from agentkit.library.store import EpisodeFilter
-from agentkit.messages import AssistantMessage, ProviderItem, TokenIds, ToolCall
+from agentkit.messages import TokenIds, ToolCall
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel, TextDelta
-from agentkit.models.openai import openai_model
 from agentkit.testing import ReplayModel
 
 FIRST = TokenIds(prompt=(1, 2, 3), completion=(40, 41, 42), logprobs=(-0.5, -0.25, -2.0))
@@ -47,27 +46,6 @@ async def test_response_carries_them(
                 else await model.complete(question)
             )
     assert response.tokens == FIRST
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-async def test_the_sdk_of_openai_keeps_them(question: ModelRequest, streamed) -> None:
-    """A server with token ids behind OpenAI's SDK loses none of them, though the SDK knows none."""
-    openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")
-    with ProviderServer([Reply(text="four squared is it", tokens=FIRST)]) as server:
-        async with openai.AsyncOpenAI(base_url=server.base_url, api_key="k") as client:
-            model = openai_model("m", client=client)
-            if streamed:
-                *_, response = [event async for event in model.stream(question)]
-            else:
-                response = await model.complete(question)
-    assert response.tokens == FIRST
-
-
-async def test_servers_without_them(open_model, question) -> None:
-    """A server that reports none gives none."""
-    with ProviderServer(["well"]) as server:
-        async with open_model(server) as model:
-            assert (await model.complete(question)).tokens is None
 
 
 @pytest.mark.parametrize("ids", [["1"], [1, True], [1.5], {"1": 2}, "12"])
@@ -129,24 +107,6 @@ def test_refinement_keeps_those_of_the_chosen_answer() -> None:
         episode = run(server, refine=RefineSettings(mode="vanilla", max_refinements=1))
     assert dict(episode.calls[0].arguments) == {"n": 5}
     assert [turn.tokens for turn in episode.turns] == [LAST, None]
-
-
-def test_older_episodes_stay_readable() -> None:
-    """An episode without token ids is written as before, and read from older formats."""
-    plain = Episode(episode_id="e", request="r", turns=(Turn(message=AssistantMessage(text="a")),))
-    record = plain.to_json()
-    assert record["format"] == 1
-    assert "tokens" not in record["turns"][0]
-    assert Episode.from_json(record) == plain
-
-
-def test_provider_items_are_kept() -> None:
-    """What a provider wants back unread survives the store of a conversation."""
-    item = ProviderItem(protocol="openai-responses", data={"type": "reasoning", "id": "r"})
-    message = AssistantMessage(text="a", provider_items=(item,))
-    episode = Episode(episode_id="e", request="r", turns=(Turn(message=message),))
-    assert episode.format == 3
-    assert Episode.from_json(json.loads(json.dumps(episode.to_json()))) == episode
 
 
 def test_cassettes_keep_them(tmp_path, question) -> None:

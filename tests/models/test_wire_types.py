@@ -16,31 +16,26 @@ from support.server_steps import Reply
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel
 from agentkit.models.anthropic import anthropic_model
-from agentkit.models.openai import openai_model, openai_responses_model
 from agentkit.tools import ToolDefinition
 
 openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")
 anthropic = pytest.importorskip("anthropic", reason="the extra 'anthropic' is not installed")
 chat = pytest.importorskip("openai.types.chat")
-responses = pytest.importorskip("openai.types.responses")
 
 SENT = {
     "/chat/completions": chat.completion_create_params.CompletionCreateParamsNonStreaming,
-    "/responses": responses.response_create_params.ResponseCreateParamsNonStreaming,
     "/messages": anthropic.types.message_create_params.MessageCreateParamsNonStreaming,
 }
 WHOLE = {
     "/chat/completions": chat.ChatCompletion,
-    "/responses": responses.Response,
     "/messages": anthropic.types.Message,
 }
 EVENT = {
     "/chat/completions": chat.ChatCompletionChunk,
-    "/responses": responses.ResponseStreamEvent,
     "/messages": anthropic.types.RawMessageStreamEvent,
 }
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-TOOLS = tuple(ToolDefinition.from_schema(name, "Does it.", SCHEMA) for name in ("a.b", "c", "d"))
+TOOLS = tuple(ToolDefinition.from_schema(name, "Does it.", SCHEMA) for name in ("a.b", "c"))
 CALLS = (
     ToolCall(call_id="c1", name="a.b", arguments={"n": 4}),
     ToolCall(call_id="c2", name="c", malformed="n = 5"),
@@ -53,25 +48,20 @@ REQUEST = ModelRequest(
         ToolMessage(call_id="c1", name="a.b", text="16"),
         ToolMessage(call_id="c2", name="c", text="not JSON"),
     ),
-    tools=TOOLS[:2],
-    deferred=TOOLS[2:],
+    tools=TOOLS,
     tool_choice="required",
     output_schema={**SCHEMA, "additionalProperties": False},
     settings=ModelSettings(temperature=0.5, top_p=0.9, max_tokens=9, seed=1),
 )
 REPLIES = {
-    "calls": Reply(text="one two", tool_calls=CALLS[:1] * 2, reasoning="hm", found=["a_b"]),
+    "calls": Reply(text="one two", tool_calls=CALLS[:1] * 2, reasoning="hm"),
     "refusal": Reply(refusal="I would rather not."),
     "cut": Reply(text="one", finish_reason="length"),
     "structured": Reply(output={"n": 1}),
 }
 OFFERED: Mapping[str, list[dict[str, Any]]] = {
     "/chat/completions": [],
-    "/responses": [{"type": "function", "name": "a_b", "parameters": SCHEMA, "strict": False}],
-    "/messages": [
-        {"name": "a_b", "input_schema": SCHEMA},
-        {"name": "tool_search_tool_bm25", "type": "tool_search_tool_bm25_20251119"},
-    ],
+    "/messages": [{"name": "a_b", "input_schema": SCHEMA}],
 }
 
 
@@ -96,11 +86,8 @@ def read(value: object) -> None:
 
 
 ADAPTERS = {
-    "own transport": lambda: OpenAICompatibleModel("m"),
-    "openai": lambda: openai_model("m"),
-    "openai-responses": lambda: openai_responses_model("m", tool_search=True),
-    "anthropic": lambda: anthropic_model("claude-sonnet-5-5", tool_search="bm25"),
-    "anthropic, answer tool": lambda: anthropic_model("claude", prompt_cache="1h"),
+    "chat": lambda: OpenAICompatibleModel("m"),
+    "anthropic": lambda: anthropic_model("claude", prompt_cache="1h"),
 }
 
 
@@ -140,7 +127,6 @@ def test_answers_have_the_types_of_the_sdk(path, reply) -> None:
     ("path", "body"),
     [
         ("/chat/completions", {"model": "m", "messages": [{"role": "tool", "content": "x"}]}),
-        ("/responses", {"model": "m", "tools": [{"type": "function", "name": 3}]}),
         ("/messages", {"model": "m", "max_tokens": 9, "messages": [{"role": "user"}]}),
     ],
 )

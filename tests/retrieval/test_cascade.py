@@ -7,7 +7,7 @@ import logging
 from threading import Event
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
@@ -44,7 +44,6 @@ def libraries(draw):
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     library=libraries(),
     query=st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval import (
@@ -102,7 +102,6 @@ definitions = st.builds(
 some = st.lists(definitions, unique_by=lambda one: one.name, max_size=5)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     start=some,
     changes=st.lists(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import ToolNotFoundError
@@ -32,7 +32,6 @@ def graphs(draw):
     return Library([calling(name, *draw(targets)) for name in names])
 
 
-@settings(max_examples=100, deadline=None)
 @given(graphs())
 def test_features_are_those_of_the_graph(library):
     """Depth, children and reachable tools are what networkx says, also in a broken library."""

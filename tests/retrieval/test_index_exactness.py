@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval import CascadeRetriever, IndexConfig, LexicalChannel
@@ -60,7 +60,6 @@ def answers(library, config=CONFIG):
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(steps)
 def test_a_grown_index_answers_like_a_fresh_one(changes):
     """After every change: the same tools with the same scores in the same order."""
@@ -70,7 +69,6 @@ def test_a_grown_index_answers_like_a_fresh_one(changes):
         assert answers(library) == answers(Library(list(library)))
 
 
-@settings(max_examples=25, deadline=None)
 @given(steps)
 def test_older_snapshots_go_on_answering_as_before(changes):
     """Later changes, and the merges that they cause, leave earlier snapshots alone."""
@@ -82,7 +80,6 @@ def test_older_snapshots_go_on_answering_as_before(changes):
     assert [answers(library) for library in snapshots] == said
 
 
-@settings(max_examples=25, deadline=None)
 @given(steps)
 def test_changes_may_pile_up_before_anyone_asks(changes):
     """The index catches up with several changes at once."""
@@ -93,7 +90,6 @@ def test_changes_may_pile_up_before_anyone_asks(changes):
     assert answers(library) == answers(Library(list(library)))
 
 
-@settings(max_examples=20, deadline=None)
 @given(steps, st.sampled_from(QUERIES))
 def test_a_retriever_finds_the_same_in_a_grown_library(changes, query):
     """Hits, scores, cards and tokens do not tell how a library came to be."""

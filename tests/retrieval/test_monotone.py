@@ -19,7 +19,7 @@ import re
 import zlib
 from dataclasses import replace
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval import CascadeRetriever, TextRanker, default_stages
@@ -81,7 +81,6 @@ def ranker(keep):
     return retriever(keep, [TextRanker(embedder=None, keep=keep)])
 
 
-@settings(max_examples=40, deadline=None)
 @given(growing())
 def test_without_a_cap_nothing_found_gets_lost(made):
     """As long as stages keep every match, a larger library gives a superset."""
@@ -90,7 +89,6 @@ def test_without_a_cap_nothing_found_gets_lost(made):
     assert set(found(everything, query, smaller)) <= set(found(everything, query, larger))
 
 
-@settings(max_examples=40, deadline=None)
 @given(growing(), st.integers(1, 6))
 def test_at_the_cap_a_tool_gives_way_to_better_ones_only(made, keep):
     """What is lost is outranked, in the larger library, by as many tools as the cap holds."""
@@ -139,7 +137,6 @@ def levels(seed, library, k2):
     return [level.tools for level in cascade.levels], points
 
 
-@settings(max_examples=40, deadline=None)
 @given(growing(), st.integers(0, 99))
 def test_paper_mode_is_monotone_below_the_cap(made, seed):
     """With k2 as large as S1, S1 to S3 grow, and a step changes its tool for a better new one."""
@@ -152,7 +149,6 @@ def test_paper_mode_is_monotone_below_the_cap(made, seed):
         assert points(after[3][0], "L4") > points(before[3][0], "L4")
 
 
-@settings(max_examples=40, deadline=None)
 @given(growing(), st.integers(0, 99), st.integers(1, 6))
 def test_paper_mode_loses_tools_at_the_cap_only(made, seed, k2):
     """A tool leaves S2 exactly when k2 tools of the larger S1 are ranked above it."""

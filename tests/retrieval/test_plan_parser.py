@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit.retrieval.plan_parser import (
     MAX_INTENT,
@@ -119,7 +119,6 @@ def test_sizes_are_capped():
     assert max(map(len, [*words, steps[0].output])) <= MAX_WORD
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.one_of(
         st.text(max_size=300),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
@@ -53,7 +53,6 @@ def test_a_tool_is_its_name_and_first_sentence() -> None:
 
 
 @pytest.mark.parametrize("dimensions", [3, 96, 256, 1536])
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 300), texts=st.integers(1, 9))
 def test_equal_tools_are_equally_near(dimensions: int, seed: int, count: int, texts: int) -> None:
     """To the last bit, wherever they stand and whatever else is compared: so that ties are ties."""
@@ -133,7 +132,6 @@ def test_an_empty_library_has_no_vectors() -> None:
     assert not len(CHANNEL.nearest(index, CHANNEL.query(["time"])[0], 5))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 12)), max_size=25))
 def test_an_index_that_grew_answers_like_one_that_was_built(
     changes: list[tuple[bool, int]],

@@ -20,13 +20,10 @@ async def test_an_agent_can_be_the_model_of_another(make_app, served, store):
     assert [episode.request for episode in store.select()] == ["Hello"]
 
 
-@pytest.mark.parametrize("transport", ["httpx", "aiohttp"])
-async def test_the_adapter_reads_our_stream(make_app, served, transport):
+async def test_the_adapter_reads_our_stream(make_app, served):
     """The adapter's stream ends with the whole response, usage included."""
     with served(make_app()) as url:
-        async with OpenAICompatibleModel(
-            "agent", base_url=f"{url}/v1", api_key="", transport=transport
-        ) as model:
+        async with OpenAICompatibleModel("agent", base_url=f"{url}/v1", api_key="") as model:
             events = [event async for event in model.stream(REQUEST)]
     assert [event.text for event in events if isinstance(event, TextDelta)] == [
         "You ",

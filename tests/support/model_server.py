@@ -17,7 +17,7 @@ from typing import Self, assert_never
 from urllib.parse import urlsplit
 
 from agentkit.errors import UsageError
-from support.provider_protocols import CHAT, MESSAGES, RESPONSES, Dialect
+from support.provider_protocols import CHAT, MESSAGES, Dialect
 from support.server_steps import (
     ErrorStatus,
     HalfStream,
@@ -30,7 +30,7 @@ from support.server_steps import (
     Step,
 )
 
-DIALECTS = (CHAT, RESPONSES, MESSAGES)
+DIALECTS = (CHAT, MESSAGES)
 """The protocols that are spoken."""
 
 

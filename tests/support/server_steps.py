@@ -21,8 +21,7 @@ class Reply:
         output: A structured answer: as text, or, for messages that name no format in
             ``output_config`` or ``output_format``, as a call of the tool that ``tool_choice``
             names, or else of the last one offered.
-        reasoning: What the model thought before: a reasoning item, a thinking block.
-        found: Names of deferred tools that the provider's own search found before the answer.
+        reasoning: What the model thought before: a thinking block.
         refusal: Words with which the model declines.
         finish_reason: Why the model stopped, in the words of chat completions; None says
             ``tool_calls`` or ``stop``. A word that the protocol does not know is sent as it is.
@@ -37,7 +36,6 @@ class Reply:
     tool_calls: Sequence[ToolCall] = ()
     output: JsonObject | None = None
     reasoning: str = ""
-    found: Sequence[str] = ()
     refusal: str = ""
     finish_reason: str | None = None
     usage: JsonObject | None = field(default_factory=lambda: dict(_USAGE))

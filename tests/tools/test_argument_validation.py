@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 from support.json_schemas import SCHEMAS, VALUES
 
@@ -17,7 +17,6 @@ from agentkit.tools import (
     fits,
     validate_arguments,
 )
-from agentkit.tools.canonical import same_json
 from agentkit.tools.formats import FORMATS
 
 # --- sentences ------------------------------------------------------------------------------------
@@ -183,19 +182,6 @@ def test_unknown_argument_names_what_was_meant(
     assert problem.keyword == "additionalProperties"
 
 
-def test_unknown_argument_without_a_likeness(validator: ArgumentValidator) -> None:
-    """An argument that looks like none is to be left out; the others are listed."""
-    problem = validator.check({"city": "Rome", "zzzzzz": 1})[0]
-    assert problem.rule.startswith(
-        "`zzzzzz` is not an argument of get_weather; leave it out, or use `days`, `unit`"
-    )
-    nothing = ToolDefinition.from_schema(
-        "now", "", {"type": "object", "properties": {}, "additionalProperties": False}
-    )
-    (problem,) = validate_arguments(nothing, {"zone": "x"})
-    assert problem.rule == "`zone` is not an argument of now; it takes none"
-
-
 def test_problems_come_most_useful_first(validator: ArgumentValidator) -> None:
     """A misspelt name comes before what it leaves missing, and that before other problems."""
     rules = [p.rule for p in validator.check({"days": "3", "citty": "Rome"})]
@@ -339,7 +325,6 @@ def formats() -> FormatChecker:
     return checker
 
 
-@settings(max_examples=150)
 @given(value=VALUES, schema=SCHEMAS, a=SCHEMAS, b=st.sampled_from([True, {"type": "integer"}]))
 def test_sure_answers_equal_jsonschema(formats: FormatChecker, value, schema, a, b) -> None:
     """Whenever the quick check says yes or no, the full validator says the same."""
@@ -399,10 +384,3 @@ def test_what_is_broken_or_beyond_is_left_open(schema) -> None:
     """A broken schema gets no sure answer."""
     assert fits(3, schema) is None
     assert fits("x", {"pattern": "("}) is None
-
-
-def test_booleans_are_not_numbers() -> None:
-    """JSON's ``true`` is not ``1``, while ``1`` and ``1.0`` are the same number."""
-    assert same_json([1, {"a": 2.0}], [1.0, {"a": 2}])
-    assert not same_json(True, 1)
-    assert not same_json([False], [0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from support.json_schemas import SCHEMAS, VALUES
 
 from agentkit.tools import UncheckableError, canonical_arguments, canonical_json, coerce, fits
@@ -168,7 +168,6 @@ def test_work_is_bounded() -> None:
     assert coerce(deep, schema) is deep
 
 
-@settings(max_examples=150)
 @given(VALUES, SCHEMAS, SCHEMAS, st.sampled_from(["fitting", "all", "none"]))
 def test_coercion_is_idempotent(value, schema, definition, fill) -> None:
     """Coercing twice gives what coercing once gives, even under contradictory schemas."""
@@ -177,7 +176,6 @@ def test_coercion_is_idempotent(value, schema, definition, fill) -> None:
     assert coerce(once, document, fill=fill) is once
 
 
-@settings(max_examples=150)
 @given(VALUES, SCHEMAS)
 def test_valid_values_stay_valid(value, schema) -> None:
     """A value that fits, with or without its defaults, fits after coercion too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit.tools import normalise_parameters, normalise_schema
@@ -214,7 +214,6 @@ USUAL = st.recursive(
 )
 
 
-@settings(max_examples=150)
 @given(VALUES | USUAL, st.sampled_from([normalise_schema, normalise_parameters]))
 def test_result_is_valid_and_final(raw, normalise) -> None:
     """Whatever comes in, a valid schema comes out, and normalising it again changes nothing."""

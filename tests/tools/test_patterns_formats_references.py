@@ -7,7 +7,6 @@ import re
 import pytest
 from hypothesis import example, given, strategies as st
 
-from agentkit.tools.error_messages import value_text
 from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
 from agentkit.tools.patterns import (
     anchored,
@@ -147,19 +146,6 @@ DOCUMENT = {
 def test_references_are_resolved_inside_the_document(reference, target) -> None:
     """JSON pointers are followed; anything else is not resolved."""
     assert resolve_local(DOCUMENT, reference) == target
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (True, "true"),
-        ({"a": 1}, 'the object {"a": 1}'),
-        ("x" * 100, f"the string '{'x' * 60}…'"),
-    ],
-)
-def test_values_in_sentences(value, text) -> None:
-    """A value is shown with its kind, and shortened."""
-    assert value_text(value) == text
 
 
 # --- patterns of rules ----------------------------------------------------------------------------

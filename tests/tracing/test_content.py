@@ -271,7 +271,7 @@ def test_huge_arguments_are_bounded(telemetry) -> None:
             assert not isinstance(value, str) or len(value) < 4 * policy.longest, name
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(), key=st.text())
 def test_no_text_whatever_leaves_by_default(new_telemetry, text: str, key: str) -> None:
     """Requests, arguments, results, answers and made-up names of tools stay here."""

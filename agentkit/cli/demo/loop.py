@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from agentkit.cli.demo.questions import Questions
 from agentkit.cli.demo.tools import TOOLS
@@ -15,17 +14,12 @@ from agentkit.evaluation.recorded import episodes_of_run
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.runner import evaluate
-from agentkit.evaluation.settings import (
-    EvaluationProgress,
-    EvaluationSettings,
-    Listener,
-    ignore,
-)
+from agentkit.evaluation.settings import EvaluationSettings, Listener, ignore
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import EvolutionReport, evolve
-from agentkit.library import Author, Library, Store
+from agentkit.library import Author, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval, wilson_interval
@@ -92,103 +86,66 @@ class Measured:
         return wilson_interval(self.right, self.of)
 
 
-Count: TypeAlias = Callable[[int, int], None]
-"""Told how many of how many are done."""
-
-
-def _uncounted(done: int, total: int) -> None:
-    """Where the count goes when nobody looks."""
-
-
 class Demo:
-    """The steps of the demo, one method each, in the order in which they are to be called.
+    """The steps of the demo, in the order in which they are to be called.
 
     Args:
         store: Keeps the library and every answer; without episodes of an earlier demo.
         model: Answers.
         questions: The three parts.
-
-    Attributes:
-        store: Where that is.
-        manager: Decides about what was learned.
+        begin: Begins to tell of the progress of a step with that title.
     """
 
-    def __init__(self, store: Store, model: ChatModel, questions: Questions) -> None:
+    def __init__(
+        self,
+        store: Store,
+        model: ChatModel,
+        questions: Questions,
+        begin: Callable[[str], Listener] = lambda _: ignore,
+    ) -> None:
         self.store = store
         self._model = model
         self._questions = questions
+        self._begin = begin
         bind_code(store, TOOLS)
-        self.manager = ToolManager(
-            store, tools=TOOLS, author=Author(kind="program", name="agentkit")
-        )
+        author = Author(kind="program", name="agentkit")
+        self.manager = ToolManager(store, tools=TOOLS, author=author)
 
-    @property
-    def library(self) -> Library:
-        """The newest definitions."""
-        return self.store.load()
-
-    async def score(self, run: str, *, listen: Listener = ignore) -> Measured:
+    async def score(self, run: str) -> Measured:
         """Ask the questions that are reported, with the newest definitions.
-
-        Args:
-            run: Name for the answers.
-            listen: Told of progress.
 
         Raises:
             RunError: The model failed for good.
         """
-        return await self._ask(self._questions.score, run, listen=listen)
+        return await self._ask(self._questions.score, run)
 
-    async def evolve(self, *, listen: Count = _uncounted) -> EvolutionReport:
+    async def evolve(self) -> EvolutionReport:
         """Let the tools refuse other questions, learn from that, and promote what gains.
 
         What the tools said is all that lessons come from. Each lesson is compared on the held-out
         questions of its tool; only a gain is promoted.
 
-        Args:
-            listen: Told how many questions were asked, and how many there are at most.
-
         Raises:
             RunError: The model failed for good.
         """
-        learn, gate = self._questions.learn, self._questions.gate
-        most, asked = len(learn.tasks) + 2 * len(gate.tasks), 0
-
-        def part(_: str = "") -> Listener:
-            """Counts the questions of one evaluation behind those that were asked before it."""
-            before = asked
-
-            def told(news: EvaluationProgress) -> None:
-                nonlocal asked
-                asked = before + news.done
-                listen(asked, most)
-
-            return told
-
-        await self._ask(learn, "learn", listen=part())
-        outcome = await evolve(
+        await self._ask(self._questions.learn, "learn")
+        compare_held_out = HeldOut(
+            benchmark=self._questions.gate,
+            model=self._model,
+            store=self.store,
+            settings=SETTINGS,
+            concurrency=1,
+            begin=self._begin,
+        )
+        return await evolve(
             self.manager,
             [EvidenceProposer()],
             episodes=episodes_of_run(self.store, "learn"),
-            compare=HeldOut(
-                benchmark=gate,
-                model=self._model,
-                store=self.store,
-                settings=SETTINGS,
-                concurrency=1,
-                begin=part,
-            ),
+            compare=compare_held_out,
         )
-        listen(most, most)  # a tool without a lesson has nothing to compare
-        return outcome
 
     async def roll_back(self, tool: str, *, ask: int) -> Measured:
-        """Take a promotion back, and ask some of the questions about its tool again.
-
-        Args:
-            tool: The tool.
-            ask: How many questions.
-        """
+        """Take the promotion of a tool back, and ask some of the questions about it again."""
         self.manager.roll_back(tool, reason="the demo shows the old answers")
         score = self._questions.score
         about = [task for task in score.tasks if task.category == tool][:ask]
@@ -199,9 +156,9 @@ class Demo:
         reports = (summarise(episodes_of_run(self.store, one.run)) for one in (before, after))
         return compare(*reports).total.difference
 
-    async def _ask(self, benchmark: Benchmark, run: str, *, listen: Listener = ignore) -> Measured:
+    async def _ask(self, benchmark: Benchmark, run: str) -> Measured:
         began = time.perf_counter()
-        library = self.library
+        library = self.store.load()
         await evaluate(
             benchmark,
             model=self._model,
@@ -210,7 +167,7 @@ class Demo:
             library=library,
             settings=SETTINGS,
             concurrency=1,
-            listen=listen,
+            listen=self._begin(f"Asking ({run})"),
         )
         seconds = time.perf_counter() - began
         episodes = {one.metadata["task"]: one for one in episodes_of_run(self.store, run)}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from support.redis_server import empty_library
 
 from agentkit import Episode, open_store
@@ -60,7 +60,6 @@ FILTERS = st.builds(
 
 
 @given(batches=st.lists(EPISODES, max_size=3), matching=FILTERS)
-@settings(max_examples=40, deadline=None)
 def test_it_finds_what_the_memory_store_finds(server_url, batches, matching):
     """Whatever is kept, in whatever batches, each filter finds the same in the same order."""
     with empty_library(server_url) as url, closing(open_store(url)) as store:

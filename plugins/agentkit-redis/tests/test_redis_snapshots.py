@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from support.redis_server import empty_library
 
 from agentkit import ToolDefinition, open_store
@@ -100,7 +100,6 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-@settings(max_examples=25, deadline=None)
 def test_it_is_what_the_memory_store_is(server_url, steps):
     """Whatever is added, edited and removed, both stores hold the same at every version."""
     with (

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import open_store
 from agentkit.errors import DatasetError, UsageError
@@ -279,7 +279,6 @@ tasks = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(tasks, min_size=1, max_size=3, unique_by=lambda task: task.task_id))
 def test_tasks_survive_being_written(given_tasks):
     """What is written is read back as equal tasks, whatever they expect."""
@@ -314,7 +313,6 @@ rows = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(rows, max_size=4))
 def test_no_bytes_stop_a_reader(given_rows):
     """Every row is a task or is counted with a reason; only a file without rows raises."""

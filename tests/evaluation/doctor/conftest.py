@@ -4,7 +4,6 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.evaluation.doctor import Catalogue, examine
-from agentkit.tools.sources.json_records import definition_from_json
 
 
 @pytest.fixture
@@ -23,12 +22,6 @@ def a_tool():
         )
 
     return make
-
-
-@pytest.fixture
-def imported():
-    """Makes a definition as an import does."""
-    return definition_from_json
 
 
 @pytest.fixture

@@ -154,41 +154,10 @@ def test_a_tool_outranked_on_its_own_words_is_told_with_them(look):
     assert "send_mail" not in found.what
 
 
-def test_tools_with_words_of_their_own_are_not_confused(look):
-    """Four tools about different things are found for what they say."""
-    tools = [
-        spoken("get_weather", "How warm it is in a city."),
-        spoken("send_mail", "Send a mail to a person."),
-        spoken("list_files", "List the files of a folder."),
-        spoken("add_numbers", "Add two numbers."),
-    ]
-    assert look(*tools, codes=["confused", "not_found"]) == []
-
-
-def test_words_are_told_as_they_are_written(look):
-    """Words that the index cuts are shown as the request has them, so that they can be searched."""
-    mail = spoken("send_mail", "", examples=["which cities get my letters"])
-    rival = spoken("cities_letters", "")
-    retriever = _Fixed("cities_letters", "send_mail")
-    (found,) = look(mail, rival, codes=["confused"], retriever=retriever)
-    assert "because of cities, letters;" in found.what
-
-
 def test_near_duplicates_are_not_called_confused(look):
     """No word tells them apart, and the check for duplicates reports them."""
     tools = [
         spoken(f"get_weather__{number}", "The weather in a city today.") for number in range(4)
-    ]
-    assert look(*tools, codes=["confused", "not_found"]) == []
-
-
-def test_an_opening_that_others_share_is_no_request(look):
-    """The first sentence that is the tool's own is tried in its place."""
-    opening = "This tool belongs to the vehicle control system of the car."
-    tools = [
-        spoken("adjust_climate", f"{opening} Adjusts temperature and fan."),
-        spoken("vehicle_control", f"{opening} Opens a menu of what can be steered."),
-        spoken("lock_doors", f"{opening} Locks the doors or unlocks them."),
     ]
     assert look(*tools, codes=["confused", "not_found"]) == []
 
@@ -217,10 +186,3 @@ def test_any_retriever_can_be_asked(look):
     assert [(one.kind.code, one.tools) for one in found] == [
         ("not_found", ("add_numbers", "send_mail"))
     ]
-
-
-@pytest.mark.parametrize("texts", [[], ["Find."], ["", " "], ["的", "🎉🎉 🎉 🎉"]])
-def test_odd_texts_are_no_requests(look, texts):
-    """Nothing to ask for is nothing to find."""
-    tools = [spoken(f"tool{number}", text) for number, text in enumerate(texts)]
-    assert look(*tools, codes=["confused"]) == []

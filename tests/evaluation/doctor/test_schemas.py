@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.evaluation.doctor import KINDS, PROVIDER_RULES, PROVIDERS
+from agentkit.evaluation.doctor import PROVIDER_RULES, PROVIDERS
 
 TEXT = {"description": "What people call it."}
 
@@ -58,22 +58,6 @@ def test_declared_schemas_are_left_alone(a_tool, codes, schema):
     place = {"type": "object", "properties": {"x": {"type": "number", **TEXT}}}
     definition = a_tool(properties={"thing": {**TEXT, **schema}}, **{"$defs": {"Place": place}})
     assert not codes(definition, providers=["anthropic"])
-
-
-def test_required_names_that_are_no_properties(a_tool, look):
-    """They are listed."""
-    definition = a_tool(required=["name", "nom"])
-    (found,) = look(definition, codes=["ghost_required"])
-    assert found.what == "nom"
-
-
-def test_references_in_a_circle(a_tool, codes):
-    """A reference that leads to itself is no schema; a recursive type is one."""
-    circle = {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}
-    thing = {"thing": {"$ref": "#/$defs/A", **TEXT}}
-    assert "dangling_reference" in codes(a_tool(properties=thing, **{"$defs": circle}))
-    tree = {"A": {"type": "object", "properties": {"child": {"$ref": "#/$defs/A", **TEXT}}}}
-    assert "dangling_reference" not in codes(a_tool(properties=thing, **{"$defs": tree}))
 
 
 def test_results_that_are_not_declared(a_tool, codes):
@@ -149,10 +133,3 @@ def test_names_are_told_with_what_is_sent(a_tool, look):
     assert "openai, anthropic, gemini" in found[0].what
     assert "math_factorial_" in found[0].what
     assert look(a_tool("x" * 65), codes=["refused_name"], providers=["anthropic"]) == []
-
-
-def test_rules_say_where_they_are_written():
-    """Each rule cites a page, and its kind can be asked for."""
-    for rule in PROVIDER_RULES:
-        assert rule.source.startswith("https://")
-        assert rule.kind.code in KINDS

@@ -10,11 +10,6 @@ from agentkit.tools.invisible import invisible
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}
 
 
-def test_good_texts_are_left_alone(a_tool, codes):
-    """A tool that says what it is for and what its parameters mean has nothing to find."""
-    assert codes(a_tool("get_weather", "How warm it is, and whether it rains.", GOOD)) == set()
-
-
 def test_a_missing_description_is_an_error(a_tool, look):
     """Without a description the retriever has only the name."""
     (found,) = look(a_tool(text=" "), codes=["no_description"])
@@ -94,12 +89,6 @@ def test_tools_that_warn_of_themselves(a_tool, codes, text, is_broken):
     assert ("says_broken" in codes(a_tool(text=text))) == is_broken
 
 
-def test_long_texts(a_tool, codes):
-    """A description over 1,024 characters is long."""
-    assert "long_description" in codes(a_tool(text="word " * 250))
-    assert not codes(a_tool(text="word " * 200), codes=["long_description"])
-
-
 def test_a_sentence_that_opens_several_descriptions_is_told_once(a_tool, look):
     """Three tools are enough, when they are no doubles; all copies but one are counted."""
     opening = "This tool belongs to the vehicle control system of the car."
@@ -156,17 +145,6 @@ def test_repeated_sentences_are_found():
         "Get the weather of a city.",
     )
     assert repeats("Yes. No. Yes. No.") == ()
-
-
-def test_findings_say_where(a_tool, look):
-    """Each of the findings names the place."""
-    definition = a_tool(
-        text="Find a\u200b city.\n        Give its name here. Give its name here.",
-        properties={"name": {"type": "string", "description": "<p>The &quot;name&quot;</p>"}},
-    )
-    found = {one.kind.code: one.where for one in look(definition)}
-    assert found["invisible"] == found["repeated_sentence"] == ("summary",)
-    assert found["markup"] == ("parameters.name",)
 
 
 @pytest.mark.parametrize("piece", ["<b>", "<!--", "&amp;", "<a ", "\n", "a. B "])

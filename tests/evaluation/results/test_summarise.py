@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
-from agentkit.diagnosis.labels import NOT_FAILURES
-from agentkit.episodes import Attribution, Diagnosis, TurnDiagnosis
+from agentkit.episodes import Attribution
 from agentkit.errors import UsageError
 from agentkit.evaluation.results import summarise
 from agentkit.evaluation.task import LeftOut
@@ -92,13 +91,6 @@ def test_two_runs_are_refused(make):
     episodes = [make(run="a").episode("t"), make(run="b").episode("t")]
     with pytest.raises(UsageError, match="'a' and 'b'"):
         summarise(episodes)
-
-
-def test_no_episodes_make_an_empty_report():
-    """Nothing was run: every number is zero and every table empty."""
-    report = summarise([])
-    assert report.total.accuracy is None
-    assert report.categories == report.tools == report.examples == report.results == ()
 
 
 def with_verdict(episode, **values):
@@ -220,7 +212,6 @@ def episodes_of(make, specs):
     return [maker.episode(category=f"of {spec['task']}", **spec) for spec in specs]
 
 
-@settings(deadline=None, max_examples=30)
 @given(specs=SPECS, data=st.data())
 def test_order_changes_nothing(make_once, specs, data):
     """Any permutation of the episodes gives the same report, to the last digit."""
@@ -229,7 +220,6 @@ def test_order_changes_nothing(make_once, specs, data):
     assert summarise(shuffled) == summarise(episodes)
 
 
-@settings(deadline=None, max_examples=30)
 @given(specs=SPECS)
 def test_counts_add_up(make_once, specs):
     """Categories add up to the total; every attempt is in exactly one place."""
@@ -245,26 +235,3 @@ def test_counts_add_up(make_once, specs):
     assert sum(total.turn_labels.values()) == total.turns  # one turn, one diagnosis
     assert total.usage.prompt_tokens == sum(one.usage.prompt_tokens for one in report.categories)
     assert total.usage.prompt_tokens <= report.spent.prompt_tokens
-
-
-@settings(deadline=None, max_examples=30)
-@given(specs=SPECS)
-def test_examples_are_of_counted_failures(make_once, specs):
-    """Each example failed and counts."""
-    episodes = {one.episode_id: one for one in episodes_of(make_once, specs)}
-    report = summarise(episodes.values())
-    for example in report.examples:
-        assert example.label not in NOT_FAILURES
-        assert episodes[example.episode_id].verdict is None or (
-            episodes[example.episode_id].verdict.fault is None
-        )
-
-
-@pytest.mark.parametrize(("label", "tool"), [("unjudged", "music.play"), ("missing_tool_call", "")])
-def test_a_label_of_nobodys_tool_blames_none(maker, label, tool):
-    """A turn that nobody judged, and one whose tool nobody knows, hold nothing against a tool."""
-    turn = TurnDiagnosis(turn=0, label=label, tool=tool)
-    episode = replace(maker.episode("t"), diagnosis=Diagnosis(label=label, turns=(turn,)))
-    report = summarise([episode])
-    assert report.total.turn_labels == {label: 1}
-    assert report.tools == ()

@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
 
 from agentkit.episodes import Evidence
 from agentkit.evaluation.results import report_markdown, summarise
 from agentkit.evaluation.results.tables import notes
 from agentkit.evaluation.results.texts import (
-    seconds,
     shown,
 )
 from agentkit.messages import AssistantMessage, ToolCall
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0 s"),
-        (0.00021, "210 µs"),
-        (0.0123, "12.3 ms"),
-        (1.984, "1.98 s"),
-        (600, "10.0 min"),
-        (9000, "2.5 h"),
-    ],
-)
-def test_a_time_has_the_unit_that_suits_it(value, text):
-    """Microseconds to hours, with the digits that matter."""
-    assert seconds(value) == text
-
-
-def test_a_sound_run_needs_no_note(maker):
-    """Where all that was planned is finished and judged there is nothing to warn of."""
-    assert notes(summarise([maker.episode("t")], planned=1)) == ()
 
 
 def test_all_that_spoils_a_run_is_noted(maker):
@@ -124,28 +100,3 @@ def test_huge_and_repeated_evidence_is_cut(maker):
 def test_invisible_characters_are_named(text, seen):
     """What nobody would see, or what turns text around, is written out."""
     assert shown(text) == seen
-
-
-@given(st.text(max_size=300), st.integers(10, 100))
-def test_shown_text_is_one_printable_line(text, limit):
-    """Any text can be encoded, has no line break and is not much longer than allowed."""
-    line = shown(text, limit)
-    line.encode("utf-8")
-    assert len(line.splitlines()) <= 1
-    assert len(shown(text[:limit], limit)) <= 10 * limit
-
-
-def test_episodes_are_not_kept(maker):
-    """Reading three hundred failed episodes of 100 kB each takes a few megabytes."""
-
-    def stream():
-        for at in range(300):
-            episode = maker.episode(f"t-{at}", passed=False, request=f"{at} " + "long " * 20_000)
-            yield episode
-
-    tracemalloc.start()
-    report = summarise(stream())
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert report.total.attempts == 300
-    assert peak < 4_000_000

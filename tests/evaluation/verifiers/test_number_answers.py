@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, strategies as st
 
 from agentkit.evaluation import NumberAnswer
 from agentkit.evaluation.verifiers import Scene, verifier_for
-from agentkit.evaluation.verifiers.numbers import final_number, read_number
+from agentkit.evaluation.verifiers.numbers import final_number
 
 READ = [
     ("The answer is 72.", "72"),
@@ -85,25 +83,6 @@ def test_what_is_no_number_is_none(text):
     assert final_number(text) is None
 
 
-@pytest.mark.parametrize("text", ["72", "1,000", "-3/4", "$5", "50%", " 1e3 ", "\u22127"])
-def test_a_gold_number_is_a_whole_text(text):
-    """What is held for right is one number and nothing else."""
-    assert read_number(text) is not None
-    assert read_number(f"about {text}") is None
-    assert read_number(f"{text} or 5") is None
-
-
-@given(
-    st.text(
-        alphabet="0123456789.,-/$% e^*x{}()#\\boxedfrac\u22121\u00be\u2044'_\n\u0663", max_size=60
-    )
-)
-def test_no_text_breaks_the_reader(text):
-    """Any text gives a number or none, never an exception."""
-    number = final_number(text)
-    assert number is None or isinstance(number, Fraction)
-
-
 @pytest.mark.parametrize(
     "text", [" ", "\n", "#### 5 x\n", "\\frac{", "1 ", "1,234", "5 x 10^", "\\boxed{", "-", "{"]
 )
@@ -138,29 +117,6 @@ async def test_a_wrong_answer_tells_both_numbers(verdict):
     (finding,) = result.evidence
     assert (finding.kind, finding.turn, finding.expected) == ("wrong_answer", 0, "72")
     assert str(finding) == "the answer holds the number 71, expected 72"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        True,
-        math.nan,
-        math.inf,
-        -math.inf,
-        "NaN",
-        [72],
-        {"a": 72, "b": 1},
-        {},
-        "none",
-        10**5000,
-        "9" * 9999,
-    ],
-    ids=lambda answer: type(answer).__name__,
-)
-async def test_what_is_no_number_is_a_wrong_answer(verdict, answer):
-    """Booleans, NaN, infinities and other data are wrong answers, not errors."""
-    result = await verdict(answer, "1")
-    assert (result.passed, result.fault, result.evidence[0].kind) == (False, None, "wrong_answer")
 
 
 @pytest.mark.parametrize("answer", [None, "", "  \n"])

@@ -40,34 +40,25 @@ DOUBLE = PythonTests(prompt=PROMPT, tests=TESTS, entry_point="double")
 RIGHT = {
     "continuation": "    return x + x\n",
     "stripped continuation": "return x + x",
-    "stripped first line": "y = x\n    return y + x",
-    "other indentation": "  return x + x",
     "uses a helper of the prompt": "    return helper(x) * 2",
     "fenced": "Sure:\n\n```python\ndef double(x):\n    return 2 * x\n```\nDone.",
-    "fenced with tildes": "~~~\ndef double(x):\n    return 2 * x\n~~~",
-    "fenced body": "```\n    return 2 * x\n```",
     "fence left open": "```python\ndef double(x):\n    return 2 * x\n",
     "last definition": "```python\ndef double(x):\n    return x\n```\nNo:\n```python\ndef double(x):\n    return 2 * x\n```\n```python\nprint(double(2))\n```",
     "indented block": "1. Write:\n   ```python\n   def double(x):\n       return 2 * x\n   ```",
     "words before": "The function:\n\ndef double(x):\n    return 2 * x\n",
-    "as a value": "double = lambda x: 2 * x",
     "future import": "```python\nfrom __future__ import annotations\ndef double(x: Int) -> Int:\n    return 2 * x\n```",
     "goes on after the body": "    return x + x\n\n\nprint(double(\n",
-    "prints a lot": "    print('x' * 10**7)\n    return 2 * x",
     "threads": "    import threading\n    t = threading.Thread(target=print)\n    t.start()\n    t.join()\n    return 2 * x",
 }
 WRONG = {
     "pass": ("    pass\n", "AssertionError (tests.py, line 3: assert candidate(2) == 4)"),
     "words": ("I can not do that, sorry.", "SyntaxError"),
     "no such name": ("    return y\n", "NameError: name 'y' is not defined (solution.py, line 15"),
-    "other function": ("```python\ndef triple(x):\n    return 3 * x\n```", "AssertionError"),
     "deep nesting": ("(" * 100_000, "SyntaxError"),
-    "null byte": ("    return \0", "SyntaxError"),
     "raises odd exceptions": (
         "    class E(Exception):\n        def __str__(self): raise ValueError\n    raise E",
         "E: (told by ValueError)",
     ),
-    "deletes itself": ("    return x\ndel double", "KeyError"),
 }
 EVERY_PIPE = """    import os
     for fd in range(20):
@@ -127,7 +118,7 @@ def judge(episode):
     """Judges an answer under small limits."""
 
     async def verdict(answer, expected=DOUBLE, **limits):
-        bounds = CodeLimits(**{"cpu_seconds": 2, "memory_bytes": 1 << 29, **limits})
+        bounds = CodeLimits(**{"cpu_seconds": 1, "memory_bytes": 1 << 29, **limits})
         return await PythonTestsVerifier(expected, limits=bounds).verify(episode(answer=answer))
 
     return verdict

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Library, ToolDefinition, open_store
-from agentkit.cli.review_view import as_markdown
+from agentkit.cli.review_view import print_review
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.review import review_of
@@ -95,7 +95,7 @@ def waiting():
     return manager, record
 
 
-def test_the_proposal_waits_and_the_review_says_why(waiting):
+def test_the_proposal_waits_and_the_review_says_why(waiting, capsys):
     """Nobody is made to send an e-mail before a judge and a person agreed; the page names it."""
     manager, record = waiting
     assert (record.state, record.awaits) == ("proposed", BOTH)
@@ -104,7 +104,8 @@ def test_the_proposal_waits_and_the_review_says_why(waiting):
         "This would make models call send_email (destructive) before search_inbox.",
     )
     assert page.to_json()["demands"] == list(page.demands)
-    assert f"## What it demands\n\n```text\n  {page.demands[0]}" in as_markdown(page)
+    print_review(page)
+    assert f"What it demands\n  {page.demands[0]}" in capsys.readouterr().out
 
 
 async def test_an_imported_tool_is_asked_what_it_demands():

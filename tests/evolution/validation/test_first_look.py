@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from agentkit import ToolDefinition
 from agentkit.evolution.validation.foreign_texts import suspicions, suspicions_of_all
@@ -65,7 +65,6 @@ def test_a_neighbour_excuses_and_accuses_no_text(first):
         }
 
 
-@settings(deadline=None, max_examples=60)
 @given(TEXTS)
 def test_nor_do_several_neighbours(texts):
     """However many texts a tool has, each is found if it is found alone."""
@@ -74,7 +73,6 @@ def test_nor_do_several_neighbours(texts):
     assert found == alone
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(TEXTS.map(lambda texts: saying(*texts)), max_size=12))
 def test_many_definitions_give_what_each_gives(definitions):
     """Definitions that are looked through at once give the same findings in the same order."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from agentkit.evolution.validation import ALL_CHECKS, ProposedChange
 from agentkit.evolution.validation.character_checks import no_invisible_characters
@@ -32,7 +32,6 @@ WORDS = st.text(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(TOOLS, WORDS, st.randoms(use_true_random=False))
 def test_the_order_of_checks_decides_nothing(tool, text, shuffler):
     """Any order gives the same reasons."""
@@ -42,7 +41,6 @@ def test_the_order_of_checks_decides_nothing(tool, text, shuffler):
     assert set(validate(change, checks=checks).failed) == set(validate(change).failed)
 
 
-@settings(deadline=None, max_examples=60)
 @given(TOOLS, st.text(max_size=200), st.lists(st.text(max_size=80), max_size=4))
 def test_an_unchanged_definition_is_merely_unchanged(tool, summary, rules):
     """Whatever its texts hold, a definition that stays draws ``no_change`` and nothing else."""
@@ -66,7 +64,6 @@ def test_an_unchanged_definition_is_merely_unchanged(tool, summary, rules):
         assert [failed.code for failed in validate(change).failed] == ["no_change"]
 
 
-@settings(deadline=None, max_examples=60)
 @given(TOOLS, st.sampled_from(["summary", "rule", "parameter", "tag"]), HIDDEN, st.data())
 def test_a_hidden_character_is_found_wherever_it_stands(tool, place, char, data):
     """In any text of any tool, at any place in it."""
@@ -87,7 +84,6 @@ def test_a_hidden_character_is_found_wherever_it_stands(tool, place, char, data)
     assert [found.code for found in no_invisible_characters(change)] == ["invisible_characters"]
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.sampled_from("\u200c\u200d"), st.data())
 def test_joiners_are_found_between_latin_letters(joiner, data):
     """Joiners belong to scripts that join; between Latin letters they hide something."""
@@ -111,7 +107,6 @@ JSON = st.recursive(
 KEYWORDS = ["type", "enum", "minimum", "maximum", "default", "pattern", "title", "$comment", "x-y"]
 
 
-@settings(deadline=None, max_examples=60)
 @given(TOOLS, st.data())
 def test_any_change_of_the_contract_is_found(tool, data):
     """Whatever is put into a parameter's schema, or taken out, structure checks see it."""

@@ -1,6 +1,7 @@
 """The extra ``mcp``: an agent calls a tool of an official server, the official client one of ours."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -24,9 +25,9 @@ async def call_with_their_client() -> str:
     from mcp.client.stdio import stdio_client
 
     arguments = ["serve", "--mcp", "stdio", "--store", "memory:", "--tools", TOOLS]
-    async with Client(
-        stdio_client(StdioServerParameters(command=AGENTKIT, args=arguments))
-    ) as ours:
+    # Their client passes few variables on; this Python is found, and hides modules, by more.
+    command = StdioServerParameters(command=AGENTKIT, args=arguments, env=dict(os.environ))
+    async with Client(stdio_client(command)) as ours:
         called = await ours.call_tool("square", {"n": 12})
     return called.content[0].text
 

@@ -14,7 +14,7 @@ from agentkit import Library, ToolDefinition
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.interop.export import render
 from agentkit.messages import UserMessage
-from agentkit.models.anthropic_messages import AnthropicCodec
+from agentkit.models.anthropic import AnthropicCodec
 from agentkit.models.base import ModelRequest
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Signature

@@ -151,7 +151,6 @@ async def test_a_flood_of_changes_is_not_followed(fake, entry, eventually):
 
 
 SMALL = McpLimits(max_message_bytes=1_000_000, backoff_seconds=0.01)
-OBJECT = {"type": "object", "properties": {}}
 DISCOVERED = {
     "protocolVersion": "2025-06-18",
     "capabilities": {"tools": {}},

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from mcp import Client, MCPError
 from mcp_types import (
     ElicitResult,
@@ -366,7 +366,6 @@ PARAMETERS = st.dictionaries(NAME, SCHEMA, max_size=3).map(
 RESULT = st.none() | SCHEMA.filter(bool).map(with_definitions)
 
 
-@settings(max_examples=40)
 @given(NAME, PARAMETERS, RESULT, EFFECTS)
 def test_signatures_survive(name, parameters, result, effects):
     """Parameters, result and effects come back as they were, when the server is trusted."""
@@ -380,7 +379,6 @@ def test_signatures_survive(name, parameters, result, effects):
     assert listing.tools[0].definition.signature == definition.signature
 
 
-@settings(max_examples=30)
 @given(EFFECTS)
 def test_untrusted_effects_are_only_ever_stricter(effects):
     """Whatever a stranger says, its tool writes, is open to the world, and is not repeated."""

@@ -275,13 +275,6 @@ async def test_a_schema_that_the_protocol_forbids_takes_no_other_tool_with_it(
         assert [(held.name, held.code) for held in server.held] == [("odd", "bad_entry")]
 
 
-def _deep(levels):
-    schema: dict[str, object] = {"type": "object"}
-    for _ in range(levels):
-        schema = {"type": "object", "properties": {"a": schema}}
-    return schema
-
-
 WORD = st.text(alphabet="aZ9", min_size=1, max_size=5)
 SERVERS = st.lists(WORD, min_size=1, max_size=3).map("_".join)
 TOOLS = st.text(min_size=1) | st.text(alphabet="_a.", min_size=1)

@@ -17,7 +17,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from agentkit.interop.openapi import openapi_tools
 
 TEXT = {"type": "string"}
-NUMBER = {"type": "integer"}
 
 
 def parameter(name, place, schema=None, **more):

@@ -245,10 +245,6 @@ async def test_cookies_are_not_kept(live, make, answers, bound):
     assert "cookie" not in live.seen[1][2]
 
 
-def _broken(request):
-    raise httpx.RemoteProtocolError("peer closed connection", request=request)
-
-
 CALLS = 8
 
 

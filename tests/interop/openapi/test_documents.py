@@ -7,7 +7,7 @@ import json
 import sys
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from support.openapi_documents import large_openapi_document
 
 from agentkit.errors import DefinitionError, MissingExtraError
@@ -228,7 +228,6 @@ def written(document):
     ]
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(INSIDE), junk), min_size=1, max_size=3))
 def test_a_damaged_document_is_imported(changes):
     """No part of a document that is replaced by junk raises, and no operation is lost."""

@@ -18,7 +18,6 @@ from agentkit.tools import (
     Between,
     CallBefore,
     Condition,
-    Description,
     Example,
     Form,
     OneOf,
@@ -28,7 +27,6 @@ from agentkit.tools import (
     rule_from_json,
     rule_to_json,
 )
-from agentkit.tools.canonical import digest
 
 # --- rule_problems --------------------------------------------------------------------------------
 
@@ -248,50 +246,6 @@ def test_rules_survive_json_text(rules) -> None:
     assert copy.specification.rules == rules
     assert record["format"] == (2 if rules else 1)
     assert all(rule_from_json(rule_to_json(rule)) == rule for rule in rules)
-
-
-@given(
-    st.builds(
-        ToolDefinition,
-        name=st.text(min_size=1, max_size=5).filter(str.strip),
-        signature=st.builds(Signature),
-        description=st.builds(Description, summary=TEXT, usage_rules=st.lists(TEXT, max_size=2).map(tuple)),
-        specification=st.builds(
-            Specification,
-            pre=st.lists(TEXT, max_size=2).map(tuple),
-            post=st.lists(TEXT, max_size=2).map(tuple),
-            text=st.lists(TEXT, max_size=2).map(tuple),
-            complexity=TEXT,
-        ),
-        examples=st.lists(st.builds(Example, arguments=st.just({})), max_size=1).map(tuple),
-    )
-)  # fmt: skip
-def test_a_definition_without_rules_is_written_as_before(definition) -> None:
-    """JSON and digest are those of format 1, which knew no rules, byte for byte."""
-    specification = definition.specification
-    parts = {
-        "pre": list(specification.pre),
-        "post": list(specification.post),
-        "text": list(specification.text),
-        "complexity": specification.complexity,
-    }
-    description = {
-        "summary": definition.description.summary,
-        "usage_rules": list(definition.description.usage_rules),
-    }
-    record = {
-        "format": 1,
-        "name": definition.name,
-        "signature": {"parameters": {"type": "object", "properties": {}}},
-        "description": {name: part for name, part in description.items() if part},
-        "specification": {name: part for name, part in parts.items() if part},
-        "examples": [{"arguments": {}} for _ in definition.examples],
-        "origin": {"kind": "function"},
-    }
-    written = {name: part for name, part in record.items() if part or name == "name"}
-    assert json.dumps(definition.to_json()) == json.dumps(written)
-    written.pop("origin")
-    assert definition.digest == digest(written)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from agentkit._waiting import wait_for
-from agentkit.cli.output import Column, print_table, print_text, say
-from agentkit.cli.progress import progress
+from agentkit.cli.output import Column, LineProgress, print_table, print_text, say
 from agentkit.evaluation import environment_from
 from agentkit_training.coevolution.records import NOTHING_LEARNED
 from agentkit_training.coevolution.tasks import step_count, tries_in_all, with_composites
@@ -210,30 +209,29 @@ _MOST_LABELS = 3
 
 @contextmanager
 def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], None]]:
-    """A line for each record, and on a terminal a bar with the newest figures.
+    """A line for each record; on a terminal the newest figures take the place of the last.
 
     Args:
         steps: How many training steps are expected, where records do not say; None when that is
             not known.
     """
-    with progress() as begin:
-        bars: dict[str, Callable[..., None]] = {}
-        said: set[tuple[str, str]] = set()
+    told: dict[str, LineProgress] = {}
+    said: set[tuple[str, str]] = set()
 
-        def tell(record: StepRecord) -> None:
-            for note in record.notes:
-                if (record.phase, note) not in said:  # the log has it with each of its steps
-                    say(f"{record.phase}, step {record.step}: {note}")
-                said.add((record.phase, note))
-            if "accuracy" in record.figures:
-                say(_line(record))
-            elif record.figures:
-                if record.phase not in bars:
-                    bars[record.phase] = begin(record.phase)
-                total = max(record.steps or steps or 0, record.step + 1)
-                bars[record.phase](record.step + 1, total, _figures(record))
+    def tell(record: StepRecord) -> None:
+        for note in record.notes:
+            if (record.phase, note) not in said:  # the log has it with each of its steps
+                say(f"{record.phase}, step {record.step}: {note}")
+            said.add((record.phase, note))
+        if "accuracy" in record.figures:
+            say(_line(record))
+        elif record.figures:
+            if record.phase not in told:
+                told[record.phase] = LineProgress(record.phase)
+            total = max(record.steps or steps or 0, record.step + 1)
+            told[record.phase](record.step + 1, total, _figures(record))
 
-        yield tell
+    yield tell
 
 
 def show_result(run: RunDirectory) -> None:

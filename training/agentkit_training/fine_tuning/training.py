@@ -10,10 +10,11 @@ where TRL takes seconds to import and to prepare a data set, in each round of To
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -247,6 +248,11 @@ def steps_taken(folder: Path) -> int:
     return int(load_tensors(path)["step"]) if path.is_file() else 0
 
 
+def _read(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity with its settings one by one, so that a message names what differs."""
+    return {**identity, "settings": json.loads(identity["settings"])}
+
+
 @dataclass(kw_only=True)
 class _Run:
     """One start of a run."""
@@ -265,7 +271,7 @@ class _Run:
         digest = hashlib.sha256()
         for one in self.examples:
             digest.update(repr((one.task_id, one.prompt, one.completion, *one.written)).encode())
-        settings = {k: v for k, v in asdict(self.settings).items() if k not in _FREE}
+        settings = json.dumps(asdict(self.settings) | dict.fromkeys(_FREE), sort_keys=True)
         return {"policy": self.policy.name, "settings": settings, "examples": digest.hexdigest()}
 
     def restore(self, folder: Path) -> int:
@@ -278,7 +284,7 @@ class _Run:
         if not path.is_file():
             return 0
         state = load_tensors(path)
-        if found := list(differing(state["identity"], self.identity)):
+        if found := list(differing(_read(state["identity"]), _read(self.identity))):
             told = "; ".join(f"{at.place} was {at.kept} and is {at.given}" for at in found)
             raise CheckpointError(
                 f"{path} is the checkpoint of another run: {told}. Take another folder, or delete "

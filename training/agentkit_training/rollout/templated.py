@@ -100,7 +100,7 @@ class TemplatedModel:
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """Answer one request; errors are those of the wrapped model."""
         tools = () if request.tool_choice == "none" else request.tools
-        asked = replace(request, messages=tuple(_spoken(request)), tools=tools, deferred=())
+        asked = replace(request, messages=tuple(_spoken(request)), tools=tools)
         response = await self.inner.complete(asked)
         return _understood(request, response) if tools else response
 

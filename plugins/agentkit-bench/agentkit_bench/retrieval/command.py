@@ -10,8 +10,15 @@ from typing import Any, TextIO, get_args
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.output import Column, plural, print_json_line, print_table, say, stdout
-from agentkit.cli.progress import LineProgress
+from agentkit.cli.output import (
+    Column,
+    LineProgress,
+    plural,
+    print_json_line,
+    print_table,
+    say,
+    stdout,
+)
 from agentkit.errors import UsageError
 from agentkit.metrics.intervals import Interval
 from agentkit_bench.retrieval.apart import CorpusFiles, measure_apart

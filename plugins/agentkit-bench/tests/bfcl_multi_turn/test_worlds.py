@@ -223,11 +223,6 @@ ATTRIBUTES = st.dictionaries(
 )
 
 
-def public(attributes):
-    """What upstream compares: attribute by attribute, without private ones."""
-    return {name: value for name, value in attributes.items() if not name.startswith("_")}
-
-
 def without_sets(value):
     """Sets as lists: upstream has none where a list could be."""
     if isinstance(value, set):

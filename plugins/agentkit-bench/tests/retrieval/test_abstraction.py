@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.library.dag import Dag, reachable
@@ -136,7 +136,6 @@ def rankings(draw):
     return library, scores
 
 
-@settings(max_examples=100, deadline=None)
 @given(rankings(), st.sampled_from([0.0, 0.1, 0.5]))
 def test_any_graph_is_judged(made, margin):
     """Parts are below their composite, nothing below a covering one is looked at, it repeats."""

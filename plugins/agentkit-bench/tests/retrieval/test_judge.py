@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.errors import ModelTimeoutError
@@ -98,7 +98,6 @@ def test_verdicts_are_read_in_any_form(answer):
     assert read_verdicts(answer, NAMES) == {0: True, 1: False, 2: True}
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     answer=st.one_of(
         st.text(max_size=200),
@@ -148,7 +147,6 @@ async def test_what_fits_is_judged_in_one_pass():
     assert "at most 3" in model.requests[0].messages[0].text
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     count=st.integers(0, 120),
     words=st.integers(0, 60),
@@ -175,7 +173,6 @@ def test_no_prompt_exceeds_the_budget(count, words, keep, room, step, counter, a
     assert total.prompt_tokens == sum(cost(request, counter) for request in model.requests)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 200), st.integers(1, 12))
 def test_a_tournament_finds_what_one_pass_would(random, count, keep):
     """A judge that always prefers the same of two tools gives the same best, however split."""

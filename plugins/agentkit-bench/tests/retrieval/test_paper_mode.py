@@ -8,7 +8,7 @@ import json
 import re
 from dataclasses import replace
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.composites.source import compose
@@ -176,7 +176,6 @@ ANSWERS = ["[1]", "[3, 1, 2]", '{"1": false, "2": false}', "nonsense", "", '["to
            "[1, 1, 1, 1]", "x" * 50_000, BOOLEAN, '{"1": true}', "[9, 8, 7]"]  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     count=st.integers(0, 50),
     answers=st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=8),

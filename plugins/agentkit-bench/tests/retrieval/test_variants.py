@@ -8,7 +8,7 @@ import re
 import zlib
 
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import ModelTimeoutError
@@ -54,7 +54,6 @@ def every_variant(**options):
     return [variant(name, model=model, embedder=embed, **options) for name in VARIANTS]
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     count=st.integers(0, 70),
     query=st.sampled_from(["book a flight", "", "天气", "x" * 5000, "find_mail"]),
@@ -124,7 +123,6 @@ async def test_flat_dense_ranks_by_vectors_alone():
 # --- text hierarchy -------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
 @given(count=st.integers(0, 90), branching=st.integers(2, 12))
 def test_a_tree_holds_every_tool_once(count, branching):
     """No cluster has more than ``branching`` children, and each tool is one leaf."""

@@ -1,12 +1,16 @@
-"""Anthropic's protocol, as pure functions: these run without the SDK."""
+"""Anthropic's protocol: requests, answers, streams, and marks for its prompt cache."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
+from support.model_server import ProviderServer
+from support.server_steps import RawReply, RawStream, Reply
 
-from agentkit.errors import ModelResponseError, UsageError
+from agentkit.errors import ModelResponseError, ModelStatusError, UsageError
 from agentkit.messages import (
     AssistantMessage,
     SystemMessage,
@@ -15,9 +19,10 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
-from agentkit.models.anthropic import MessageAssembler
-from agentkit.models.anthropic_messages import AnthropicCodec
+from agentkit.models import RetryPolicy, TextDelta
+from agentkit.models.anthropic import AnthropicCodec, MessageAssembler, anthropic_model
 from agentkit.models.base import ModelRequest, ModelSettings
+from agentkit.models.http_model import HttpModel
 from agentkit.tools.definition import ToolDefinition
 
 FACTORIAL = ToolDefinition.from_schema("math.factorial", "1 to n.", {"type": "object"})
@@ -233,3 +238,117 @@ def test_stream_is_put_together() -> None:
         text="Hi", tool_calls=(ToolCall(call_id="id_f", name="f", arguments={"x": 1}),)
     )
     assert response.usage == Usage(requests=1, prompt_tokens=4, completion_tokens=9)
+
+
+@pytest.fixture
+def open_model(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HttpModel]:
+    """Opens a model at a server, with one attempt."""
+
+    def open_at(server: ProviderServer, **options: object) -> HttpModel:
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root_url)
+        return anthropic_model("claude", retry=RetryPolicy(attempts=1), **options)
+
+    return open_at
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_thinking_goes_back_and_forces_no_call(open_model, streamed) -> None:
+    """Thinking returns before the call that followed it; beside it the answer tool is a choice."""
+    call = ToolCall(call_id="c", name="math_factorial", arguments={})
+    thinking = ModelSettings(extra={"thinking": {"type": "enabled", "budget_tokens": 1024}})
+    asked = replace(QUESTION, tools=(FACTORIAL,), settings=thinking, output_schema=OBJECT)
+    with ProviderServer([Reply(reasoning="hm hm", tool_calls=[call]), "24"]) as server:
+        async with open_model(server) as model:
+            if streamed:
+                *_, response = [event async for event in model.stream(asked)]
+            else:
+                response = await model.complete(asked)
+            result = ToolMessage(call_id="c", name="math.factorial", text="24")
+            said = (*asked.messages, response.message, result)
+            await model.complete(replace(asked, messages=said))
+        first, second = (request.body for request in server.requests)
+    thought, called = second["messages"][1]["content"]
+    assert thought == {"type": "thinking", "thinking": "hm hm", "signature": "sealed"}
+    assert called["type"] == "tool_use"
+    assert first["thinking"]["type"] == "enabled"
+    assert "tool_choice" not in first
+    assert [tool["name"] for tool in first["tools"]] == ["math_factorial", "answer"]
+
+
+def stream_of(*events: dict | str) -> RawStream:
+    """Events as a server sends them; a text is sent as the data that it is."""
+    data = (one if isinstance(one, str) else json.dumps(one) for one in events)
+    return RawStream(pieces=[f"data: {one}\n\n".encode() for one in data])
+
+
+async def test_error_inside_a_stream(open_model) -> None:
+    """What is reported after status 200 counts as the status it stands for."""
+    busy = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+    with ProviderServer([stream_of(busy)]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelStatusError, match="busy") as caught:
+                _ = [event async for event in model.stream(QUESTION)]
+    assert caught.value.status == 529
+
+
+@pytest.mark.parametrize("event", ["{oops", "[1]", {"type": "message_start", "message": 3}])
+async def test_stream_off_the_protocol(open_model, event) -> None:
+    """Events of another shape are a response error."""
+    with ProviderServer([stream_of(event)]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelResponseError):
+                _ = [event async for event in model.stream(QUESTION)]
+
+
+async def test_server_that_does_not_stream(open_model) -> None:
+    """A whole answer where a stream was asked for is the answer, in one piece."""
+    body = {"content": [{"type": "text", "text": "well"}]}
+    with ProviderServer([RawReply(body=body)]) as server:
+        async with open_model(server) as model:
+            piece, response = [event async for event in model.stream(QUESTION)]
+    assert piece == TextDelta(text="well")
+    assert response.message.text == "well"
+
+
+async def test_extra_may_not_replace_the_instructions(open_model) -> None:
+    """What says what is asked belongs to the adapter; other fields are sent as they are."""
+    settings = ModelSettings(extra={"system": "x"})
+    with ProviderServer([]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(UsageError, match="may not set 'system'"):
+                await model.complete(replace(QUESTION, settings=settings))
+
+
+MARK = {"type": "ephemeral"}
+CACHED = replace(
+    QUESTION, messages=(SystemMessage(text="Be brief."), *QUESTION.messages), tools=(FACTORIAL,)
+)
+
+
+def marks(fields: Mapping[str, object]) -> list[object]:
+    """Name of each marked tool, and whether the instructions are marked."""
+    named = [tool["name"] for tool in fields.get("tools", []) if "cache_control" in tool]
+    system = fields["system"]
+    return [*named, isinstance(system, list) and system[0].get("cache_control") == MARK]
+
+
+def test_what_is_marked_for_the_prompt_cache() -> None:
+    """The last tool and the instructions of a request with tools; nothing without tools or time."""
+    assert marks(AnthropicCodec(CACHED, "5m").encode("m")) == ["math_factorial", True]
+    shaped = replace(CACHED, output_schema=OBJECT)
+    assert marks(AnthropicCodec(shaped, "5m").encode("m")) == ["answer", True]
+    assert marks(AnthropicCodec(replace(CACHED, tools=()), "5m").encode("m")) == [False]
+    assert "cache_control" not in str(AnthropicCodec(CACHED).encode("m"))
+
+
+@pytest.mark.parametrize(
+    ("options", "mark"),
+    [({}, MARK), ({"prompt_cache": "1h"}, {**MARK, "ttl": "1h"}), ({"prompt_cache": None}, None)],
+)
+async def test_marks_reach_the_server(open_model, options, mark) -> None:
+    """The model marks by default; the time is a choice, and so is none."""
+    with ProviderServer(["well"]) as server:
+        async with open_model(server, **options) as model:
+            await model.complete(CACHED)
+    assert server.requests[0].body["tools"][0].get("cache_control") == mark
