@@ -1,210 +1,238 @@
-"""Whether our verdicts on BFCL's single-turn questions are those of the public checker.
+"""Whether our verdicts on BFCL's questions are those of the public checker (docs/agentkit-bench.md).
 
-    pip install --no-deps --target FOLDER bfcl_eval==2026.3.23
-    python tests/benchmarks/bfcl_agreement.py --package FOLDER [--category NAME ...] [--json FILE]
-        [--limit N] [--store URL --run NAME [--only-real]]
+    pip install --no-deps --target FOLDER bfcl_eval==2026.3.23 mpmath
+    python tests/benchmarks/bfcl_agreement.py --package FOLDER [--category NAME ...] [--limit N]
+    python tests/benchmarks/bfcl_agreement.py --package FOLDER --multi-turn [--limit N] [--details]
 
-Every question gets right and wrong answers made from its gold (``bfcl_outputs.py``); with
-``--store`` also the answers that a model gave in an evaluation. Both checkers judge each.
+Each question is answered rightly and wrongly, by its gold (``bfcl_answers.py``), and both checkers judge
+each answer. Theirs is given decoded calls of single turns; its decoder, which evaluates model output, is
+never imported, and a stand-in takes the place of its list of models, which imports every provider's
+client. Multi-turn calls it evaluates as Python; that is why it runs here and nowhere else. Ours judges
+these once run as they are, which compares the checkers alone, and once made by an agent, whose executor
+checks and mends arguments and runs only what is offered.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
+import importlib.util
 import json
-import time
+import random
+import sys
+import types
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from bfcl_outputs import Calls, Output, free_outputs, outputs, real_output
-from bfcl_upstream import Question, Said, Upstream, read_questions
+from bfcl_answers import Altering, Calls, Gold, Output, Trial, free_outputs, gold_of, outputs
+from harness import arguments, report
 
+from agentkit import Agent
+from agentkit.agent.types import Limits
 from agentkit.episodes import Episode, Turn
-from agentkit.evaluation.expectations import AllowedCalls
-from agentkit.evaluation.task import Benchmark, Task
-from agentkit.evaluation.verifiers import Scene, verifier_for
-from agentkit.library import EpisodeFilter, open_store
-from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.metrics.allowed_values import gold_problems, match_allowed_values
+from agentkit.errors import DatasetError
+from agentkit.evaluation import AllowedCalls, Benchmark, GoldCall, Task, UserTurn
+from agentkit.evaluation.task import Environment
+from agentkit.evaluation.verifiers import AllOf, Scene, verifier_for
+from agentkit.library import Library
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.metrics.allowed_values import match_allowed_values
+from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import ToolDefinition
 from agentkit_bench.bfcl import CATEGORIES, load_bfcl
+from agentkit_bench.bfcl_multi_turn import find_files, installed_bfcl, load_bfcl_multi_turn
 
 SHOWN = 5
-"""How many differences of a class are printed."""
+"""How many unexplained differences of a category are printed."""
+
+_MODELS = "bfcl_eval.constants.model_config"
+_LANGUAGES = {"simple_java": "JAVA", "simple_javascript": "JAVASCRIPT"}
+_EVALUATION = "bfcl_eval.eval_checker"
+Decoded = Sequence[Mapping[str, Mapping[str, Any]]]
+"""Calls as upstream's decoder gives them: one object each, from the name to the arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
-    """An output on which the two checkers do not agree, or upstream raised."""
+class Question:
+    """A single-turn question as upstream's files have it."""
 
     task_id: str
-    output: Output
-    ours: bool
-    upstream: Said
-    reason: str
+    category: str
+    function: Sequence[Mapping[str, Any]]
+    gold: Gold = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """For the record."""
-        return {
-            "task": self.task_id,
-            "output": self.output.kind,
-            "calls": repr(self.output.calls),
-            "ours": self.ours,
-            "upstream": self.upstream.valid,
-            "upstream_says": self.upstream.reason,
-            "class": self.reason,
-        }
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """Upstream's verdict, None when it raised instead, and its error type or the exception."""
+
+    valid: bool | None
+    reason: str = ""
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of JSON lines; none where it is not there."""
+    lines = path.read_text("utf-8").split("\n") if path.is_file() else []
+    return [json.loads(line) for line in lines if line.strip()]
+
+
+class Upstream:
+    """Upstream's checker of single turns, read from the folder that holds ``bfcl_eval``."""
+
+    def __init__(self, folder: Path) -> None:
+        if not (folder / "bfcl_eval").is_dir():
+            raise FileNotFoundError(f"{folder} holds no folder bfcl_eval; see this module's text")
+        sys.path.insert(0, str(folder))
+        try:
+            models = types.ModuleType(_MODELS)
+            plain = types.SimpleNamespace(underscore_to_dot=False)
+            vars(models)["MODEL_CONFIG_MAPPING"] = {"agreement": plain}
+            sys.modules[_MODELS] = models
+            if importlib.util.find_spec("filelock") is None:
+                sys.modules["filelock"] = types.ModuleType("filelock")
+                vars(sys.modules["filelock"])["FileLock"] = None
+            checker = importlib.import_module(f"{_EVALUATION}.ast_eval.ast_checker")
+            self._checker = checker.ast_checker
+            self._utils = importlib.import_module("bfcl_eval.utils")
+            readers = {
+                "simple_java": "java_type_converter",
+                "simple_javascript": "js_type_converter",
+            }
+            self._readers = {
+                category: getattr(
+                    importlib.import_module(f"{_EVALUATION}.ast_eval.type_convertor.{name}"), name
+                )
+                for category, name in readers.items()
+            }
+            self._languages = importlib.import_module("bfcl_eval.constants.enums").Language
+        finally:
+            sys.path.remove(str(folder))
+
+    def judge(self, question: Question, decoded: Decoded | None) -> Said:
+        """The verdict on the calls of one answer; None: they could not be decoded."""
+        calls = None if decoded is None else list(decoded)
+        if "relevance" in question.category:
+            called = calls is not None and not self._utils.is_empty_output(calls)
+            return Said(valid=called != ("irrelevance" in question.category))
+        if calls is None or not self._utils.is_function_calling_format_output(calls):
+            return Said(valid=False, reason="ast_decoder")
+        language = self._languages[_LANGUAGES.get(question.category, "PYTHON")]
+        asked = (list(question.function), calls, list(question.gold), language)
+        try:
+            said = self._checker(*asked, question.category, "agreement")
+        except Exception as error:  # noqa: BLE001 - whatever it raises is what is counted
+            return Said(valid=None, reason=f"{type(error).__name__}: {error}")
+        return Said(valid=bool(said["valid"]), reason=str(said.get("error_type", "")))
+
+    def read(self, category: str, text: str, schema: Mapping[str, Any]) -> Any:
+        """The value that upstream reads in a source text of its Java or JavaScript category."""
+        item = schema["items"]["type"] if "items" in schema else None
+        return self._readers[category](text, schema["type"], item)
 
 
 @dataclass(kw_only=True)
 class Agreement:
-    """How one category compares."""
+    """How one category compares; ``classes`` are the differences by reason."""
 
     category: str
     items: int = 0
     outputs: int = 0
     passed: int = 0
-    raised: int = 0
-    not_json: int = 0
     unsayable: int = 0
     gold_passed: int = 0
-    gold_errors: list[str] = field(default_factory=list)
     upstream_gold: int = 0
+    differing: int = 0
     disagreeing: set[str] = field(default_factory=set)
-    differences: list[Difference] = field(default_factory=list)
+    classes: Counter[str] = field(default_factory=Counter)
+    unexplained: list[tuple[str, Output, Said]] = field(default_factory=list)
 
-    def add(self, difference: Difference | None) -> None:
-        """Count one output."""
-        self.outputs += 1
-        if difference is None:
-            return
-        self.differences.append(difference)
-        if difference.upstream.valid is None:
-            self.raised += 1
-        elif not difference.output.is_json:
-            self.not_json += 1
-        else:
-            self.disagreeing.add(difference.task_id)
-
-    @property
-    def same_outputs(self) -> float:
-        """The share of outputs that JSON calls can hold on which the verdicts are the same."""
-        counted = len(self.differences) - self.raised - self.not_json
-        return 1 - counted / max(self.outputs, 1)
-
-    @property
-    def classes(self) -> Counter[str]:
-        """How many differences of each class."""
-        return Counter(one.reason for one in self.differences)
-
-    def to_json(self) -> dict[str, Any]:
-        """For the record."""
+    def row(self) -> dict[str, Any]:
+        """For the table."""
+        agreeing = self.items - len(self.disagreeing)
         return {
             "category": self.category,
-            "items": self.items,
-            "outputs": self.outputs,
-            "passed": self.passed,
-            "upstream_raised": self.raised,
-            "differ_not_json": self.not_json,
-            "no_source_text": self.unsayable,
-            "outputs_that_agree": round(self.same_outputs, 6),
-            "gold_passes_ours": self.gold_passed,
-            "gold_passes_upstream": self.upstream_gold,
-            "gold_errors": self.gold_errors,
-            "items_that_differ": sorted(self.disagreeing),
-            "classes": dict(self.classes),
-            "differences": [one.to_json() for one in self.differences[:200]],
+            "questions": self.items,
+            "answers": self.outputs,
+            "right": self.passed,
+            "same on all answers": f"{agreeing / max(self.items, 1):.2%}",
+            "same answers": f"{1 - self.differing / max(self.outputs, 1):.3%}",
+            "gold passes ours": self.gold_passed,
+            "theirs": self.upstream_gold,
+            "no source text": self.unsayable,
+            "differences": "; ".join(f"{n} {reason}" for reason, n in self.classes.most_common()),
         }
 
 
 class Comparison:
-    """Both checkers over one folder of data.
+    """Both checkers over the single-turn questions of the package in ``folder``."""
 
-    Args:
-        package: The folder that ``bfcl_eval`` lies in.
-        only_real: Compare on answers of a model alone.
-    """
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "bfcl_eval" / "data"
+        self.upstream = Upstream(folder)
+        benchmark = load_bfcl(self.data)
+        self._tasks = {task.task_id: task for task in benchmark.tasks}
+        self._known = {one.name: one for one in benchmark.definitions}
 
-    def __init__(self, package: Path, *, only_real: bool = False) -> None:
-        self.only_real = only_real
-        self.data = package / "bfcl_eval" / "data"
-        self.upstream = Upstream(package)
-        self.benchmark: Benchmark = load_bfcl(self.data)
-        self._tasks = {task.task_id: task for task in self.benchmark.tasks}
-        self._known = {one.name: one for one in self.benchmark.definitions}
-
-    def category(
-        self, category: str, limit: int | None = None, real: Mapping[str, list[Calls | None]] = {}
-    ) -> Agreement:
+    def category(self, category: str, limit: int | None = None) -> Agreement:
         """Compare on every question of a category, or on the first so many."""
-        agreement = Agreement(category=category)
-        for question in read_questions(self.data, category)[:limit]:
-            if self.only_real and question.task_id not in real:
-                continue
+        agreement, name = Agreement(category=category), f"BFCL_v4_{category}.json"
+        answers = records(self.data / "possible_answer" / name)
+        gold = {row["id"]: row["ground_truth"] for row in answers}
+        for row in records(self.data / name)[:limit]:
+            question = Question(
+                task_id=row["id"],
+                category=category,
+                function=row["function"],
+                gold=gold.get(row["id"], ()),
+            )
             agreement.items += 1
-            asyncio.run(self._question(question, agreement, real.get(question.task_id, [])))
+            asyncio.run(self._question(question, agreement))
         return agreement
 
-    async def _question(
-        self, question: Question, agreement: Agreement, real: Iterable[Calls | None]
-    ) -> None:
+    async def _question(self, question: Question, agreement: Agreement) -> None:
         task = self._tasks[question.task_id]
-        definitions = self.definitions(task)
         names = dict(zip([one["name"] for one in question.function], task.offered, strict=False))
-        self._gold(question, task, definitions, agreement)
-        spoken = language_of(task)
-        language = "python" if spoken is None else spoken.name
-        made: Iterable[Output] = ()
-        if not self.only_real:
-            made = (
-                outputs(question.gold, question.function, language)
-                if question.gold
-                else free_outputs(question.function)
-            )
-        seen = [real_output(calls, question.function, language) for calls in real]
-        gold_passed = upstream_gold = False
-        for output in (*made, *seen):
+        language = _LANGUAGES.get(question.category, "PYTHON").lower()
+        made = (
+            outputs(question.gold, question.function, language)
+            if question.gold
+            else free_outputs(question.function)
+        )
+        ours_gold = theirs_gold = False
+        for output in made:
             if not self._can_be_said(question, output):
                 agreement.unsayable += 1
                 continue
-            ours = await self._ours(task, definitions, tool_calls(output.calls, names))
+            ours = await self._ours(task, named_calls(output.calls, names))
             source = output.calls if output.source is None else output.source
             said = self.upstream.judge(question, decoded(source))
+            agreement.outputs += 1
             agreement.passed += ours
             if output.kind.startswith("gold:"):
-                gold_passed |= ours
-                upstream_gold |= bool(said.valid)
-            different = said.valid is not ours
-            agreement.add(
-                Difference(
-                    task_id=question.task_id,
-                    output=output,
-                    ours=ours,
-                    upstream=said,
-                    reason=self.reason(question, task, output, names, said),
-                )
-                if different
-                else None
-            )
-        agreement.gold_passed += gold_passed
-        agreement.upstream_gold += upstream_gold
+                ours_gold |= ours
+                theirs_gold |= bool(said.valid)
+            if said.valid is not ours:
+                self._differ(question, task, output, names, said, agreement)
+        agreement.gold_passed += ours_gold
+        agreement.upstream_gold += theirs_gold
 
-    async def _ours(
-        self, task: Task, definitions: Sequence[ToolDefinition], calls: Sequence[ToolCall]
-    ) -> bool:
+    async def _ours(self, task: Task, calls: Sequence[ToolCall]) -> bool:
         """Our verdict, by the verifiers that ``agentkit eval`` judges episodes with."""
         turn = Turn(message=AssistantMessage(tool_calls=tuple(calls)))
         episode = Episode(episode_id="1", request=task.request, turns=(turn,))
-        scene = Scene(definitions=tuple(definitions))
+        scene = Scene(definitions=tuple(self._definitions(task)))
         verdicts = [await verifier_for(one, scene).verify(episode) for one in task.expects]
         broken = [verdict for verdict in verdicts if verdict.fault == "checker_error"]
         if broken:
             raise RuntimeError(f"{task.task_id}: {broken[0].evidence[0]}")
         return all(verdict.passed for verdict in verdicts)
+
+    def _definitions(self, task: Task) -> list[ToolDefinition]:
+        return [self._known[name] for name in task.offered]
 
     def _can_be_said(self, question: Question, output: Output) -> bool:
         """Whether upstream reads the source text of JSON values as just these values."""
@@ -221,143 +249,278 @@ class Comparison:
                     return False
         return True
 
-    def _gold(
-        self,
-        question: Question,
-        task: Task,
-        definitions: Sequence[ToolDefinition],
-        agreement: Agreement,
-    ) -> None:
-        problems = gold_problems(task.gold, definitions, language=language_of(task))
-        agreement.gold_errors.extend(f"{question.task_id}: {problem}" for problem in problems)
-
-    def definitions(self, task: Task) -> list[ToolDefinition]:
-        """The tools of a question."""
-        return [self._known[name] for name in task.offered]
-
-    def reason(
+    def _differ(
         self,
         question: Question,
         task: Task,
         output: Output,
         names: Mapping[str, str],
         said: Said,
+        agreement: Agreement,
+    ) -> None:
+        """Count a difference under its reason; answers that no JSON call holds count apart."""
+        reason = self._reason(question, task, output, names, said)
+        agreement.classes[reason] += 1
+        if said.valid is not None and output.is_json:
+            agreement.disagreeing.add(question.task_id)
+            agreement.differing += 1
+        if reason.startswith("unexplained"):
+            agreement.unexplained.append((question.task_id, output, said))
+
+    def _reason(
+        self, question: Question, task: Task, output: Output, names: Mapping[str, str], said: Said
     ) -> str:
-        """The class of a difference."""
         if said.valid is None:
             return f"upstream raises: {said.reason.split(':')[0]}"
-        calls = output.calls or ()
         if said.reason.startswith("parallel"):
+            made = named_calls(output.calls or (), names)
+            allowed = [one for one in task.expects if isinstance(one, AllowedCalls)]
+            language = next((one.language for one in allowed), None)
             matched = match_allowed_values(
-                tool_calls(calls, names),
-                task.gold,
-                self.definitions(task),
-                language=language_of(task),
+                made, task.gold, self._definitions(task), language=language
             )
-            ordered = tuple(calls[at] for _, at in matched.pairs)
+            ordered = tuple((output.calls or ())[at] for _, at in matched.pairs)
             if matched.passed and self.upstream.judge(question, decoded(ordered)).valid:
                 return "upstream takes the first call that fits"
         if output.calls is None:
             return "arguments that can not be read count as a call where none is expected"
         if not output.is_json:
             return "a tuple, which no JSON call holds"
-        if any(
-            isinstance(option, dict) and any(isinstance(one, str) for one in option.values())
-            for call in task.gold
-            for allowed in call.allowed.values()
-            for option in allowed
-        ):
+        options = (
+            one for call in task.gold for allowed in call.allowed.values() for one in allowed
+        )
+        members = (member for one in options if isinstance(one, dict) for member in one.values())
+        if any(isinstance(member, str) for member in members):
             return "gold has one text where a list of options is due"
         return f"unexplained: {output.kind}"
 
 
-def language_of(task: Task) -> Any:
-    """What the values of a task are written in."""
-    return next((one.language for one in task.expects if isinstance(one, AllowedCalls)), None)
-
-
-def tool_calls(calls: Calls | None, names: Mapping[str, str]) -> list[ToolCall]:
+def named_calls(calls: Calls | None, names: Mapping[str, str]) -> list[ToolCall]:
     """Calls as our runtime holds them; names are those of the catalogue."""
     if calls is None:
         return [ToolCall(call_id="0", name=next(iter(names.values()), "x"), malformed="{")]
     return [
-        ToolCall(call_id=str(at), name=names.get(name, name), arguments=arguments)
-        for at, (name, arguments) in enumerate(calls)
+        ToolCall(call_id=str(at), name=names.get(name, name), arguments=given)
+        for at, (name, given) in enumerate(calls)
     ]
 
 
-def decoded(calls: Calls | None) -> list[dict[str, Any]] | None:
+def decoded(calls: Calls | None) -> Decoded | None:
     """Calls as upstream's decoder gives them."""
-    return None if calls is None else [{name: arguments} for name, arguments in calls]
+    return None if calls is None else [{name: given} for name, given in calls]
 
 
-def real_outputs(
-    url: str, run: str, definitions: Iterable[ToolDefinition]
-) -> dict[str, list[Calls | None]]:
-    """What a model called in an evaluation, by task."""
-    originals = {one.name: one.origin.original_name or one.name for one in definitions}
-    found: dict[str, list[Calls | None]] = {}
-    store = open_store(url)
-    try:
-        for episode in store.select(EpisodeFilter(labels={"run": run})):
-            broken = any(call.malformed is not None for call in episode.calls)
-            calls = tuple(
-                (originals.get(call.name, call.name), dict(call.arguments))
-                for call in episode.calls
+# --- multi-turn --------------------------------------------------------------------------------
+
+Answering = Callable[[Environment, Sequence[str], UserTurn, Sequence[GoldCall]], Awaitable[Episode]]
+WAYS = ("direct", "agent")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What is wrong with a trial, or nothing: run directly, by an agent, and by upstream's checker.
+
+    ``executor`` is what the agent's executor made of calls that it did not run as they are.
+    """
+
+    trial: Trial
+    direct: str
+    agent: str
+    theirs: str
+    executor: str = ""
+
+    def is_same(self, way: str) -> bool:
+        """Whether our verdict, reached in this way, is theirs."""
+        return bool(getattr(self, way)) == bool(self.theirs)
+
+
+class Theirs:
+    """The package's own checker of multi-turn questions."""
+
+    def __init__(self, package: Path) -> None:
+        folder = f"{_EVALUATION}.multi_turn_eval"
+        self._checker = importlib.import_module(f"{folder}.multi_turn_checker")
+        self._worlds = importlib.import_module(f"{folder}.multi_turn_utils")
+        self._rows: dict[str, Any] = {}
+        self._texts: dict[str, Sequence[Sequence[str]]] = {}
+        data = find_files(package).data
+        for path in sorted(data.glob("BFCL_v4_multi_turn_*.json")):
+            self._rows |= {row["id"]: row for row in records(path)}
+            answers = records(data / "possible_answer" / path.name)
+            self._texts |= {row["id"]: row["ground_truth"] for row in answers}
+
+    def error(self, trial: Trial) -> str:
+        """The kind of error that is found; empty when there is none."""
+        task, before = trial.task.task_id, set(vars(self._worlds))
+        said = [[self._said(trial, at)] if calls else [] for at, calls in enumerate(trial.turns)]
+        try:
+            result = self._checker.multi_turn_checker(
+                said, self._texts[task], dict(self._rows[task]), trial.task.category, "trial"
             )
-            found.setdefault(episode.metadata["task"], []).append(None if broken else calls)
-    finally:
-        store.close()
-    return found
+        finally:
+            for name in set(vars(self._worlds)) - before:  # or the next trial would go on with them
+                delattr(self._worlds, name)
+        return "" if result["valid"] else str(result["error_type"])
+
+    def _said(self, trial: Trial, turn: int) -> list[str]:
+        """Calls as upstream's text: its own for a gold call, else written out."""
+        gold, texts = gold_of(trial.task)[turn], self._texts[trial.task.task_id][turn]
+        own = dict(zip(map(written, gold), texts, strict=True))
+        return [own.get(written(call), written(call)) for call in trial.turns[turn]]
 
 
-def show(agreement: Agreement) -> None:
-    """One line for a category, and its differences by class."""
-    same = agreement.items - len(agreement.disagreeing)
-    print(
-        f"{agreement.category:24} {agreement.items:5} items {agreement.outputs:7} outputs "
-        f"{agreement.passed:6} right  gold {agreement.gold_passed}/{agreement.upstream_gold} "
-        f"same on all outputs {same / max(agreement.items, 1):8.3%} of items, "
-        f"{agreement.same_outputs:.4%} of outputs; upstream raised {agreement.raised}, "
-        f"not JSON {agreement.not_json}, no source text {agreement.unsayable}"
+def written(call: GoldCall) -> str:
+    """A call as Python."""
+    given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    return f"{call.name}({given})"
+
+
+async def compared(
+    benchmark: Benchmark, theirs: Theirs, trials: Iterable[Trial]
+) -> AsyncIterator[Outcome]:
+    """The verdicts on each trial."""
+    for trial in trials:
+        direct, _ = await judged_run(benchmark, trial, run_directly)
+        agent, episodes = await judged_run(benchmark, trial, run_agent)
+        yield Outcome(
+            trial=trial,
+            direct=direct,
+            agent=agent,
+            theirs=theirs.error(trial),
+            executor=executor_did(trial, episodes),
+        )
+
+
+async def judged_run(
+    benchmark: Benchmark, trial: Trial, answer: Answering
+) -> tuple[str, Sequence[Episode]]:
+    """What our verifiers find wrong first, empty when every judged user turn passes; the runs."""
+    if benchmark.environment is None:
+        raise DatasetError("the benchmark has no environment")
+    world, reference = benchmark.environment(trial.task), benchmark.environment(trial.task)
+    offered: list[str] = []
+    episodes: list[Episode] = []
+    for at, (turn, calls) in enumerate(zip(trial.task.turns, trial.turns, strict=True)):
+        offered += turn.offers
+        episodes.append(await answer(world, offered, turn, calls))
+        scene = Scene(environment=world, reference=reference, earlier=tuple(episodes[:-1]))
+        parts = [verifier_for(one, scene) for one in turn.expects]
+        if not parts:
+            continue
+        verdict = await AllOf(parts).verify(episodes[-1])
+        if verdict.fault is not None:
+            raise RuntimeError(f"{trial.task.task_id}: {verdict.evidence[0]}")
+        if not verdict.passed:
+            return f"turn {at}: {verdict.evidence[0]}", episodes
+    return "", episodes
+
+
+def executor_did(trial: Trial, episodes: Sequence[Episode]) -> str:
+    """What the executor made of calls that it did not run as they are."""
+    failures = {r.failure.kind for one in episodes for r in one.results if r.failure is not None}
+    if "unknown_tool" in failures:
+        return "did not run a tool that is not offered"
+    if "invalid_arguments" in failures:
+        return "did not run arguments of a wrong type"
+    return "turned text into the declared type" if trial.kind == "wrong type" else ""
+
+
+def tool_calls(calls: Sequence[GoldCall]) -> tuple[ToolCall, ...]:
+    """The calls as a model makes them."""
+    return tuple(
+        ToolCall(call_id=str(at), name=call.name, arguments=call.arguments)
+        for at, call in enumerate(calls)
     )
-    for reason, count in agreement.classes.most_common():
-        print(f"    {count:6} {reason}")
-        examples = [one for one in agreement.differences if one.reason == reason][:SHOWN]
-        if reason.startswith("unexplained"):
-            for one in examples:
-                print(f"           {one.task_id} ours {one.ours} upstream {one.upstream}")
-                print(f"           {one.output.calls!r:.300}")
-    for problem in agreement.gold_errors:
-        print(f"    gold error: {problem}")
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--package", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--category", action="append", choices=list(CATEGORIES))
-    parser.add_argument("--limit", type=int, help="only the first so many questions of each")
-    parser.add_argument("--store", help="URL of a store with episodes of an evaluation")
-    parser.add_argument("--run", default="", help="name of the run in that store")
-    parser.add_argument("--only-real", action="store_true", help="only the answers in the store")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    options = parser.parse_args()
-    started = time.perf_counter()
-    comparison = Comparison(options.package, only_real=options.only_real)
-    real = (
-        real_outputs(options.store, options.run, comparison.benchmark.definitions)
-        if options.store
-        else {}
+async def run_directly(
+    world: Environment, offered: Sequence[str], turn: UserTurn, calls: Sequence[GoldCall]
+) -> Episode:
+    """The calls, run as they are."""
+    tools, results = {tool.name: tool for tool in world.tools()}, []
+    for call in tool_calls(calls):
+        status: Literal["ok", "failed"] = "ok"
+        try:
+            value = await tools[call.name](**call.arguments)
+        except Exception as error:  # noqa: BLE001 - as upstream does
+            status, value = "failed", f"Error during execution: {error}"
+        results.append(ToolResult(call_id=call.call_id, name=call.name, status=status, value=value))
+    said = AssistantMessage(tool_calls=tool_calls(calls))
+    return Episode(
+        episode_id="1", request=turn.request, turns=(Turn(message=said, results=tuple(results)),)
     )
-    found = []
-    for category in options.category or CATEGORIES:
-        found.append(comparison.category(category, options.limit, real))
-        show(found[-1])
-    print(f"{time.perf_counter() - started:.0f} s")
-    if options.json:
-        options.json.write_text(json.dumps([one.to_json() for one in found], indent=1) + "\n")
+
+
+async def run_agent(
+    world: Environment, offered: Sequence[str], turn: UserTurn, calls: Sequence[GoldCall]
+) -> Episode:
+    """The run in which an agent makes these calls in one step, and then says that it is done."""
+    tools = {tool.name: tool for tool in world.tools()}
+    agent = Agent(
+        ScriptedModel([tool_calls(calls), "Done."] if calls else ["Done."]),
+        library=Library([tools[name] for name in offered]),
+        retriever=None,
+        limits=Limits(max_steps=21, max_calls=1_000),
+    )
+    return (await agent.run(turn.request)).episode
+
+
+def kinds_of(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """The table, one row for each way of altering gold."""
+    rows = []
+    for kind in (*dict.fromkeys(one.trial.kind for one in outcomes), "all"):
+        found = [one for one in outcomes if kind in {one.trial.kind, "all"}]
+        passing = sum(not one.theirs for one in found)
+        same = {f"same, {way}": sum(one.is_same(way) for one in found) for way in WAYS}
+        rows.append({"gold calls": kind, "trials": len(found), "theirs passes": passing, **same})
+    return rows
+
+
+def show_differences(outcomes: Sequence[Outcome], *, details: bool) -> None:
+    """What is behind the differences."""
+    for way in WAYS:
+        differing = [one for one in outcomes if not one.is_same(way)]
+        reasons = Counter(one.executor or "ran all" for one in differing)
+        print(f"\n{len(differing)} differences, {way}; the executor: {dict(reasons)}")
+        for one in differing if details or way == "direct" else ():
+            print(f"  {one.trial.task.task_id}, {one.trial.kind}: {one.trial.turns}")
+            print(f"    direct {one.direct!r}, agent {one.agent!r}, theirs {one.theirs!r}")
+
+
+async def multi_turn(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Compare on all multi-turn questions, or on some drawn at random."""
+    sys.path.insert(0, str(options.package))
+    package = installed_bfcl()
+    if package is None:
+        raise SystemExit("bfcl_eval can not be imported; see the top of this file")
+    benchmark = load_bfcl_multi_turn(package)
+    altering = Altering(benchmark.tasks, random.Random(options.seed))
+    tasks = benchmark.tasks
+    if options.limit is not None:
+        tasks = tuple(altering.dice.sample(tasks, options.limit))
+    trials = (trial for task in tasks for trial in altering.trials(task))
+    outcomes = [one async for one in compared(benchmark, Theirs(package), trials)]
+    show_differences(outcomes, details=options.details)
+    return kinds_of(outcomes)
 
 
 if __name__ == "__main__":
-    main()
+    parser = arguments(__doc__, rounds=None)
+    parser.add_argument("--package", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--category", action="append", choices=list(CATEGORIES))
+    parser.add_argument("--limit", type=int, help="only so many questions (of each category)")
+    parser.add_argument("--multi-turn", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--details", action="store_true", help="show all differing conversations")
+    asked = parser.parse_args()
+    if asked.multi_turn:
+        report(asyncio.run(multi_turn(asked)), asked)
+    else:
+        comparison = Comparison(asked.package)
+        compared_categories = [
+            comparison.category(one, asked.limit) for one in asked.category or CATEGORIES
+        ]
+        for agreement in compared_categories:
+            for task_id, output, said in agreement.unexplained[:SHOWN]:
+                print(f"{task_id} {output.kind}: upstream {said}, {output.calls!r:.300}")
+        report([one.row() for one in compared_categories], asked)

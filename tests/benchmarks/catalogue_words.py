@@ -27,44 +27,8 @@ from agentkit.evolution.validation.wording import is_plain
 LEAST_TOOLS = 20
 LEAST_CATALOGUES = 3
 SECOND = Path(__file__).parents[1] / "evolution" / "validation" / "corpora" / "second"
-BEFORE_NOUNS = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "this",
-        "each",
-        "of",
-        "its",
-        "per",
-        "in",
-        "by",
-        "from",
-        "with",
-        "for",
-        "on",
-        "at",
-        "and",
-        "or",
-    ]
-)
-BEFORE_VERBS = frozenset(
-    [
-        "to",
-        "can",
-        "will",
-        "must",
-        "should",
-        "may",
-        "please",
-        "not",
-        "you",
-        "they",
-        "it",
-        "which",
-        "that",
-    ]
-)
+BEFORE_NOUNS = "the a an this each of its per in by from with for on at and or"
+BEFORE_VERBS = "to can will must should may please not you they it which that"
 
 SENSITIVE = {
     "whose data, and about whom": """user users customer client person people patient child children adult adults
@@ -147,13 +111,14 @@ def common_nouns(folders: list[Path]) -> Iterator[str]:
     catalogues: Counter[str] = Counter()
     as_noun: Counter[str] = Counter()
     as_verb: Counter[str] = Counter()
+    nouns, verbs = set(BEFORE_NOUNS.split()), set(BEFORE_VERBS.split())
     for folder in folders:
         seen: set[str] = set()
         for text in texts_of(folder):
             words = re.findall(r"[^\W\d_]+|[.,:;()]", folded(text))
             for before, word in zip([".", *words], words, strict=False):
-                as_noun[word] += before in BEFORE_NOUNS
-                as_verb[word] += before in BEFORE_VERBS
+                as_noun[word] += before in nouns
+                as_verb[word] += before in verbs
             tools.update(set(words))
             seen.update(words)
         catalogues.update(seen)

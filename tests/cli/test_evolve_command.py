@@ -45,7 +45,7 @@ def failed(tmp_path, invoke, script):
     every = [*seen, *(task(f"new-{at}", 2_000 + at) for at in range(HELD_OUT))]
     (tmp_path / "every.jsonl").write_text("\n".join(every) + "\n")
     assert invoke("tools", "add", "bank.py").exit_code == 0
-    script(*(line for at in range(3) for line in calling(1_000 + at, 50)))
+    script(*(line for at in range(3) for line in calling(1_000 + at, (50, 40, 24)[at])))
     asked = invoke(
         *("eval", "seen.jsonl", "--environment", "bank.py", "--model", "script:a"),
         *("--concurrency", "1", "--run", "customers"),

@@ -19,7 +19,8 @@ def imported(invoke, tmp_path):
     """A library with one hostile tool."""
     file = tmp_path / "tools.json"
     file.write_text(json.dumps([HOSTILE]), encoding="utf-8")
-    assert invoke("tools", "import", str(file)).exit_code == 0
+    assert invoke("tools", "import", str(file)).exit_code == 1  # its words are screened
+    assert invoke("tools", "import", str(file), "--overrule", "evil").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from agentkit.tools.sources import definition_from_json
 from agentkit_bench import JAVA, JAVASCRIPT
 
 LANGUAGES = {"simple_java": JAVA, "simple_javascript": JAVASCRIPT}
-LOADED = {"bfcl_agreement", "bfcl_eval", "bfcl_outputs", "bfcl_upstream", "filelock"}
+LOADED = {"bfcl_agreement", "bfcl_answers", "bfcl_eval", "filelock", "harness"}
 HINT = (
     "bfcl_eval is not there; pip install --no-deps --target FOLDER bfcl_eval==2026.3.23, and name "
     "the folder in AGENTKIT_BFCL_EVAL"

@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 
-from agentkit.episodes import Episode, Turn
-from agentkit.library import open_store
-from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.tools.definition import Origin, ToolDefinition
 from agentkit_bench.bfcl import CATEGORIES
 
 EXPLAINED = {
@@ -33,20 +29,6 @@ def test_verdicts_agree(comparison, category):
     assert set(found.classes) <= EXPLAINED
     assert not found.disagreeing
     assert found.gold_passed == found.upstream_gold
-
-
-@pytest.mark.corpora
-def test_answers_of_a_model_are_compared_too(comparison, agreement):
-    """What an evaluation kept is judged by both, also arguments that could not be read."""
-    name = "calculate_triangle_area"
-    real = {
-        "simple_python_0": [((name, {"base": 10, "height": 5}),), ((name, {"base": 10}),), None]
-    }
-    bare = comparison.category("simple_python", limit=1)
-    with_real = comparison.category("simple_python", limit=1, real=real)
-    assert with_real.outputs == bare.outputs + 3
-    assert with_real.passed == bare.passed + 1
-    assert not with_real.disagreeing
 
 
 Calls = Sequence[tuple[str, dict[str, Any]]]
@@ -220,7 +202,7 @@ GOLD = [{"find": {"town": ["Moss", "moss"], "n": [3, ""], "where": [{"x": [1, ""
 @pytest.fixture
 def made(agreement):
     """The answers to one question, by the way they were made."""
-    from bfcl_outputs import outputs
+    from bfcl_answers import outputs
 
     return {one.kind: one for one in outputs(GOLD, [FUNCTION], "python")}
 
@@ -264,28 +246,6 @@ def test_each_wrong_answer_changes_one_thing(made):
 )
 def test_json_values_are_written_as_source_text(agreement, value, schema, language, text):
     """In the form that upstream's readers take."""
-    from bfcl_outputs import source_text
+    from bfcl_answers import source_text
 
     assert source_text(value, schema, language) == text
-
-
-def test_the_answers_of_an_evaluation_are_read(agreement, tmp_path):
-    """By task, under the benchmark's own names; with arguments that can not be read, as None."""
-    url = f"sqlite:///{tmp_path}/episodes.db"
-    renamed = ToolDefinition(name="find__2", origin=Origin(original_name="find"))
-    good = ToolCall(call_id="1", name="find__2", arguments={"town": "Moss"})
-    broken = ToolCall(call_id="1", name="find__2", malformed="{")
-    store = open_store(url)
-    for number, (run, task, calls) in enumerate(
-        [("a", "t1", (good,)), ("a", "t2", (good, broken)), ("a", "t3", ()), ("b", "t1", ())]
-    ):
-        turns = (Turn(message=AssistantMessage(tool_calls=calls)),)
-        labels = {"run": run, "task": task}
-        episode = Episode(episode_id=str(number), request="?", turns=turns, metadata=labels)
-        store.append(episode)
-    store.close()
-    assert agreement.real_outputs(url, "a", [renamed]) == {
-        "t1": [(("find", {"town": "Moss"}),)],
-        "t2": [None],
-        "t3": [()],
-    }

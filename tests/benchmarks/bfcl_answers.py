@@ -1,16 +1,20 @@
-"""Answers to a BFCL question, right and wrong ones, made from its gold calls.
+"""Answers to BFCL's questions, right and wrong ones, made from their gold calls.
 
-Right ones render the gold in several ways; wrong ones change one thing at a time. Everything is
-derived from the question, nothing is drawn at random, so that two runs compare the same.
+Right answers to a single-turn question render the gold in several ways; wrong ones change one thing at
+a time, and nothing is drawn at random. The gold of a multi-turn question is altered in one place that
+seeded dice choose.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+from agentkit.evaluation import FinalState, GoldCall, Task
 
 Calls = tuple[tuple[str, dict[str, Any]], ...]
 """Name and arguments of each call."""
@@ -53,7 +57,8 @@ def outputs(gold: Gold, functions: Sequence[Mapping[str, Any]], language: str) -
     for kind, calls in _changed_calls(base, list(schemas)):
         yield Output(kind=kind, calls=calls)
     for changed in _one_argument(base, schemas):
-        if language == "python" or all(type(one) is str for one in _values(changed.calls)):
+        values = [one for _, given in changed.calls or () for one in given.values()]
+        if language == "python" or all(type(one) is str for one in values):
             yield changed
     yield Output(kind="malformed", calls=None, is_json=False)
 
@@ -92,34 +97,13 @@ def _one_argument(base: Calls, schemas: Mapping[str, Any]) -> Iterator[Output]:
             yield Output(kind=kind, calls=calls, is_json="tuple" not in kind)
 
 
-def _values(calls: Calls | None) -> Iterator[Any]:
-    for _, arguments in calls or ():
-        yield from arguments.values()
-
-
-def real_output(
-    calls: Calls | None, functions: Sequence[Mapping[str, Any]], language: str
-) -> Output:
-    """An answer that a model gave; None: its arguments could not be read."""
-    schemas = {one["name"]: one["parameters"] for one in functions}
-    output = Output(kind="real", calls=calls, is_json=calls is not None)
-    if language == "python":
-        return output
-    return replace(output, source=_sources(output, schemas, language))
-
-
 def _sources(output: Output, schemas: Mapping[str, Any], language: str) -> Calls | None:
     """The calls with every argument that is not text as the source text of its declared type."""
-    if output.calls is None:
-        return None
     found = []
-    for name, given in output.calls:
+    for name, given in output.calls or ():
         properties = schemas.get(name, {}).get("properties", {})
         texts = {
-            key: one
-            if isinstance(one, str)
-            else source_text(one, properties.get(key, {}), language)
-            for key, one in given.items()
+            key: source_text(one, properties.get(key, {}), language) for key, one in given.items()
         }
         found.append((name, texts))
     return tuple(found)
@@ -161,8 +145,11 @@ def source_text(value: Any, schema: Mapping[str, Any], language: str) -> str:
     kind, item = schema.get("type", "any"), schema.get("items", {}).get("type", "any")
     if isinstance(value, list | tuple):
         parts = ", ".join(_element(one, item, language, kind) for one in value)
-        java = f"new {item}[]{{{parts}}}" if kind == "Array" else _array_list(parts)
-        return f"[{parts}]" if language == "javascript" else java
+        if language == "javascript":
+            return f"[{parts}]"
+        if kind == "Array":
+            return f"new {item}[]{{{parts}}}"
+        return f"new ArrayList<>(Arrays.asList({parts}))" if parts else "new ArrayList<>()"
     if isinstance(value, Mapping):
         members = {key: _element(one, "", language, "") for key, one in value.items()}
         if language == "javascript":
@@ -170,10 +157,6 @@ def source_text(value: Any, schema: Mapping[str, Any], language: str) -> str:
         puts = " ".join(f'put("{key}", {one});' for key, one in members.items())
         return f"new HashMap<String, Object>() {{{{ {puts} }}}}"
     return value if isinstance(value, str) else _number(value, kind)
-
-
-def _array_list(parts: str) -> str:
-    return f"new ArrayList<>(Arrays.asList({parts}))" if parts else "new ArrayList<>()"
 
 
 def _element(value: Any, item: str, language: str, outer: str) -> str:
@@ -289,14 +272,12 @@ _CHANGES: Mapping[str, Callable[[Any], Any]] = {
     "str:combining": lambda value: f"{value}\u0301",
     "str:zero width": "\u200b".join,
     "str:half a surrogate pair": lambda value: f"{value}\ud800",
-    "str:number in it": lambda value: float(value) if _is_number(value) else 7,
+    "str:number in it": lambda value: (
+        float(value) if value.replace(".", "", 1).isdecimal() and value.isascii() else 7
+    ),
     "str:split": lambda value: value.split(),
     "str:letters": list,
 }
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdecimal() and text.isascii()
 
 
 def _changed_lists(value: list[Any]) -> Iterator[tuple[str, Any]]:
@@ -347,3 +328,161 @@ def _changed_members(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, list):
         yield "reversed", value[::-1]
         yield "empty", []
+
+
+# --- multi-turn --------------------------------------------------------------------------------
+
+Turns = Sequence[Sequence[GoldCall]]
+"""The calls of each user turn."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """Calls with which a question is answered, and how the gold was altered (``gold``: it was not)."""
+
+    task: Task
+    kind: str
+    turns: Turns
+
+
+def gold_of(task: Task) -> Turns:
+    """The gold calls of each user turn."""
+    return tuple(
+        tuple(c for one in turn.expects if isinstance(one, FinalState) for c in one.calls)
+        for turn in task.turns
+    )
+
+
+class Altering:
+    """Alters the gold calls of a benchmark's questions; extra calls are those of other questions."""
+
+    def __init__(self, tasks: Iterable[Task], dice: random.Random) -> None:
+        self.dice = dice
+        self.pool: dict[str, list[GoldCall]] = {}
+        for call in (call for task in tasks for calls in gold_of(task) for call in calls):
+            self.pool.setdefault(call.name, []).append(call)
+
+    def trials(self, task: Task, each: int = 1) -> Iterator[Trial]:
+        """The gold calls, and ``each`` alterations of each kind that is possible."""
+        gold = gold_of(task)
+        yield Trial(task=task, kind="gold", turns=gold)
+        for kind, (places_of, change) in KINDS.items():
+            for _ in range(each):
+                turns = [list(calls) for calls in gold]
+                places = list(places_of(task, turns))
+                if places and change(self, task, turns, *self.dice.choice(places)) is not False:
+                    yield Trial(task=task, kind=kind, turns=tuple(map(tuple, turns)))
+
+    def another(self, value: Any) -> Any:
+        """A value of the same type that is not this one."""
+        match value:
+            case bool():
+                return not value
+            case int() | float():
+                return value + self.dice.choice((-2, -1, 1, 3))
+            case str():
+                known = (c.arguments for calls in self.pool.values() for c in calls[:3])
+                others = [one for given in known for one in given.values() if one != value]
+                texts = [one for one in others if isinstance(one, str)]
+                return self.dice.choice([f"{value}x", value[:-1], *texts[:20]])
+            case list():
+                return value[1:] if value else ["x"]
+            case _:
+                return {**value, "x": 1}
+
+
+def _turns(task: Task, turns: Turns) -> Iterator[tuple[int]]:
+    yield from ((turn,) for turn in range(len(turns)))
+
+
+def _calls(task: Task, turns: Turns) -> Iterator[tuple[int, int]]:
+    yield from ((turn, at) for turn, calls in enumerate(turns) for at in range(len(calls)))
+
+
+def _neighbours(task: Task, turns: Turns) -> Iterator[tuple[int, int]]:
+    yield from ((turn, at) for turn, at in _calls(task, turns) if at + 1 < len(turns[turn]))
+
+
+def _calls_with_arguments(task: Task, turns: Turns) -> Iterator[tuple[int, int]]:
+    yield from ((turn, at) for turn, at in _calls(task, turns) if turns[turn][at].arguments)
+
+
+def _named(task: Task, turns: Turns) -> Iterator[tuple[int, int, str]]:
+    for turn, at in _calls(task, turns):
+        yield from ((turn, at, name) for name in turns[turn][at].arguments)
+
+
+def _late_turns(task: Task, turns: Turns) -> Iterator[tuple[int]]:
+    yield from ((turn,) for turn in range(1, len(turns)) if turns[turn])
+
+
+def _before_offer(task: Task, turns: Turns) -> Iterator[tuple[int, GoldCall]]:
+    for turn, user in enumerate(task.turns):
+        for call in (call for later in turns[turn:] for call in later):
+            if turn and call.name in user.offers:
+                yield turn, call
+
+
+def _drop(by: Altering, task: Task, turns: Any, turn: int, at: int) -> None:
+    del turns[turn][at]
+
+
+def _swap(by: Altering, task: Task, turns: Any, turn: int, at: int) -> None:
+    calls = turns[turn]
+    calls[at], calls[at + 1] = calls[at + 1], calls[at]
+
+
+def _given(turns: Any, turn: int, at: int, arguments: Mapping[str, Any]) -> None:
+    turns[turn][at] = replace(turns[turn][at], arguments=arguments)
+
+
+def _wrong_argument(by: Altering, task: Task, turns: Any, turn: int, at: int, name: str) -> None:
+    before = turns[turn][at].arguments
+    _given(turns, turn, at, {**before, name: by.another(before[name])})
+
+
+def _wrong_type(by: Altering, task: Task, turns: Any, turn: int, at: int, name: str) -> None:
+    before = turns[turn][at].arguments
+    value = before[name]
+    changed = [value] if isinstance(value, str) else json.dumps(value)
+    _given(turns, turn, at, {**before, name: changed})
+
+
+def _missing_argument(by: Altering, task: Task, turns: Any, turn: int, at: int) -> None:
+    before = turns[turn][at].arguments
+    left_out = by.dice.choice(sorted(before))
+    _given(turns, turn, at, {name: one for name, one in before.items() if name != left_out})
+
+
+def _extra_call(by: Altering, task: Task, turns: Any, turn: int) -> bool:
+    offered = [name for one in task.turns[: turn + 1] for name in one.offers if name in by.pool]
+    if offered:
+        call = by.dice.choice(by.pool[by.dice.choice(offered)])
+        turns[turn].insert(by.dice.randint(0, len(turns[turn])), call)
+    return bool(offered)
+
+
+def _repeat(by: Altering, task: Task, turns: Any, turn: int, at: int) -> None:
+    turns[turn].insert(at, turns[turn][at])
+
+
+def _early(by: Altering, task: Task, turns: Any, turn: int) -> None:
+    turns[turn - 1].append(turns[turn].pop())
+
+
+def _held_out(by: Altering, task: Task, turns: Any, turn: int, call: GoldCall) -> None:
+    turns[turn - 1].append(call)
+
+
+KINDS: Mapping[str, tuple[Callable[[Task, Turns], Iterator[Any]], Callable[..., bool | None]]] = {
+    "drop": (_calls, _drop),
+    "swap": (_neighbours, _swap),
+    "wrong argument": (_named, _wrong_argument),
+    "extra call": (_turns, _extra_call),
+    "repeat": (_calls, _repeat),
+    "early": (_late_turns, _early),
+    "missing argument": (_calls_with_arguments, _missing_argument),
+    "wrong type": (_named, _wrong_type),
+    "held-out call": (_before_offer, _held_out),
+}
+"""By kind where the gold can be altered, and how; False where it can not be after all."""

@@ -1,8 +1,9 @@
-"""Real tools that no longer say what they demand, and go on demanding it.
+"""Real tools of BFCL that no longer say what they demand, and go on demanding it.
 
 ``lists``: parameters that are one of several texts lose that list, the schema's enum and every
 sentence of their text that quotes one of its values. ``forms``: parameters whose text or schema
 states a range of numbers or the form of a date lose that sentence and that keyword; lists stay.
+``nothing``: the tools stay as they are.
 """
 
 from __future__ import annotations
@@ -10,24 +11,85 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from bench_evidence import DAY, RANGE, Demand, demands_of_part, in_words
-
 from agentkit import ModelRetry, Tool, ToolDefinition
 from agentkit.episodes import Episode
-from agentkit.evaluation import AllowedCalls, Benchmark, Task
+from agentkit.evaluation import Benchmark, Task
 from agentkit.tools.definition import Description, Origin
 from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.rules import Between, Form, OneOf
 from agentkit.tools.rules.checking import holds
 from agentkit.tools.schema import copied
+from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import ArgumentValidator
 
-Hidden: TypeAlias = Literal["lists", "forms"]
+Demand: TypeAlias = OneOf | Between | Form
+Hidden: TypeAlias = Literal["lists", "forms", "nothing"]
+
+RANGE = re.compile(
+    r"(?:between|from|range[sd]?(?: is| from)?)\s+(-?\d+(?:\.\d+)?)\s*(?:\([^)]*\)\s*)?(?:to|and|-)\s*"
+    r"(-?\d+(?:\.\d+)?)(?![\d-])",
+    re.IGNORECASE,
+)
+DAY = re.compile(r"'?(YYYY-MM-DD|MM/DD/YYYY|DD-MM-YYYY|DD/MM/YYYY)'?(?![A-Za-z' T]*HH)")
+DAYS: Mapping[str, tuple[str, str]] = {
+    "MM/DD/YYYY": (r"^(0[1-9]|1[0-2])/(0[1-9]|[12]\d|3[01])/\d{4}$", "05/31/2026"),
+    "DD-MM-YYYY": (r"^(0[1-9]|[12]\d|3[01])-(0[1-9]|1[0-2])-\d{4}$", "31-05-2026"),
+    "DD/MM/YYYY": (r"^(0[1-9]|[12]\d|3[01])/(0[1-9]|1[0-2])/\d{4}$", "31/05/2026"),
+}
+
+
+def demands_of_part(part: Mapping[str, Any], path: str, text: str) -> Iterator[Demand]:
+    """What a parameter's schema and text demand of it."""
+    kind = part.get("type")
+    if isinstance(part.get("enum"), list):
+        bare = {keyword: value for keyword, value in part.items() if keyword != "enum"}
+        # "True" for a boolean, or a text for a list: a demand that no call can meet
+        if len(part["enum"]) > 1 and all(fits(value, bare) is True for value in part["enum"]):
+            yield OneOf(parameter=path, values=tuple(part["enum"]))
+    elif part.get("format") == "date":
+        yield Form(parameter=path, format="date")
+    elif kind in {"integer", "number"} and (found := RANGE.search(text)):
+        low, high = float(found[1]), float(found[2])
+        if low < high:
+            whole = kind == "integer"
+            bounds = [int(b) if whole or b.is_integer() else b for b in (low, high)]
+            yield Between(parameter=path, minimum=bounds[0], maximum=bounds[1])
+    elif kind == "string" and (day := DAY.search(text)):
+        named = day[1] == "YYYY-MM-DD"
+        pattern, example = ("", "") if named else DAYS[day[1]]
+        yield Form(
+            parameter=path,
+            format="date" if named else "",
+            pattern=pattern,
+            words="" if named else day[1],
+            example=example,
+        )
+
+
+def members(demand: OneOf, *, quote: str = "'") -> str:
+    """The values of a list, as an author quotes them."""
+    return ", ".join(f"{quote}{v}{quote}" if isinstance(v, str) else str(v) for v in demand.values)
+
+
+def form(demand: Form) -> str:
+    """The form of a date, as an author writes it."""
+    return "YYYY-MM-DD" if demand.format == "date" else demand.words
+
+
+def in_words(demand: Demand, value: Any, name: str) -> str:
+    """How an author of a tool refuses a value by hand."""
+    match demand:
+        case OneOf():
+            return f"{name} must be one of {members(demand)}, got {value!r}"
+        case Between():
+            return f"{name} must be between {demand.minimum} and {demand.maximum}, got {value}"
+        case Form():
+            return f"{name} must be given as {form(demand)}, got {value!r}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +125,9 @@ class Case:
         """
         runnable = self._validator.runnable(arguments)
         if not isinstance(runnable, ArgumentProblem):
-            broken = _broken(self.demands, runnable)
-            return None if broken is None else _said(broken, arguments)
+            given = [one for one in self.demands if one.parameter in runnable]
+            broken = [one for one in given if not holds(one, runnable[one.parameter])]
+            return _said(broken[0], arguments) if broken else None
         missed = [one for one in self.demands if one.parameter == runnable.path_text]
         return (
             _said(missed[0], arguments) if runnable.keyword == "enum" and missed else runnable.rule
@@ -80,18 +143,8 @@ class Case:
         )
 
     @cached_property
-    def can_be_met(self) -> bool:
-        """Whether gold keeps to the tool's own demands; some of BFCL's does not."""
-        return all(keeps_gold(one, self.tasks) for one in self.demands)
-
-    @cached_property
     def _validator(self) -> ArgumentValidator:
         return ArgumentValidator(self.original)
-
-
-def _broken(demands: Sequence[Demand], arguments: Mapping[str, Any]) -> Demand | None:
-    given = [one for one in demands if one.parameter in arguments]
-    return next((one for one in given if not holds(one, arguments[one.parameter])), None)
 
 
 def _said(demand: Demand, arguments: Mapping[str, Any]) -> str:
@@ -99,27 +152,26 @@ def _said(demand: Demand, arguments: Mapping[str, Any]) -> str:
 
 
 def cases(
-    benchmark: Benchmark, hidden: Hidden, *, max_tools: int, per_tool: int, seed: int
+    benchmark: Benchmark, hidden: Hidden, *, max_tools: int, per_tool: int, seed: int = 0
 ) -> list[Case]:
     """Tools with a demand that at least two different questions meet, drawn at random."""
-    found = {
-        name: (definition, demands, meeting)
-        for name, (definition, tasks) in asked_tools(benchmark).items()
-        if (demands := demands_of(definition, hidden, tasks))
-        and len(meeting := _meeting(tasks, demands)) > 1
-    }
+    found = {}
+    for name, (definition, tasks) in asked_tools(benchmark).items():
+        demands = () if hidden == "nothing" else demands_of(definition, hidden, tasks)
+        met = {one.parameter for one in demands}
+        meeting = [t for t in tasks if hidden == "nothing" or met & set(t.gold[0].allowed)]
+        if len(meeting) > 1:
+            found[name] = (definition, demands, meeting)
     names = sorted(found)
     random.Random(seed).shuffle(names)  # more tools are the same ones and further ones
-    return [
-        Case(
-            original=definition,
-            hidden=hide(definition, demands),
-            demands=demands,
-            tasks=drawn(tasks, per_tool, f"{seed}:{name}"),
-        )
-        for name in names[:max_tools]
-        for definition, demands, tasks in [found[name]]
-    ]
+    chosen = []
+    for name in names[:max_tools]:
+        definition, demands, tasks = found[name]
+        random.Random(f"{seed}:{name}").shuffle(tasks)
+        shown = hide(definition, demands) if demands else definition
+        tasks = tasks[:per_tool]
+        chosen.append(Case(original=definition, hidden=shown, demands=demands, tasks=tuple(tasks)))
+    return chosen
 
 
 def asked_tools(benchmark: Benchmark) -> dict[str, tuple[ToolDefinition, list[Task]]]:
@@ -134,13 +186,6 @@ def asked_tools(benchmark: Benchmark) -> dict[str, tuple[ToolDefinition, list[Ta
         if len(task.gold) == 1 and (name := task.gold[0].name) in definitions:
             asked[name].setdefault(task.request, replace(task, offered=(name,)))
     return {name: (definitions[name], list(tasks.values())) for name, tasks in asked.items()}
-
-
-def drawn(tasks: Sequence[Task], most: int, seed: str) -> tuple[Task, ...]:
-    """Some of the questions, the same for the same seed."""
-    order = list(tasks)
-    random.Random(seed).shuffle(order)
-    return tuple(order[:most])
 
 
 def split(name: str, tasks: Sequence[Task], seed: int) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
@@ -170,11 +215,6 @@ def demands_of(
     return tuple(one for one in forms if keeps_gold(one, tasks))
 
 
-def _meeting(tasks: Sequence[Task], demands: Sequence[Demand]) -> list[Task]:
-    names = {one.parameter for one in demands}
-    return [task for task in tasks if names & set(task.gold[0].allowed)]
-
-
 def keeps_gold(demand: Demand, tasks: Sequence[Task]) -> bool:
     """Whether every question can be answered; it is we who read the demand out of a text."""
     allowed = [task.gold[0].allowed.get(demand.parameter, ("",)) for task in tasks]
@@ -188,7 +228,11 @@ def hide(definition: ToolDefinition, demands: Sequence[Demand]) -> ToolDefinitio
         for keyword in ("enum", "format", "default"):
             parameters["properties"][demand.parameter].pop(keyword, None)
     names = {demand.parameter for demand in demands}
-    stating = _stating(demands)
+    listed = [value for one in demands if isinstance(one, OneOf) for value in one.values]
+    quoted = [rf"(?<!\w){re.escape(value)}(?!\w)" for value in listed if len(value) > 1]
+    stating = [re.compile("|".join(quoted))] if quoted else []
+    if any(isinstance(one, Between | Form) for one in demands):
+        stating += [RANGE, DAY]
     texts = {
         name: _without(text, stating) if name in names else text
         for name, text in definition.description.parameters.items()
@@ -204,38 +248,7 @@ def hide(definition: ToolDefinition, demands: Sequence[Demand]) -> ToolDefinitio
     )
 
 
-def _stating(demands: Sequence[Demand]) -> tuple[re.Pattern[str], ...]:
-    listed = [value for one in demands if isinstance(one, OneOf) for value in one.values]
-    quoted = [rf"(?<!\w){re.escape(value)}(?!\w)" for value in listed if len(value) > 1]
-    patterns = [re.compile("|".join(quoted))] if quoted else []
-    if any(isinstance(one, Between | Form) for one in demands):
-        patterns += [RANGE, DAY]
-    return tuple(patterns)
-
-
 def _without(text: str, stating: Sequence[re.Pattern[str]]) -> str:
     sentences = re.split(r"(?<=[.;!?])\s+", text)
     kept = [one for one in sentences if not any(pattern.search(one) for pattern in stating)]
     return " ".join(kept)
-
-
-def refuses_gold(case: Case, rules: Sequence[Demand]) -> int:
-    """How many rules refuse a value that a question's gold allows and the tool takes."""
-    demanded = {one.parameter: one for one in case.demands}
-    gold = [
-        call.allowed
-        for task in case.tasks
-        for expectation in task.expects
-        if isinstance(expectation, AllowedCalls)
-        for call in expectation.calls
-    ]
-    return sum(
-        any(
-            rule.parameter in demanded
-            and holds(demanded[rule.parameter], value)
-            and not holds(rule, value)
-            for allowed in gold
-            for value in allowed.get(rule.parameter, ())
-        )
-        for rule in rules
-    )

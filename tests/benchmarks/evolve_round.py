@@ -1,6 +1,6 @@
-"""How long a round of ``agentkit evolve`` over 1,000 episodes takes, without a model.
+"""How long a round of ``agentkit evolve`` over 1,000 episodes takes, without a model (docs/evolution.md).
 
-    python tests/benchmarks/bench_round.py [--episodes N]
+    python tests/benchmarks/evolve_round.py [--episodes N]
 
 A shop with twelve tools is lived: some calls are refused, some conversations look up and then act
 on what they found. The round reads the store, learns from refusals, mines composites and examples,
@@ -9,14 +9,14 @@ and writes what comes of it, in a process of its own.
 
 from __future__ import annotations
 
-import argparse
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from harness import arguments, report
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
@@ -78,11 +78,8 @@ def lived(number: int) -> Episode:
     )
 
 
-def main() -> None:
-    """Live the episodes, make a round, and print what it took."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--episodes", type=int, default=1_000)
-    count = asked.parse_args().episodes
+def round_seconds(count: int) -> float:
+    """Live the episodes, and make a round in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'library.db'}"
         store = open_store(url)
@@ -90,11 +87,15 @@ def main() -> None:
         for number in range(count):
             store.append(lived(number))
         store.close()
-        words = ["evolve", "--store", url, "--episodes", url]
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-c", MAIN, *words], check=True, env={**os.environ})
-        print(f"{count:,} episodes: {time.perf_counter() - began:.2f} s, the process included")
+        words = ["evolve", "--store", url, "--episodes", url]
+        subprocess.run([sys.executable, "-c", MAIN, *words], check=True)
+        return time.perf_counter() - began
 
 
 if __name__ == "__main__":
-    main()
+    parser = arguments(__doc__, rounds=None)
+    parser.add_argument("--episodes", type=int, default=1_000)
+    options = parser.parse_args()
+    seconds = round_seconds(options.episodes)
+    report([{"episodes": options.episodes, "wall s, process included": seconds}], options)
