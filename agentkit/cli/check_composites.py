@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import BudgetSpent, DryRun, Failed, agree, call_text
-from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.insert_outcomes import InsertPolicy, Procedure
 from agentkit.library import Library
 from agentkit.library.pins import LibraryFault
 from agentkit.tools.definition import Example
@@ -70,15 +69,15 @@ async def _try_one(library: Library, tool: Tool, policy: InsertPolicy) -> list[s
     untried: list[str | None] = [None] * len(tool.definition.worked_calls)
     if tool.name not in library.dag.depths:
         return untried
-    trial = DryRun(library.tools, policy=policy, limits=CompositeLimits())
+    trial = DryRun(library.tools, Procedure(policy=policy))
     try:
         prepared = trial.safe(tool.name)
     except CompositeError:
         return untried
-    return [await _outcome(prepared, one, trial, policy) for one in tool.definition.worked_calls]
+    return [await _outcome(prepared, one, trial) for one in tool.definition.worked_calls]
 
 
-async def _outcome(tool: Tool, example: Example, trial: DryRun, policy: InsertPolicy) -> str | None:
+async def _outcome(tool: Tool, example: Example, trial: DryRun) -> str | None:
     call = call_text(tool.name, example.arguments)
     try:
         ran = await trial.run(tool, example.arguments)
@@ -86,6 +85,6 @@ async def _outcome(tool: Tool, example: Example, trial: DryRun, policy: InsertPo
         return f"{call}: {spent}"
     if isinstance(ran, Failed):
         return None if ran.cause == "no_stub" else f"{call}: {ran.message}"
-    if agree(example.result, ran.value, tolerance=policy.tolerance):
+    if agree(example.result, ran.value, tolerance=trial.policy.tolerance):
         return ""
     return f"{call} gave {ran.value!r}, not {example.result!r}"

@@ -28,7 +28,7 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.review import Review, find_proposal, pin_words, review_of
+from agentkit.evolution.review import Review, pin_words, review_of
 from agentkit.library.library import Library
 
 which_argument = click.argument("which", metavar="ID|TOOL|last")
@@ -156,7 +156,7 @@ def approve(
         if proposer:
             _release(manager, proposer, reason, as_json=as_json)
             return
-        proposal_id = find_proposal(manager.ledger, which).proposal_id
+        proposal_id = manager.ledger.find(which).proposal_id
         before = manager.served
         if codes:
             if not reason:
@@ -179,7 +179,7 @@ def reject(which: str, reason: str, store_url: str, as_json: bool) -> None:
     """
     with managed(store_url) as manager:
         before = manager.served
-        proposal_id = find_proposal(manager.ledger, which).proposal_id
+        proposal_id = manager.ledger.find(which).proposal_id
         manager.reject(proposal_id, person=person(), reason=reason)
         _tell(manager, proposal_id, before, as_json=as_json)
 
@@ -207,7 +207,7 @@ def canary(which: str, share: float, reason: str, store_url: str, as_json: bool)
     policy = LifecyclePolicy(canary=True, canary_share=share)
     with managed(store_url, lifecycle=policy) as manager:
         before = manager.served
-        record = find_proposal(manager.ledger, which)
+        record = manager.ledger.find(which)
         if "person" in record.awaits:
             manager.approve(record.proposal_id, person=person(), reason=reason)
         if record.state != "canary":

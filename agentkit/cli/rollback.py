@@ -22,7 +22,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.review import find_proposal, pin_words, review_of
+from agentkit.evolution.review import pin_words, review_of
 from agentkit.evolution.rollback import Undoable
 
 _NAMED = 5
@@ -154,4 +154,4 @@ def _named(manager: ToolManager, which: str) -> str:
     ledger = manager.ledger
     if which in manager.library or ledger.promoted.get(which):
         return which
-    return find_proposal(ledger, which).proposal_id
+    return ledger.find(which).proposal_id

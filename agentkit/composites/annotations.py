@@ -11,9 +11,8 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from agentkit.composites.parser import only_expression, syntax_tree
-from agentkit.composites.problems import CompositeLimits, Fault
-from agentkit.errors import SourceProblem, UsageError
+from agentkit.composites.problems import Fault
+from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
 
 # --- expressions as parameters --------------------------------------------------------------------
@@ -169,8 +168,6 @@ def _read(node: ast.expr, nesting: int) -> Any:
     match node:
         case ast.Constant(value=None):
             return type(None)
-        case ast.Constant(value=str(text)):
-            return _read_text(node, text, nesting)
         case ast.BinOp(op=ast.BitOr()):
             return _union(node, nesting)
         case ast.Subscript():
@@ -180,17 +177,6 @@ def _read(node: ast.expr, nesting: int) -> Any:
             if name in _TYPES:
                 return _TYPES[name]
     raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
-
-
-def _read_text(node: ast.Constant, text: str, nesting: int) -> Any:
-    """An annotation in quotes; what is wrong inside is reported at the quotes."""
-    inner = only_expression(syntax_tree(text.strip(), CompositeLimits()))
-    if isinstance(inner, SourceProblem):
-        raise _UnknownTypeError(node, f"{text[:80]!r} is no annotation")
-    try:
-        return _read(inner, nesting + 1)
-    except _UnknownTypeError as refused:
-        raise _UnknownTypeError(node, refused.why) from refused
 
 
 def _union(node: ast.expr, nesting: int) -> Any:

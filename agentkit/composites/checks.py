@@ -46,13 +46,10 @@ _HINTS = 3
 _LISTED = 40
 """Parameters of a child that a message names."""
 
-_KEYWORD_ADVICE = {
-    "key": "There is no `key=`: sort tuples whose first item is the key, "
-    "`sorted((row['age'], row['name']) for row in rows)`.",
-    "strict": "Drop `strict=`; compare the lengths first where they may differ.",
-    "base": "Only decimal texts can be read: `int(text)`.",
-    "ndigits": "Give it by position: `round(x, 2)`.",
-}
+_NO_KEY = (
+    "There is no `key=`: sort tuples whose first item is the key, "
+    "`sorted((row['age'], row['name']) for row in rows)`."
+)
 _WITH_ONE_ARGUMENT = {"enumerate": "start", "max": "default", "min": "default"}
 """Keywords that go only with a single positional argument."""
 
@@ -450,9 +447,11 @@ class _Checker:
         for given in node.keywords:
             if given.name not in arity.keywords:
                 known = ", ".join(f"`{name}=`" for name in arity.keywords) or "no keywords"
-                advice = _KEYWORD_ADVICE.get(given.name, f"`{function}` takes {known}.")
                 message = f"`{function}` does not take `{given.name}=`"
-                self.fault(given, "wrong_arity", message, advice)
+                advice = f"`{function}` takes {known}."
+                self.fault(
+                    given, "wrong_arity", message, _NO_KEY if given.name == "key" else advice
+                )
         self._check_repeated(node.keywords, function)
         self._check_count(node, function, arity, len(node.arguments))
         alone = _WITH_ONE_ARGUMENT.get(function)

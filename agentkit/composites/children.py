@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from contextlib import contextmanager
 from time import monotonic, time_ns
 from types import CoroutineType
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from agentkit.composites.contracts import Conditions
 from agentkit.composites.guards import (
@@ -105,13 +105,7 @@ class Child:
 
         def run(frame: Frame) -> Any:
             given = gather(frame)
-            meter = frame[METER]
-            meter.calls -= 1
-            if meter.calls < 0 or monotonic() > meter.ends_at:
-                _refuse_call(frame, node)
-            for value in given.values():
-                if type(value) not in SCALARS:
-                    _hand_over(frame, node, value)
+            _pay(frame, node, given)
             if frame[ORDER] is not None:
                 with self._watched(frame, node, given, next(frame[ORDER])) as call:
                     call.result = self._invoke(frame, node, given, call.place)
@@ -140,13 +134,7 @@ class Child:
 
     def begin(self, frame: Frame, node: Call, given: JsonObject) -> Coroutine[Any, Any, Any]:
         """Count a call and take its place in program order; the coroutine gives the result."""
-        meter = frame[METER]
-        meter.calls -= 1
-        if meter.calls < 0 or monotonic() > meter.ends_at:
-            _refuse_call(frame, node)
-        for value in given.values():
-            if type(value) not in SCALARS:
-                _hand_over(frame, node, value)
+        _pay(frame, node, given)
         place = () if frame[ORDER] is None else next(frame[ORDER])
         return self._answer(frame, node, given, place)
 
@@ -300,19 +288,19 @@ def _raise(violation: ContractViolation | None) -> None:
         raise violation
 
 
-def _refuse_call(frame: Frame, node: Call) -> NoReturn:
-    """Say why there can be no further call: there were too many, or it is too late."""
+def _pay(frame: Frame, node: Call, given: JsonObject) -> None:
+    """Pay for a call and for the arguments that have contents."""
     meter = frame[METER]
-    error = meter.too_many_calls() if meter.calls < 0 else meter.too_late()
-    fail_on(_path(frame, node), node, error)
-
-
-def _hand_over(frame: Frame, node: Call, value: Any) -> None:
-    """Pay for an argument that has contents."""
-    try:
-        frame[METER].cross(value)
-    except FAILURES as error:
+    meter.calls -= 1
+    if meter.calls < 0 or monotonic() > meter.ends_at:
+        error = meter.too_many_calls() if meter.calls < 0 else meter.too_late()
         fail_on(_path(frame, node), node, error)
+    for value in given.values():
+        if type(value) not in SCALARS:
+            try:
+                meter.cross(value)
+            except FAILURES as error:
+                fail_on(_path(frame, node), node, error)
 
 
 def _child_error(frame: Frame, node: Call, error: BaseException) -> BaseException:

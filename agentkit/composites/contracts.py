@@ -133,12 +133,7 @@ class _Shown(Repr):
 _SHOWN = _Shown()
 
 
-def check_pre(
-    definition: ToolDefinition,
-    arguments: Mapping[str, Any],
-    *,
-    limits: CompositeLimits | None = None,
-) -> ContractViolation | None:
+def check_pre(definition: ToolDefinition, arguments: Mapping[str, Any]) -> ContractViolation | None:
     """The first precondition that does not hold for the arguments of a call; None when all do.
 
     A parameter that is left out has the default of its schema. A composite keeps the conditions of
@@ -147,7 +142,6 @@ def check_pre(
     Args:
         definition: The tool.
         arguments: By parameter name; JSON data.
-        limits: Caps on the evaluation of each condition; ``CONTRACT_LIMITS`` unless given.
 
     Example:
         >>> from agentkit.tools.decorator import tool
@@ -159,18 +153,14 @@ def check_pre(
         >>> print(check_pre(div.definition, {"a": 1, "b": 0}))
         div: the precondition `b != 0` does not hold for b = 0
     """
-    return Conditions(definition).before(arguments, limits=limits)
+    return Conditions(definition).before(arguments)
 
 
 def check_post(
-    definition: ToolDefinition,
-    arguments: Mapping[str, Any],
-    result: Any,
-    *,
-    limits: CompositeLimits | None = None,
+    definition: ToolDefinition, arguments: Mapping[str, Any], result: Any
 ) -> ContractViolation | None:
     """The first postcondition that does not hold for a call and its result; None when all do."""
-    return Conditions(definition).after(arguments, result, limits=limits)
+    return Conditions(definition).after(arguments, result)
 
 
 class Conditions:
@@ -197,36 +187,26 @@ class Conditions:
         return tuple(_Condition("postcondition", text, names) for text in texts)
 
     def before(
-        self,
-        arguments: Mapping[str, Any],
-        *,
-        path: Sequence[str] = (),
-        limits: CompositeLimits | None = None,
+        self, arguments: Mapping[str, Any], *, path: Sequence[str] = ()
     ) -> ContractViolation | None:
         """The first precondition that does not hold; ``path`` ends in the tool's own name."""
-        return self._first(self._pre, {**self._defaults, **arguments}, path, limits)
+        return self._first(self._pre, {**self._defaults, **arguments}, path)
 
     def after(
-        self,
-        arguments: Mapping[str, Any],
-        result: Any,
-        *,
-        path: Sequence[str] = (),
-        limits: CompositeLimits | None = None,
+        self, arguments: Mapping[str, Any], result: Any, *, path: Sequence[str] = ()
     ) -> ContractViolation | None:
         """The first postcondition that does not hold."""
         values = {**self._defaults, **arguments, "result": result}
-        return self._first(self._post, values, path, limits)
+        return self._first(self._post, values, path)
 
     def _first(
         self,
         conditions: Sequence[_Condition],
         values: Mapping[str, Any],
         path: Sequence[str],
-        limits: CompositeLimits | None,
     ) -> ContractViolation | None:
         for condition in conditions:
-            reason = condition.broken(values, limits)
+            reason = condition.broken(values)
             if reason is not None:
                 return condition.violation(self._definition.name, reason, values, path)
         return None
@@ -248,12 +228,12 @@ class _Condition:
             problem = error.problems[0] if error.problems else error
             self._unreadable = f"can not be read: {problem}"
 
-    def broken(self, values: Mapping[str, Any], limits: CompositeLimits | None) -> str | None:
+    def broken(self, values: Mapping[str, Any]) -> str | None:
         """Why it does not hold, as the end of a sentence; None when it does."""
         if self._expression is None:
             return self._unreadable
         try:
-            holds = self._expression.evaluate(values, limits=limits or CONTRACT_LIMITS)
+            holds = self._expression.evaluate(values, limits=CONTRACT_LIMITS)
         except (CompositeRunError, UsageError) as error:
             return f"can not be evaluated: {error}"
         if holds:

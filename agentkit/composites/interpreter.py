@@ -49,7 +49,7 @@ BREAK, CONTINUE, RETURN = "break", "continue", "return"
 _SHORT = 64
 """Texts up to here are compared without counting."""
 
-_LINEAR = {"+": operator.add, "-": operator.sub}
+_QUICK = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _ORDERINGS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -226,34 +226,16 @@ def _binary(lowering: Lowering, node: ir.Binary) -> Evaluate:
 
 
 def _arithmetic(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
-    """Arithmetic on two lowered operands."""
-    if name in _LINEAR:
-        return _linear(node, name, left, right)
-    operate = BINARY[name]
-    quick = {"*": operator.mul, "/": operator.truediv}.get(name)
-
-    def run(frame: Frame) -> Any:
-        one, two = left(frame), right(frame)
-        if quick is not None and type(one) is float and type(two) is float and two:
-            return quick(one, two)
-        try:
-            return operate(frame[METER], one, two)
-        except FAILURES as error:
-            fail(frame, node, error)
-
-    return run
-
-
-def _linear(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
-    quick, operate = _LINEAR[name], BINARY[name]
+    """Arithmetic on two lowered operands; plain numbers go the quick way."""
+    operate, quick, is_linear = BINARY[name], _QUICK.get(name), name in "+-"
 
     def run(frame: Frame) -> Any:
         one, two = left(frame), right(frame)
         kind = type(one)
-        if type(two) is kind:
-            if kind is float:
+        if quick is not None and type(two) is kind:
+            if kind is float and (two or is_linear or name == "*"):
                 return quick(one, two)
-            if kind is int:
+            if kind is int and is_linear:
                 value = quick(one, two)
                 if frame[METER].low <= value <= frame[METER].high:
                     return value
@@ -403,17 +385,6 @@ def _applied(
     node: ir.Expression, operate: Callable[..., Any], operands: Sequence[Evaluate]
 ) -> Evaluate:
     """A guarded function of lowered operands."""
-    if len(operands) == 1:
-        (operand,) = operands
-
-        def run_on_one(frame: Frame) -> Any:
-            value = operand(frame)
-            try:
-                return operate(frame[METER], value)
-            except FAILURES as error:
-                fail(frame, node, error)
-
-        return run_on_one
 
     def run(frame: Frame) -> Any:
         values = [operand(frame) for operand in operands]

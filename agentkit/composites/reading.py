@@ -329,10 +329,6 @@ class ExpressionReader:
         )
 
     def _attribute(self, node: ast.Attribute) -> ir.Expression:
-        root = node.value
-        while isinstance(root, ast.Attribute):  # one complaint for the whole walk
-            root = root.value
-        self.expression(root)
         advice = INSTEAD.get(dotted(node)) or (
             f"Read an entry of a dict: `{self.quote(node.value)}[{node.attr!r}]`."
         )
@@ -376,7 +372,6 @@ class ExpressionReader:
             if path and not is_value:
                 return self._unknown_tool(node, path)
             return self._unknown_method(node, function)
-        self._arguments(node)
         what = f"`{self.quote(function)}` is not a name that can be called"
         advice = "Call a tool or a function of the language by its name."
         return self.refuse(node, "unknown_construct", what, advice)
@@ -399,7 +394,6 @@ class ExpressionReader:
         name, receiver = function.attr, self.expression(function.value)
         arguments = self.expressions(self._positional(node))
         if _is_starred(node):
-            self._keywords(node, ())
             return _REFUSED
         if node.keywords:
             what = f"the method `.{name}()` takes no keywords"
@@ -409,8 +403,6 @@ class ExpressionReader:
 
     def _unknown_method(self, node: ast.Call, function: ast.Attribute) -> ir.Expression:
         name = function.attr
-        self.expression(function.value)
-        self._arguments(node)
         what = f"`{self.quote(function)}`: there is no method `.{name}()`"
         advice = INSTEAD.get(f".{name}") or did_you_mean(name, METHODS)
         advice = advice or f"The methods are {', '.join(METHODS)}."
@@ -418,7 +410,6 @@ class ExpressionReader:
 
     def _named_child(self, node: ast.Call, name: str) -> ir.Expression:
         if name == self.name:
-            self._arguments(node)
             self.faults.append(recursive_call(node, name))
             return _REFUSED
         tool = self.tools.get(name)
@@ -430,7 +421,6 @@ class ExpressionReader:
         return self._child(node, tool)
 
     def _unknown_tool(self, node: ast.Call, name: str, keys: Sequence[str] = ()) -> ir.Expression:
-        self._arguments(node)
         if keys:
             what = f"`{name}` can be any of the tools {', '.join(map(repr, keys))}"
             advice = "Rename one of them: for `_` stands each character that Python does not allow."
@@ -497,11 +487,6 @@ class ExpressionReader:
                 name = keys[0] if len(keys) == 1 else name
             made.append(self._argument(name, self.expression(keyword.value), keyword))
         return tuple(made)
-
-    def _arguments(self, node: ast.Call) -> None:
-        """Read the arguments of a call that was refused, for what is wrong with them."""
-        self.expressions(self._positional(node))
-        self._keywords(node, ())
 
 
 def _is_starred(node: ast.Call) -> bool:

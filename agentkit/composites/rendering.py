@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -65,10 +65,11 @@ def render(
     """
     header = f"def {written(name)}({_parameters(program.parameters, annotations or {})})"
     lines = [f"{header} -> {returns}:" if returns else f"{header}:"]
-    if docstring:
-        lines.extend(_docstring(docstring))
-    body = ast.unparse(ast.Module(body=_block(program.body), type_ignores=[]))
-    lines.extend(_INDENT + line for line in body.splitlines())
+    words: list[ast.stmt] = (
+        [ast.Expr(value=ast.Constant(value=docstring.strip()))] if docstring else []
+    )
+    body = ast.unparse(ast.Module(body=[*words, *_block(program.body)], type_ignores=[]))
+    lines.extend(f"{_INDENT}{line}".rstrip() for line in body.split("\n"))
     return "\n".join(lines) + "\n"
 
 
@@ -98,18 +99,6 @@ def _parameters(parameters: Sequence[ir.Parameter], annotations: Mapping[str, st
             text = f"{text}{equals}{render_expression(parameter.default)}"
         made.append(text)
     return ", ".join(made)
-
-
-def _docstring(text: str) -> Iterator[str]:
-    safe = text.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if safe.endswith('"') and not safe.endswith('\\"'):
-        safe = f'{safe[:-1]}\\"'
-    lines = f'"""{safe}'.split("\n")
-    if len(lines) > 1:
-        lines.append('"""')
-    else:
-        lines[0] += '"""'
-    yield from (f"{_INDENT}{line}".rstrip() for line in lines)
 
 
 def _block(statements: ir.Block) -> list[ast.stmt]:

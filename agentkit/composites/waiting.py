@@ -7,15 +7,24 @@ conditionals, chained comparisons and comprehensions become steps that branch an
 everything happens in the order of the program.
 
 There is one exception: steps next to each other that only call children which are known to change
-nothing, none of which needs the result of another, run side by side; so do the calls of a list
-comprehension that consists of nothing else. What they raise still surfaces in program order, and
-when a run ends, for whatever reason, nothing that it has started still runs.
+nothing, none of which needs the result of another, run side by side. What they raise still surfaces
+in program order, and when a run ends, for whatever reason, nothing that it has started still runs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 from operator import itemgetter
 from typing import Any, NoReturn, TypeAlias, TypeVar
@@ -35,7 +44,6 @@ from agentkit.composites.interpreter import (
     BREAK,
     CONTINUE,
     RETURN,
-    Bind,
     Lowering,
     Run,
     Signal,
@@ -49,7 +57,7 @@ from agentkit.errors import SourceProblem
 
 Node = TypeVar("Node", bound=ir.Node)
 Wait: TypeAlias = Callable[[Frame], Awaitable[Signal]]
-Take: TypeAlias = Callable[[Frame, Any], Signal]
+Stream: TypeAlias = Callable[[Frame], AsyncGenerator[Any, None]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,12 +147,28 @@ class WaitingLowering(Lowering):
                 branches = self._block(then), self._block(otherwise)
                 return [*steps, _branch(self.lower(node.test), *branches)]
             case ir.For(source=source, body=body) if self._any_waits(body) or self._is_slow(source):
-                bind = self.bind(node.targets, source)
-                return self._over(source, (), bind, lambda: [self._block(body)])
+                return self._for(node)
             case _:
                 first = first_expression(node)
                 steps = [] if first is None else self._prepare(first)
                 return [*steps, Step(self.statement(node))]
+
+    def _for(self, node: ir.For) -> list[Step]:
+        bind, (steps, stream) = self.bind(node.targets, node.source), self._stream(node.source)
+        body = self.program(node.body)
+
+        async def wait(frame: Frame) -> Signal:
+            async with aclosing(stream(frame)) as items:
+                async for item in items:
+                    bind(frame, item)
+                    signal = await body(frame)
+                    if signal is BREAK:
+                        break
+                    if signal is RETURN:
+                        return signal
+            return None
+
+        return [*steps, Step(wait=wait)]
 
     def _block(self, block: ir.Block) -> Step:
         return Step(wait=self.program(block)) if self._any_waits(block) else Step(self.block(block))
@@ -287,41 +311,26 @@ class WaitingLowering(Lowering):
 
     # --- items one by one -------------------------------------------------------------------------
 
-    def _over(
-        self,
-        source: ir.Expression,
-        begin: Sequence[Step],
-        take: Take | Bind,
-        then: Callable[[], Sequence[Step]] = tuple,
-    ) -> list[Step]:
-        """Steps that loop over what may have to be waited for.
-
-        Args:
-            source: What is looped over.
-            begin: What is done when the source is there, and before the first item.
-            take: Takes an item.
-            then: Gives the steps that follow for each item.
-        """
+    def _stream(self, source: ir.Expression) -> tuple[list[Step], Stream]:
+        """What is done before the first item, and what gives the items one after the other."""
         if self._is_slow(source) and isinstance(source, ir.Comprehension):
-            return self._generated(source, begin, take, then)
+            return self._generated(source)
         if self._is_slow(source) and isinstance(source, ir.Builtin):
-            return self._numbered(source, begin, take, then)
-        steps, items = self._prepare(source), self.iterate(source)
-        place = self.slots.fresh()
-        return [*steps, _store(place, items), *begin, _each(place, take, then())]
+            return self._numbered(source)
+        steps, items, place = self._prepare(source), self.iterate(source), self.slots.fresh()
 
-    def _numbered(
-        self,
-        node: ir.Builtin,
-        begin: Sequence[Step],
-        take: Take | Bind,
-        then: Callable[[], Sequence[Step]],
-    ) -> list[Step]:
+        async def each(frame: Frame) -> AsyncGenerator[Any, None]:
+            for item in frame[place]:
+                yield item
+
+        return [*steps, _store(place, items)], each
+
+    def _numbered(self, node: ir.Builtin) -> tuple[list[Step], Stream]:
         """``enumerate`` of items that have to be waited for."""
         if len(node.arguments) > 1:
             _refuse_iterator()
         self.nodes += 1
-        place = self.slots.fresh()
+        place, (steps, stream) = self.slots.fresh(), self._stream(node.arguments[0])
         starts = [step for given in node.keywords for step in self._held_value(given.value)]
         given = [(keyword.name, self.lower(keyword.value)) for keyword in node.keywords]
 
@@ -332,20 +341,16 @@ class WaitingLowering(Lowering):
                 enumerate((), **keywords)  # complains as Python does
                 frame[place] = int(keywords.get("start", 0))
 
-        def number(frame: Frame, item: Any) -> Signal:
-            frame[place] += 1
-            return take(frame, (frame[place] - 1, item))
+        async def each(frame: Frame) -> AsyncGenerator[Any, None]:
+            async with aclosing(stream(frame)) as items:
+                async for item in items:
+                    frame[place] += 1
+                    yield frame[place] - 1, item
 
-        return self._over(node.arguments[0], [*starts, Step(start), *begin], number, then)
+        return [*steps, *starts, Step(start)], each
 
-    def _generated(
-        self,
-        node: ir.Comprehension,
-        begin: Sequence[Step],
-        take: Take | Bind,
-        then: Callable[[], Sequence[Step]] = tuple,
-    ) -> list[Step]:
-        """The items of a comprehension, or pairs of key and value, worked out one by one."""
+    def _generated(self, node: ir.Comprehension) -> tuple[list[Step], Stream]:
+        """The items of a comprehension, or pairs of key and value."""
         self.nodes += 1
         steps, items = self._prepare(node.source), self.iterate(node.source)
         source = self.slots.fresh()
@@ -355,68 +360,40 @@ class WaitingLowering(Lowering):
         for condition in node.conditions:
             turn += self._prepare(condition)
             turn.append(_skipping(self.lower(condition)))
-        if node.key is None:
-            turn += self._prepare(node.element)
-            value = self.lower(node.element)
-        else:
-            turn += self._operands((node.key, node.element))
-            key, element = self.lower(node.key), self.lower(node.element)
-            value = lambda frame: (key(frame), element(frame))  # noqa: E731
+        made = (node.element,) if node.key is None else (node.key, node.element)
+        turn += self._operands(made)
+        values = self.all(made)
         pay, self.nodes = _paying(node, 1 + self.nodes - before), before
-        turn = [Step(pay), *turn, Step(lambda frame: take(frame, value(frame))), *then()]
-        return [*steps, _store(source, items), *begin, _each(source, bind, turn)]
+        body = _in_order([Step(pay), *turn])
+
+        async def each(frame: Frame) -> AsyncGenerator[Any, None]:
+            for item in frame[source]:
+                bind(frame, item)
+                if await body(frame) is None:
+                    parts = [value(frame) for value in values]
+                    yield parts[0] if node.key is None else parts
+
+        return [*steps, _store(source, items)], each
 
     def _collected(self, node: ir.Comprehension) -> list[Step]:
         if node.kind == "generator":
             _refuse_iterator()
-        if self._only_calls(node):
-            return self._called_together(node)
-        made: type = list if node.key is None else dict
-        place = self.slots.fresh()
-
-        def take(frame: Frame, value: Any) -> None:
-            if node.key is None:
-                frame[place].append(value)
-            else:
-                put(frame, node, frame[place], *value)
-            if len(frame[place]) > frame[METER].limits.collection_items:
-                fail(frame, node, frame[METER].too_many_items())
-
-        steps = self._generated(node, [_store(place, lambda _frame: made())], take)
-        self._held[id(node)] = place
-        return steps
-
-    def _only_calls(self, node: ir.Comprehension) -> bool:
-        """Whether each item is one call, of a child that is known to change nothing."""
-        call = node.element
-        if node.key is not None or self._any_waits(node.conditions) or not self._is_awaited(call):
-            return False
-        assert isinstance(call, ir.Call)
-        return self._children[call.child].is_read_only and not self._any_waits(call.arguments)
-
-    def _called_together(self, node: ir.Comprehension) -> list[Step]:
-        assert isinstance(node.element, ir.Call)
-        steps, items = self._prepare(node.source), self.iterate(node.source)
-        source, place = self.slots.fresh(), self.slots.fresh()
-        before = self.nodes
-        bind, conditions = self.bind(node.targets, node.source), self.all(node.conditions)
-        call = self._waiting_call(node.element, self.slots.fresh())
-        pay, self.nodes = _paying(node, 1 + self.nodes - before), before
-
-        def begun(frame: Frame) -> Iterator[Coroutine[Any, Any, Any]]:
-            for item in frame[source]:
-                pay(frame)
-                bind(frame, item)
-                if all(condition(frame) for condition in conditions):
-                    yield call.begin(frame)
+        steps, stream = self._generated(node)
+        place = self._hold(node)
 
         async def wait(frame: Frame) -> None:
-            frame[place] = await _side_by_side(begun(frame))
-            if len(frame[place]) > frame[METER].limits.collection_items:
-                fail(frame, node, frame[METER].too_many_items())
+            made: Any = [] if node.key is None else {}
+            async with aclosing(stream(frame)) as items:
+                async for item in items:
+                    if node.key is None:
+                        made.append(item)
+                    else:
+                        put(frame, node, made, *item)
+                    if len(made) > frame[METER].limits.collection_items:
+                        fail(frame, node, frame[METER].too_many_items())
+            frame[place] = made
 
-        self._held[id(node)] = place
-        return [*steps, _store(source, items), Step(wait=wait)]
+        return [*steps, Step(wait=wait)]
 
     def _folded(self, node: ir.Builtin | ir.Method) -> list[Step]:
         """``sum`` and the like of items that have to be waited for."""
@@ -429,6 +406,7 @@ class WaitingLowering(Lowering):
         receivers = (node.receiver,) if isinstance(node, ir.Method) else ()
         steps = self._receiver(node) if isinstance(node, ir.Method) else []
         beside = self.all(receivers)
+        before, stream = self._stream(node.arguments[0])
         starts = [step for given in keywords for step in self._held_value(given.value)]
         given = [(keyword.name, self.lower(keyword.value)) for keyword in keywords]
 
@@ -438,18 +416,18 @@ class WaitingLowering(Lowering):
                 check_values(*values.values())
                 frame[place] = FOLDS[name](frame[METER], *[one(frame) for one in beside], **values)
 
-        def take(frame: Frame, item: Any) -> Signal:
-            with failing_at(frame, node):
-                frame[METER].spend(1)
-                return BREAK if frame[place].push(item) else None
-
-        def end(frame: Frame) -> None:
+        async def wait(frame: Frame) -> None:
+            async with aclosing(stream(frame)) as items:
+                async for item in items:
+                    with failing_at(frame, node):
+                        frame[METER].spend(1)
+                        if frame[place].push(item):
+                            break
             with failing_at(frame, node):
                 frame[place] = frame[place].result()
 
-        steps += self._over(node.arguments[0], [*starts, Step(begin)], take)
         self._held[id(node)] = place
-        return [*steps, Step(end)]
+        return [*steps, *before, *starts, Step(begin), Step(wait=wait)]
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -533,24 +511,6 @@ def _branch(test: Evaluate, then: Step, otherwise: Step) -> Step:
         if chosen.wait is not None:
             return await chosen.wait(frame)
         return None if chosen.run is None else chosen.run(frame)
-
-    return Step(wait=wait)
-
-
-def _each(source: int, take: Take | Bind, steps: Sequence[Step]) -> Step:
-    """A loop over the items in a place."""
-    body = _in_order(steps)
-
-    async def wait(frame: Frame) -> Signal:
-        for item in frame[source]:
-            signal = take(frame, item)
-            if signal is None:
-                signal = await body(frame)
-            if signal is BREAK:
-                break
-            if signal is RETURN:
-                return signal
-        return None
 
     return Step(wait=wait)
 

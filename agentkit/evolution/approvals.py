@@ -155,6 +155,21 @@ def checks_to_json(failed: Iterable[FailedCheck]) -> list[dict[str, str]]:
     ]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LifecycleContext:
+    """What decisions on proposals work with.
+
+    Attributes:
+        checker: What candidates are checked with.
+        policy: The rules of the life cycle.
+        author: Who writes what comes of a decision.
+    """
+
+    checker: CandidateChecker
+    policy: LifecyclePolicy
+    author: Author
+
+
 # --- Yes and no -----------------------------------------------------------------------------------
 
 
@@ -172,7 +187,7 @@ def require_person(author: Author, deed: str) -> None:
 
 
 def approve(
-    state: LibraryState, proposal_id: str, person: Author, reason: str, *, author: Author
+    state: LibraryState, proposal_id: str, person: Author, reason: str, context: LifecycleContext
 ) -> Transaction | None:
     """A person agrees to a proposal; None when one has agreed already.
 
@@ -184,16 +199,14 @@ def approve(
     if "person" in record.agreed:
         return None
     said = EventWriter.of(record, person, version=state.library.version).draft("approved", reason)
-    return Transaction(drafts=(said, *_validated(record, "person", state, author)))
+    return Transaction(drafts=(said, *_validated(record, "person", state, context.author)))
 
 
 def judge(
     state: LibraryState,
     proposal_id: str,
     judgement: Judgement,
-    *,
-    policy: LifecyclePolicy,
-    author: Author,
+    context: LifecycleContext,
 ) -> Transaction | None:
     """A judge agrees to a proposal or speaks against it, which rejects it.
 
@@ -214,14 +227,14 @@ def judge(
     by_judge = EventWriter.of(record, who, version=version)
     said = by_judge.draft("judged", judgement.reason, agrees=agrees)
     if agrees:
-        return Transaction(drafts=(said, *_validated(record, "judge", state, author)))
-    writer = EventWriter.of(record, author, version=version)
-    no = writer.rejected(state.ledger, policy, by="judge", reason=judgement.reason)
+        return Transaction(drafts=(said, *_validated(record, "judge", state, context.author)))
+    writer = EventWriter.of(record, context.author, version=version)
+    no = writer.rejected(state.ledger, context.policy, by="judge", reason=judgement.reason)
     return Transaction(drafts=(said, *no))
 
 
 def reject(
-    state: LibraryState, proposal_id: str, person: Author, reason: str, *, policy: LifecyclePolicy
+    state: LibraryState, proposal_id: str, person: Author, reason: str, context: LifecycleContext
 ) -> Transaction | None:
     """A person says no to an open or quarantined proposal; None when it is rejected already.
 
@@ -240,7 +253,8 @@ def reject(
     writer = EventWriter.of(record, person, version=state.library.version)
     if record.state == "canary":
         return Transaction(drafts=(writer.draft("rolled_back", reason),))
-    return Transaction(drafts=writer.rejected(state.ledger, policy, by="person", reason=reason))
+    no = writer.rejected(state.ledger, context.policy, by="person", reason=reason)
+    return Transaction(drafts=no)
 
 
 def _undecided(ledger: Ledger, proposal_id: str) -> ProposalRecord:
@@ -272,9 +286,8 @@ async def release(
     proposer: str,
     person: Author,
     reason: str,
+    context: LifecycleContext,
     *,
-    checker: CandidateChecker,
-    author: Author,
     sources: Callable[[ProposalRecord], tuple[str, ...]],
 ) -> Transaction | None:
     """Release a proposer; its quarantined proposals are checked again.
@@ -287,8 +300,7 @@ async def release(
         proposer: Its name.
         person: Who releases it.
         reason: Why.
-        checker: What candidates are checked with.
-        author: Who writes what comes of the checks.
+        context: What the proposals are checked with, and who writes what comes of it.
         sources: Texts that the candidate of a proposal must not copy from.
 
     Raises:
@@ -318,8 +330,9 @@ async def release(
             unread = "the answer can not be read as a proposal"
             drafts.append(writer.draft("rejected", unread, by="library"))  # which is not counted
             continue
-        result = await checker.check_record(record, state, sources(record))
-        drafts += _taken_up_again(record, result, writer, author, f"{proposer!r} was released")
+        result = await context.checker.check_record(record, state, sources(record))
+        why = f"{proposer!r} was released"
+        drafts += _taken_up_again(record, result, writer, context.author, why)
     return Transaction(drafts=tuple(drafts))
 
 
@@ -330,8 +343,7 @@ async def overrule(
     person: Author,
     reason: str,
     *,
-    checker: CandidateChecker,
-    author: Author,
+    context: LifecycleContext,
     sources: tuple[str, ...] = (),
 ) -> Transaction | None:
     """A person overrules every check that rejected a proposal, which is then taken up again.
@@ -345,8 +357,7 @@ async def overrule(
         codes: The codes that the person overrules: all for which it is rejected.
         person: Who overrules.
         reason: Why.
-        checker: What candidates are checked with.
-        author: Who writes what comes of the checks.
+        context: What the candidate is checked with, and who writes what comes of it.
         sources: Texts that the candidate must not copy from.
 
     Raises:
@@ -369,11 +380,11 @@ async def overrule(
             f"it suggested, then '{way}'"
         )
     failed = record.failed
-    result = await checker.check_record(record, state, sources, overruled=failed)
+    result = await context.checker.check_record(record, state, sources, overruled=failed)
     writer = EventWriter.of(record, person, version=state.library.version)
     said = writer.draft("overruled", reason, overruled=checks_to_json(failed))
     why = f"{person.name} overruled {', '.join(record.overrulable)}"
-    return Transaction(drafts=(said, *_taken_up_again(record, result, writer, author, why)))
+    return Transaction(drafts=(said, *_taken_up_again(record, result, writer, context.author, why)))
 
 
 def _require_overrulable(record: ProposalRecord, codes: frozenset[str]) -> None:

@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
 from agentkit.evolution.feedback import feedback_on, user_texts
-from agentkit.evolution.insert_outcomes import InsertPolicy, Merged, Refused, Rejected
-from agentkit.evolution.insertion import Procedure, Tried, check_data, plan_insert, try_composite
+from agentkit.evolution.insert_outcomes import InsertPolicy, Merged, Procedure, Refused, Rejected
+from agentkit.evolution.insertion import Tried, check_data, plan_insert, try_composite
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
 from agentkit.evolution.proposers.observed import (
@@ -135,7 +135,7 @@ def decided_before(ledger: Ledger, revision: Revision, proposal: Proposal) -> Pr
     Returns:
         None where something in the change is new, or nobody said no to it.
     """
-    for record, refused in _refused(ledger, revision, proposal):
+    for record, refused in _refused(ledger, proposal):
         change = _additions(revision, proposal)
         if change and change <= _additions(revision, refused):
             return record
@@ -155,7 +155,7 @@ def brings_back(ledger: Ledger, revision: Revision, proposal: Proposal) -> bool:
     """
     if proposal.author.kind == "person":
         return False
-    for _, refused in _refused(ledger, revision, proposal):
+    for _, refused in _refused(ledger, proposal):
         if _additions(revision, proposal) & _additions(revision, refused):
             return True
         if _subjects(revision, proposal) & _subjects(revision, refused):
@@ -163,15 +163,8 @@ def brings_back(ledger: Ledger, revision: Revision, proposal: Proposal) -> bool:
     return False
 
 
-def _refused(
-    ledger: Ledger, revision: Revision, proposal: Proposal
-) -> Iterator[tuple[ProposalRecord, Proposal]]:
+def _refused(ledger: Ledger, proposal: Proposal) -> Iterator[tuple[ProposalRecord, Proposal]]:
     """The proposals about the same tool that somebody said no to, the last first."""
-    try:
-        _additions(revision, proposal)
-        _subjects(revision, proposal)
-    except (AttributeError, TypeError, ValueError):  # no definition; the checks say what is wrong
-        return
     for record in reversed([*ledger.proposals.values()]):
         said, is_same_tool = record.proposal, record.tool_name == proposal.tool_name
         is_other = record.proposal_id != proposal.proposal_id
@@ -569,12 +562,7 @@ class CandidateChecker:
         if not waits_for and candidate.is_composite:
             found = place_faults(here, library) or broken_calls(
                 here.name,
-                await try_composite(
-                    here,
-                    library.with_tools([here]),
-                    policy=self.inserting.policy,
-                    limits=self.inserting.limits,
-                ),
+                await try_composite(here, library.with_tools([here]), self.inserting),
             )
         return CheckResult(
             candidate=here, failed=found, by="library", needs=("person",), waits_for=waits_for

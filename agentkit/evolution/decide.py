@@ -71,16 +71,16 @@ class LifecyclePolicy:
 # --- Where a proposal goes next, decided from what the gates and the people said. Pure -----------
 
 
-Stage = Literal["shadow", "canary", "active"]
+Stage = Literal["shadow", "canary", "active", "rejected"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Blocked:
-    """It stays where it is.
+class ProposalStatus:
+    """Where a proposal stands, for people; as a step: it stays there.
 
     Attributes:
-        why: What it waits for.
-        commands: What whoever is on duty may type to end the waiting; none where time will.
+        why: What it waits for, whose word it has, or why it ended.
+        commands: What may be typed next, one of them or all; none when nothing is to be done.
     """
 
     why: str
@@ -88,30 +88,19 @@ class Blocked:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Promote:
-    """It goes on.
+class Move:
+    """It goes on, or a gate speaks against it.
 
     Attributes:
         stage: Where to.
-        why: Whose word lets it.
+        why: Whose word lets it, or what the gate says.
     """
 
     stage: Stage
     why: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reject:
-    """A gate speaks against it.
-
-    Attributes:
-        why: What the gate says.
-    """
-
-    why: str
-
-
-NextStep: TypeAlias = Blocked | Promote | Reject
+NextStep: TypeAlias = ProposalStatus | Move
 
 
 def next_step(
@@ -129,26 +118,26 @@ def next_step(
         return consent_awaited(record)
     verdict = together(reports)
     if verdict == "fail":
-        return Reject(why=_words(reports, "fail"))
+        return Move(stage="rejected", why=_words(reports, "fail"))
     allowed: NextStep
     if record.is_arrival and "person" in record.agreed:  # there is nothing to compare it with
-        allowed = Promote(stage="active", why="a person approved it")
+        allowed = Move(stage="active", why="a person approved it")
     else:
         allowed = _allowed(record, policy, reports, verdict)
-    if isinstance(allowed, Blocked):
+    if isinstance(allowed, ProposalStatus):
         return allowed
     pinned = ledger.pinned_version(record.tool_name)
     if pinned is not None:
         why = f"{record.tool_name!r} is pinned to library version {pinned}"
-        return Blocked(why=why, commands=(_unpin(record, ledger),))
+        return ProposalStatus(why=why, commands=(_unpin(record, ledger),))
     other = ledger.experiment(record.tool_name)
     if other is not None and other.proposal_id != record.proposal_id:
         why = f"{other.proposal_id!r} is being tried on {record.tool_name!r}"
-        return Blocked(why=why, commands=(command("review", "show", other.proposal_id),))
+        return ProposalStatus(why=why, commands=(command("review", "show", other.proposal_id),))
     return allowed
 
 
-def consent_awaited(record: ProposalRecord) -> Blocked:
+def consent_awaited(record: ProposalRecord) -> ProposalStatus:
     """Who has to agree to a proposal before it can be validated."""
     asked = {
         "judge": (
@@ -161,7 +150,7 @@ def consent_awaited(record: ProposalRecord) -> Blocked:
     between = " and "
     if record.needs == ("judge",):
         who, between = list(asked.values()), " or "
-    return Blocked(
+    return ProposalStatus(
         why=f"waits for {between.join(name for name, _ in who)} to agree",
         commands=tuple(command for _, command in who),
     )
@@ -197,28 +186,28 @@ def _allowed(
     """Whether it may go on, as far as it is a matter of evidence."""
     target = _following(record, policy)
     if verdict == "pass":
-        return Promote(stage=target, why=_words(reports, "pass"))
+        return Move(stage=target, why=_words(reports, "pass"))
     if record.state != "validated":
         why = _words(reports, "wait") or f"is in {record.state}, with no numbers yet"
-        return Blocked(why=why, commands=(command("evolve"),))
+        return ProposalStatus(why=why, commands=(command("evolve"),))
     if policy.evidence == "none":
-        return Promote(stage=target, why="nobody has to be asked")
+        return Move(stage=target, why="nobody has to be asked")
     if target != "active":
-        return Promote(stage=target, why=f"every check passed; {target} will tell")
+        return Move(stage=target, why=f"every check passed; {target} will tell")
     if policy.evidence == "gate_or_person" and "person" in record.agreed:
-        return Promote(stage=target, why="a person approved it")
+        return Move(stage=target, why="a person approved it")
     return _evidence_awaited(record, policy, reports)
 
 
 def _evidence_awaited(
     record: ProposalRecord, policy: LifecyclePolicy, reports: Sequence[GateReport]
-) -> Blocked:
+) -> ProposalStatus:
     commands, asked = [command("evolve", "--tasks", "FILE")], ""
     if policy.evidence == "gate_or_person":
         commands.insert(0, command("review", "approve", record.proposal_id))
         asked = " or a person's approval"
     why = _words(reports, "wait") or f"waits for a comparison on held-out tasks{asked}"
-    return Blocked(why=why, commands=tuple(commands))
+    return ProposalStatus(why=why, commands=tuple(commands))
 
 
 def _following(record: ProposalRecord, policy: LifecyclePolicy) -> Stage:
@@ -259,19 +248,6 @@ _TRIALS: Mapping[ProposalState, str] = {
 """What happens at a stage whose numbers are not recorded while it lasts."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProposalStatus:
-    """Where a proposal stands, for people.
-
-    Attributes:
-        why: What it waits for, whose word it has, or why it ended.
-        commands: What may be typed next, one of them or all; none when nothing is to be done.
-    """
-
-    why: str
-    commands: tuple[str, ...] = ()
-
-
 def status_of(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -> ProposalStatus:
     """Where a proposal stands, from what is recorded of it.
 
@@ -287,10 +263,10 @@ def status_of(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -
         return _ended(record)
     reports = recorded_reports(record)
     step = next_step(record, ledger, policy, reports)
-    if isinstance(step, Blocked):
+    if isinstance(step, ProposalStatus):
         trial = "" if reports else _TRIALS.get(record.state, "")
         return ProposalStatus(why=trial or step.why, commands=step.commands)
-    ready = f"{step.why}; it can go on" if isinstance(step, Promote) else f"{step.why}; it will end"
+    ready = f"{step.why}; it {'will end' if step.stage == 'rejected' else 'can go on'}"
     return ProposalStatus(why=ready, commands=(command("review", "approve", record.proposal_id),))
 
 
@@ -299,9 +275,8 @@ def _ended(record: ProposalRecord) -> ProposalStatus:
         release = command("review", "approve", "--proposer", record.proposer)
         return ProposalStatus(why=record.last_word, commands=(release,))
     if record.state == "active":
-        return ProposalStatus(
-            why=record.last_word, commands=(command("rollback", record.proposal_id),)
-        )
+        back = command("rollback", record.proposal_id)
+        return ProposalStatus(why=record.last_word, commands=(back,))
     if record.overrulable:
         codes = [word for code in record.overrulable for word in ("--overrule", code)]
         overrule = command("review", "approve", record.proposal_id, *codes, "--reason", "WHY")

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
@@ -124,7 +124,10 @@ def _kind(character: str) -> _Kind:
     return "other"
 
 
-PartKind = Literal["kept", "added", "removed"]
+Part = Literal["same", "removed", "added"]
+
+Words: TypeAlias = tuple[tuple[Part, str], ...]
+"""A text in parts: what stays, what goes and what comes."""
 
 _MOST_PIECES = 4_000
 """Matching takes time by their square, and nobody reads more."""
@@ -133,23 +136,11 @@ ALIKE = 0.4
 """Texts that share less of their words are told one after the other (``likeness``)."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DiffPart:
-    """A run of a text that stayed, came in or went out.
-
-    Attributes:
-        kind: Which of these.
-        text: The run as it is written, white space included.
-    """
-
-    kind: PartKind
-    text: str
-
-
-def word_diff(before: str, after: str) -> tuple[DiffPart, ...]:
+def word_diff(before: str, after: str) -> Words:
     """What to take out of one text and put into it to have the other, by words.
 
-    The kept and removed parts together are the first text, the kept and added ones the second.
+    What is the same and what is removed together make the first text,
+    what is the same and what is added the second.
     Texts that share little are removed and added whole, because words that happen to be in both
     help nobody; so are very long ones. White space alone, between two changes, is not kept.
 
@@ -158,35 +149,32 @@ def word_diff(before: str, after: str) -> tuple[DiffPart, ...]:
         after: The later one.
 
     Example:
-        >>> for part in word_diff("List used cars.", "List all used cars."):
-        ...     print(part.kind, repr(part.text))
-        kept 'List'
-        added ' all'
-        kept ' used cars.'
+        >>> word_diff("List used cars.", "List all used cars.")
+        (('same', 'List'), ('added', ' all'), ('same', ' used cars.'))
     """
     if before == after:
-        return (DiffPart(kind="kept", text=before),) if before else ()
+        return (("same", before),) if before else ()
     old, new = pieces(before), pieces(after)
     if max(len(old), len(new)) > _MOST_PIECES or _likeness(old, new) < ALIKE:
         return tuple(_changed(before, after))
-    found: list[DiffPart] = []
+    found: list[tuple[Part, str]] = []
     gone, come = "", ""
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         left, right = "".join(old[i1:i2]), "".join(new[j1:j2])
         is_gap = not left.strip() and (gone or come) and i2 < len(old)
         if kind == "equal" and not is_gap:
-            found += [*_changed(gone, come), DiffPart(kind="kept", text=left)]
+            found += [*_changed(gone, come), ("same", left)]
             gone, come = "", ""
         else:
             gone, come = gone + left, come + right
     return (*found, *_changed(gone, come))
 
 
-def _changed(old: str, new: str) -> Iterator[DiffPart]:
+def _changed(old: str, new: str) -> Iterator[tuple[Part, str]]:
     if old:
-        yield DiffPart(kind="removed", text=old)
+        yield "removed", old
     if new:
-        yield DiffPart(kind="added", text=new)
+        yield "added", new
 
 
 def likeness(before: str, after: str) -> float:
@@ -206,14 +194,10 @@ def _likeness(old: Sequence[str], new: Sequence[str]) -> float:
     return SequenceMatcher(None, mine, yours, autojunk=False).ratio()
 
 
-def marked(parts: tuple[DiffPart, ...]) -> str:
+def marked(parts: Words) -> str:
     """A difference in one text, as GNU wdiff marks it: added ``{+ +}``, removed ``[- -]``."""
-    ends = {"kept": ("", ""), "added": ("{+", "+}"), "removed": ("[-", "-]")}
-    return "".join(f"{ends[part.kind][0]}{part.text}{ends[part.kind][1]}" for part in parts)
-
-
-# --- How two revisions of a tool differ: for models that see it, and field by field for peopl ----
-# How two revisions of a tool differ: for models that see it, and field by field for people.
+    ends = {"same": ("", ""), "added": ("{+", "+}"), "removed": ("[-", "-]")}
+    return "".join(f"{ends[kind][0]}{text}{ends[kind][1]}" for kind, text in parts)
 
 
 # --- What a model sees of a tool, and how two revisions differ there, for people to read ---------
@@ -301,10 +285,6 @@ class ViewChange:
         """The change in plain words."""
         return _sentence(self)
 
-    def reversed(self) -> ViewChange:
-        """The change that takes this one back."""
-        return replace(self, before=self.after, after=self.before)
-
     def to_json(self) -> dict[str, Any]:
         """The change as a JSON object; a side that is absent is null."""
 
@@ -323,13 +303,12 @@ class ViewChange:
 def view_changes(before: ModelView | None, after: ModelView | None) -> tuple[ViewChange, ...]:
     """Everything that a model sees otherwise, the text of the tool first, then by parameter.
 
-    The changes from ``after`` back to ``before`` are the same ones, reversed.
-
     Args:
         before: What a model sees now; None for a tool that is new.
         after: What it would see; None for a tool that is removed.
 
     Example:
+        >>> from dataclasses import replace
         >>> from agentkit.tools.rules import OneOf
         >>> loan = ToolDefinition.from_schema("loan", "What a loan costs.", {
         ...     "type": "object", "properties": {"periods": {"type": "integer"}}})
@@ -469,14 +448,6 @@ def library_changes(before: Library, after: Library) -> Mapping[str, tuple[ViewC
 # --- What a change does to a definition, field by field and word by word, for people to read -----
 
 
-Part = Literal["same", "removed", "added"]
-
-Words: TypeAlias = tuple[tuple[Part, str], ...]
-"""A text in parts: what stays, what goes and what comes."""
-
-_PARTS: Mapping[PartKind, Part] = {"kept": "same", "removed": "removed", "added": "added"}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
     """One field that a change touches.
@@ -494,7 +465,7 @@ class Difference:
     @property
     def words(self) -> Words:
         """The two texts as one, word by word."""
-        return compare_words(self.before, self.after)
+        return word_diff(self.before, self.after)
 
     def to_json(self) -> dict[str, Any]:
         """The difference as a JSON object."""
@@ -571,19 +542,6 @@ def _most_alike(entry: str, others: Iterable[str]) -> str:
     alike = {other: likeness(entry, other) for other in others}
     best = max(alike, key=alike.__getitem__, default="")
     return best if best and alike[best] >= ALIKE else ""
-
-
-def compare_words(before: str, after: str) -> Words:
-    """Two texts as one: what stays, what goes, what comes.
-
-    Texts that share little are told one after the other, because words that happen to be in both
-    help nobody.
-
-    Example:
-        >>> compare_words("from 1 to 12", "from 1 to 60 months")
-        (('same', 'from 1 to '), ('removed', '12'), ('added', '60 months'))
-    """
-    return tuple((_PARTS[part.kind], part.text) for part in word_diff(before, after))
 
 
 def _call(example: Example) -> str:

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from agentkit.composites.composite import Composite, composite_tool
 from agentkit.composites.contracts import check_post, check_pre
-from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError, ContractViolation
-from agentkit.evolution.insert_outcomes import InsertPolicy, Refused, RejectionCode, Witness, refuse
+from agentkit.evolution.insert_outcomes import (
+    InsertPolicy,
+    Procedure,
+    Refused,
+    RejectionCode,
+    Witness,
+    refuse,
+)
 from agentkit.evolution.loops import require_loop
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
@@ -74,51 +80,6 @@ def _close(one: float, other: float, tolerance: float) -> bool:
 
 class BudgetSpent(Exception):  # noqa: N818 - a signal inside this package, told as a rejection
     """Trying out the candidate has cost as much as the policy allows."""
-
-
-class Budget:
-    """Time, runs and calls that are left for one candidate.
-
-    Args:
-        policy: What is allowed.
-        clock: Seconds that only ever grow.
-    """
-
-    __slots__ = ("_clock", "_policy", "_until", "calls", "runs")
-
-    def __init__(self, policy: InsertPolicy, clock: Callable[[], float] = time.monotonic) -> None:
-        self._policy = policy
-        self._clock = clock
-        self._until = clock() + policy.seconds
-        self.runs = 0
-        self.calls = 0
-
-    def begin_run(self) -> None:
-        """Count one run of a tool.
-
-        Raises:
-            BudgetSpent: It would be one too many, or it is too late.
-        """
-        self.runs += 1
-        if self.runs > self._policy.runs:
-            raise BudgetSpent(f"more than {self._policy.runs:,} runs (InsertPolicy.runs)")
-        self._check_time()
-
-    def begin_call(self) -> None:
-        """Count one call of a tool within a run.
-
-        Raises:
-            BudgetSpent: It would be one too many, or it is too late.
-        """
-        self.calls += 1
-        if self.calls > self._policy.child_calls:
-            allowed = f"{self._policy.child_calls:,} calls (InsertPolicy.child_calls)"
-            raise BudgetSpent(f"more than {allowed}")
-        self._check_time()
-
-    def _check_time(self) -> None:
-        if self._clock() > self._until:
-            raise BudgetSpent(f"more than {self._policy.seconds:g} s (InsertPolicy.seconds)")
 
 
 # --- Recorded answers in the place of tools that touch the world ---------------------------------
@@ -366,18 +327,17 @@ class DryRun:
 
     Args:
         tools: The library's tools by name.
-        policy: Which tools may run, and how much.
-        limits: Caps on each run of a composite.
+        procedure: Which tools may run, and how much.
     """
 
-    def __init__(
-        self, tools: Mapping[str, Tool], *, policy: InsertPolicy, limits: CompositeLimits
-    ) -> None:
+    def __init__(self, tools: Mapping[str, Tool], procedure: Procedure) -> None:
         self._tools = tools
-        self._policy = policy
-        seconds = min(limits.deadline_seconds or policy.seconds, policy.seconds)
-        self._limits = replace(limits, deadline_seconds=seconds)
-        self._budget = Budget(policy)
+        self.procedure = procedure
+        self.policy = procedure.policy
+        most = self.policy.seconds
+        seconds = min(procedure.limits.deadline_seconds or most, most)
+        self._limits = replace(procedure.limits, deadline_seconds=seconds)
+        self._until = time.monotonic() + most
         self._safe: dict[str, Tool] = {}
 
     def safe(self, name: str) -> Tool:
@@ -397,19 +357,19 @@ class DryRun:
             pinned = (child.name for child in definition.signature.children)
             children = {name: self.safe(name) for name in pinned if name in self._tools}
             return composite_tool(definition, children, limits=self._limits, contracts="always")
-        if tool.is_bound and runs_live(definition, self._policy):
-            return self._counted(tool)
-        return self._counted(stub(definition))
+        if tool.is_bound and runs_live(definition, self.policy):
+            return tool
+        return stub(definition)
 
     def is_pure(self, definition: ToolDefinition) -> bool:
         """Whether a run of the tool is evidence for all later runs."""
-        return runs_live(definition, self._policy)
+        return runs_live(definition, self.policy)
 
     def lacking(self, name: str) -> tuple[RejectionCode, str]:
         """Why a tool without a recorded answer was not run itself, and what to do about it."""
         tool = self._tools[name]
         effects = tool.definition.signature.effects
-        if runs_live(tool.definition, self._policy):
+        if runs_live(tool.definition, self.policy):
             return "unbound_child", (
                 f"{name!r} is pure, but has no code in this process: give its Tool to the manager "
                 "(tools=..., --tools), or record an example of it with these arguments"
@@ -426,7 +386,7 @@ class DryRun:
         Raises:
             BudgetSpent: The candidate has cost as much as the policy allows.
         """
-        self._budget.begin_run()
+        self._check_time()
         if tool.is_async:
             require_loop()
         given = dict(arguments)
@@ -434,24 +394,15 @@ class DryRun:
             if isinstance(tool.function, Composite):
                 return Ran(value=await _run_composite(tool.function, given))
             return await _run_primitive(tool, given)
-        except BudgetSpent:
-            raise
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told as a failure
+            self._check_time()
             return self._failed(tool, given, error)
 
-    def _counted(self, tool: Tool) -> Tool:
-        function, budget = tool, self._budget
-
-        def call(**arguments: Any) -> Any:
-            budget.begin_call()
-            return function(**arguments)
-
-        return replace(tool, function=call)
+    def _check_time(self) -> None:
+        if time.monotonic() > self._until:
+            raise BudgetSpent(f"more than {self.policy.seconds:g} s (InsertPolicy.seconds)")
 
     def _failed(self, tool: Tool, given: JsonObject, error: Exception) -> Failed:
-        for cause in _chain(error):
-            if isinstance(cause, BudgetSpent):
-                raise cause
         path = error.path if isinstance(error, CompositeRunError) else (tool.name,)
         for cause in _chain(error):
             if isinstance(cause, MissingStub):
@@ -519,7 +470,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 _LONGEST = 300
 
 
-async def check_children(candidate: ToolDefinition, trial: DryRun, policy: InsertPolicy) -> None:
+async def check_children(candidate: ToolDefinition, trial: DryRun) -> None:
     """Every child still does what its own worked calls say (L3 and L4 of each child).
 
     Raises:
@@ -528,7 +479,7 @@ async def check_children(candidate: ToolDefinition, trial: DryRun, policy: Inser
     for child in candidate.signature.children:
         tool = trial.safe(child.name)
         for example in tool.definition.worked_calls:
-            explanation = await example_fault(tool, example, trial, policy)
+            explanation = await example_fault(tool, example, trial)
             if explanation is not None:
                 raise refuse(
                     "child_examples_failed",
@@ -540,20 +491,18 @@ async def check_children(candidate: ToolDefinition, trial: DryRun, policy: Inser
                 )
 
 
-async def example_fault(
-    tool: Tool, example: Example, trial: DryRun, policy: InsertPolicy
-) -> str | None:
+async def example_fault(tool: Tool, example: Example, trial: DryRun) -> str | None:
     """What is wrong with one worked call of a prepared tool; None when it holds."""
     ran = await trial.run(tool, example.arguments)
     if isinstance(ran, Failed):
         return ran.message
-    if agree(example.result, ran.value, tolerance=policy.tolerance):
+    if agree(example.result, ran.value, tolerance=trial.policy.tolerance):
         return None
     call = call_text(tool.definition.name, example.arguments)
     return f"{call} gave {_text(ran.value)}, not {_text(example.result)}"
 
 
-async def check_examples(candidate: Tool, trial: DryRun, policy: InsertPolicy) -> None:
+async def check_examples(candidate: Tool, trial: DryRun) -> None:
     """The candidate's own worked calls fit its parameters, run, and give what they say.
 
     Raises:
@@ -574,7 +523,7 @@ async def check_examples(candidate: Tool, trial: DryRun, policy: InsertPolicy) -
         ran = await trial.run(candidate, example.arguments)
         if isinstance(ran, Failed):
             raise explained(definition, example.arguments, ran, trial)
-        if not agree(example.result, ran.value, tolerance=policy.tolerance):
+        if not agree(example.result, ran.value, tolerance=trial.policy.tolerance):
             call = call_text(definition.name, example.arguments)
             raise refuse(
                 "example_failed",
@@ -586,7 +535,7 @@ async def check_examples(candidate: Tool, trial: DryRun, policy: InsertPolicy) -
             )
 
 
-async def check_probes(candidate: Tool, trial: DryRun, policy: InsertPolicy) -> None:
+async def check_probes(candidate: Tool, trial: DryRun) -> None:
     """No generated call that the candidate allows breaks a child's contract, or its own promise.
 
     Errors without a contract say nothing here: nobody promised that there are none.
@@ -598,7 +547,7 @@ async def check_probes(candidate: Tool, trial: DryRun, policy: InsertPolicy) -> 
     if not trial.is_pure(definition):
         return
     worked = [example.arguments for example in definition.worked_calls]
-    for arguments in probes(definition.signature, worked, count=policy.probes):
+    for arguments in probes(definition.signature, worked, count=trial.policy.probes):
         ran = await trial.run(candidate, arguments)
         if not isinstance(ran, Failed) or ran.cause not in {"precondition", "postcondition"}:
             continue

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 from agentkit.composites.contracts import check_post, check_pre
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import DryRun, Failed, agree, probes
-from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.insert_outcomes import Procedure
 from agentkit.evolution.loops import require_loop
 from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults
@@ -303,11 +303,6 @@ def _record(definition: ToolDefinition) -> str:
 # still be meant for different things.
 
 
-Judge: TypeAlias = Callable[[ToolDefinition, ToolDefinition], Awaitable[bool]]
-"""Says whether a candidate and a tool that behaves like it are meant for the same; see
-``ModelJudge``."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Duplicate:
     """A tool that does what the candidate does.
@@ -327,18 +322,13 @@ async def find_duplicate(
     candidate: Tool,
     library: Library,
     trial: DryRun,
-    *,
-    policy: InsertPolicy,
-    judge: Judge | None = None,
 ) -> Duplicate | None:
     """The tool of the library that does what the candidate does, if there is one.
 
     Args:
         candidate: A prepared tool that passed validation.
         library: Where to look.
-        trial: Runs both.
-        policy: How much is tried, and how alike the words must be.
-        judge: Asked when two tools behave alike and their words differ.
+        trial: Runs both, and knows how much is tried and how alike the words must be.
     """
     definition = candidate.definition
     signature, program = _keys(definition)
@@ -347,9 +337,9 @@ async def find_duplicate(
     found = _passed_on(definition, library) or _same_program(definition, same, library)
     if found is not None or not trial.is_pure(definition):
         return found  # one recorded answer says nothing about the next one
-    for known in _comparable(definition, alike, trial, policy):
-        found = await _same_behaviour(candidate, known, trial, policy)
-        if found is not None and await _same_meaning(definition, known.definition, policy, judge):
+    for known in _comparable(definition, alike, trial):
+        found = await _same_behaviour(candidate, known, trial)
+        if found is not None and await _same_meaning(definition, known.definition, trial.procedure):
             return found
     return None
 
@@ -386,11 +376,9 @@ def _same_program(
     return None
 
 
-def _comparable(
-    candidate: ToolDefinition, alike: Iterable[Tool], trial: DryRun, policy: InsertPolicy
-) -> Iterator[Tool]:
+def _comparable(candidate: ToolDefinition, alike: Iterable[Tool], trial: DryRun) -> Iterator[Tool]:
     """Tools that may be run beside the candidate, those with the most alike words first."""
-    least = policy.min_agreements - policy.probes - len(candidate.worked_calls)
+    least = trial.policy.min_agreements - trial.policy.probes - len(candidate.worked_calls)
     group = [
         tool
         for tool in alike
@@ -416,34 +404,32 @@ def _fits_contract(
     return True
 
 
-async def _same_behaviour(
-    candidate: Tool, known: Tool, trial: DryRun, policy: InsertPolicy
-) -> Duplicate | None:
+async def _same_behaviour(candidate: Tool, known: Tool, trial: DryRun) -> Duplicate | None:
     signatures = candidate.definition.signature, known.definition.signature
     for mapping in mappings(*signatures, most=_MAPPINGS):
-        agreements = await _agreements(candidate, known, mapping, trial, policy)
-        if agreements is not None and agreements >= policy.min_agreements:
+        agreements = await _agreements(candidate, known, mapping, trial)
+        if agreements is not None and agreements >= trial.policy.min_agreements:
             reason = f"both gave the same results on {agreements} calls"
             return Duplicate(name=known.name, parameters=mapping, reason=reason)
     return None
 
 
 async def _agreements(
-    candidate: Tool, known: Tool, mapping: Mapping[str, str], trial: DryRun, policy: InsertPolicy
+    candidate: Tool, known: Tool, mapping: Mapping[str, str], trial: DryRun
 ) -> int | None:
     """On how many calls both gave the same; None when they differ, or when all gave one result.
 
     A call that only one of them refuses or fails at is a difference: their contracts differ.
     """
     results: list[Any] = []
-    for arguments in _calls(candidate.definition, known.definition, mapping, policy):
+    for arguments in _calls(candidate.definition, known.definition, mapping, trial.policy.probes):
         ours = await trial.run(candidate, arguments)
         theirs = await trial.run(known, renamed(arguments, mapping))
         if isinstance(ours, Failed) and isinstance(theirs, Failed):
             continue
         if isinstance(ours, Failed) or isinstance(theirs, Failed):
             return None
-        if not agree(ours.value, theirs.value, tolerance=policy.tolerance):
+        if not agree(ours.value, theirs.value, tolerance=trial.policy.tolerance):
             return None
         results.append(ours.value)
     varied = any(not agree(results[0], value, tolerance=0) for value in results[1:])
@@ -454,22 +440,22 @@ def _calls(
     candidate: ToolDefinition,
     known: ToolDefinition,
     mapping: Mapping[str, str],
-    policy: InsertPolicy,
+    count: int,
 ) -> Iterator[JsonObject]:
     """The worked calls of both and generated ones, under the names of the candidate."""
     back = {theirs: ours for ours, theirs in mapping.items()}
     worked: list[JsonObject] = [renamed(one.arguments, back) for one in known.worked_calls]
     worked += [one.arguments for one in candidate.worked_calls]
     yield from worked
-    yield from probes(candidate.signature, worked, count=policy.probes)
+    yield from probes(candidate.signature, worked, count=count)
 
 
 async def _same_meaning(
-    candidate: ToolDefinition, known: ToolDefinition, policy: InsertPolicy, judge: Judge | None
+    candidate: ToolDefinition, known: ToolDefinition, procedure: Procedure
 ) -> bool:
-    if similarity(candidate, known) >= policy.description_similarity:
+    if similarity(candidate, known) >= procedure.policy.description_similarity:
         return True
-    if judge is None:
+    if procedure.judge is None:
         return False
     require_loop()
-    return await judge(candidate, known)
+    return await procedure.judge(candidate, known)

@@ -485,11 +485,16 @@ def shadow_gate(
     return scores.held_up(report)
 
 
+def _is_first(one: Evidence, other: Evidence) -> bool:
+    """Whether an e-process reached its level, and before the other one did."""
+    return one.reached is not None and (other.reached is None or one.reached < other.reached)
+
+
 def _decide_shadow(
     better: Evidence, worse: Evidence, level: float, rules: GateConfig, *, spent: bool
 ) -> tuple[Decision, str]:
     """Whichever of the two e-processes was first."""
-    if better.reached is not None and (worse.reached is None or better.reached < worse.reached):
+    if _is_first(better, worse):
         return "pass", (
             f"the candidate is better: e reached 1/{level:.3g} after {better.reached} pairs that "
             "differ"
@@ -652,9 +657,7 @@ def _decide_canary(
     no_worse: Evidence, alarm: Evidence, sessions: dict[Arm, int], rules: GateConfig
 ) -> tuple[Decision, str]:
     """Whichever of the two e-processes was first."""
-    first = no_worse.reached is not None and (
-        alarm.reached is None or no_worse.reached < alarm.reached
-    )
+    first = _is_first(no_worse, alarm)
     if alarm.reached is not None and not first:
         return "fail", (
             f"alarm: the candidate is worse (reached 1/{rules.alpha:g} at block {alarm.reached})"
@@ -798,7 +801,7 @@ def _veto(
     more = evidence(log_money_path(values, bound=limit, low=low, high=high), level=rules.alpha)
     turned = (-value for value in values)
     fewer = evidence(log_money_path(turned, bound=-limit, low=-high, high=-low), level=rules.alpha)
-    if fewer.reached is not None and (more.reached is None or fewer.reached < more.reached):
+    if _is_first(fewer, more):
         return "pass"
     return "wait" if more.reached is None else "fail"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
@@ -30,8 +31,6 @@ class InsertPolicy:
         max_bytes: Bytes that a candidate's canonical JSON may have; 256 KiB by default.
         tolerance: Relative difference at which two numbers count as equal.
         seconds: Bound on trying one candidate.
-        runs: Bound on calls of composites while trying.
-        child_calls: Bound on calls inside of them.
         attempts: Tries to write, when other writers are faster.
 
     Raises:
@@ -47,16 +46,12 @@ class InsertPolicy:
     max_bytes: int = 262_144
     tolerance: float = 1e-9
     seconds: float = 10.0
-    runs: int = 1_000
-    child_calls: int = 20_000
     attempts: int = 10
 
     def __post_init__(self) -> None:
-        for name in ("min_agreements", "max_examples", "max_bytes", "runs", "child_calls"):
+        for name in ("min_agreements", "max_examples", "max_bytes", "seconds", "attempts"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"InsertPolicy.{name} must be positive, got {getattr(self, name)}")
-        if not (self.seconds > 0 and self.attempts > 0):
-            raise UsageError("InsertPolicy.seconds and .attempts must be positive")
         if not 0 <= self.description_similarity <= 1:
             raise UsageError(
                 "InsertPolicy.description_similarity is between 0 and 1, got "
@@ -64,6 +59,26 @@ class InsertPolicy:
             )
         if self.probes < 0 or self.tolerance < 0:
             raise UsageError("InsertPolicy.probes and .tolerance are 0 or more")
+
+
+Judge: TypeAlias = Callable[[ToolDefinition, ToolDefinition], Awaitable[bool]]
+"""Says whether a candidate and a tool that behaves like it are meant for the same; see
+``ModelJudge``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Procedure:
+    """What InsertTool works with.
+
+    Attributes:
+        policy: What a candidate has to show.
+        limits: What composites may cost.
+        judge: Asked whether two tools mean the same, where they do the same and their words differ.
+    """
+
+    policy: InsertPolicy = field(default_factory=InsertPolicy)
+    limits: CompositeLimits = field(default_factory=CompositeLimits)
+    judge: Judge | None = None
 
 
 RejectionCode = Literal[
@@ -93,7 +108,7 @@ RejectionCode = Literal[
     "breaks_parent",
     "budget",
 ]
-"""Why a candidate was rejected; ``docs/tool-manager.md`` says of each what to do."""
+"""Why a candidate was rejected; ``docs/insert-tool.md`` says of each what to do."""
 
 REJECTION_OF_FAULT: Mapping[str, RejectionCode] = {
     "unknown_tool": "unknown_child",
@@ -264,16 +279,7 @@ class Rejected:
             "advice": self.advice,
         }
         if self.problems:
-            record["problems"] = [
-                {
-                    "code": problem.code,
-                    "message": problem.message,
-                    "advice": problem.advice,
-                    "line": problem.line,
-                    "column": problem.column,
-                }
-                for problem in self.problems
-            ]
+            record["problems"] = [asdict(problem) for problem in self.problems]
         if self.witness is not None:
             record["witness"] = self.witness.to_json()
         return record

@@ -25,7 +25,7 @@ from agentkit.evolution.dry_run import (
     check_probes,
     with_examples,
 )
-from agentkit.evolution.duplicates import Duplicate, Judge, find_duplicate, renamed
+from agentkit.evolution.duplicates import Duplicate, find_duplicate, renamed
 from agentkit.evolution.insert_outcomes import (
     REJECTION_OF_FAULT,
     SAME_TOOL,
@@ -33,6 +33,7 @@ from agentkit.evolution.insert_outcomes import (
     InsertOutcome,
     InsertPolicy,
     Merged,
+    Procedure,
     Refused,
     Rejected,
     refuse,
@@ -51,21 +52,6 @@ _REPAIR = "repair the library first; agentkit check lists what is wrong"
 
 Candidate: TypeAlias = str | ToolDefinition
 """The text of a composite, or its definition."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Procedure:
-    """What InsertTool works with.
-
-    Attributes:
-        policy: What a candidate has to show.
-        limits: What composites may cost.
-        judge: Asked whether two tools mean the same, where they do the same and their words differ.
-    """
-
-    policy: InsertPolicy = field(default_factory=InsertPolicy)
-    limits: CompositeLimits = field(default_factory=CompositeLimits)
-    judge: Judge | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,17 +101,17 @@ async def _plan(definition: ToolDefinition, library: Library, procedure: Procedu
     revises = known is not None and policy.allow_revisions
     if revises:
         _check_acyclic(definition, library)
-    trial = DryRun(library.tools, policy=policy, limits=procedure.limits)
+    trial = DryRun(library.tools, procedure)
     try:
         tool = trial.prepared(Tool(definition=definition))
     except CompositeError as error:
         raise refuse_source(definition.name, error.problems) from error
-    await check_children(definition, trial, policy)
-    await check_examples(tool, trial, policy)
-    await check_probes(tool, trial, policy)
+    await check_children(definition, trial)
+    await check_examples(tool, trial)
+    await check_probes(tool, trial)
     if revises:
         return _add(definition, await _above(definition, library, procedure), library)
-    found = await find_duplicate(tool, library, trial, policy=policy, judge=procedure.judge)
+    found = await find_duplicate(tool, library, trial)
     if found is not None:
         return _merger(definition, found, library, policy)
     if known is not None:
@@ -306,7 +292,7 @@ async def _above(
 ) -> tuple[ToolDefinition, ...]:
     """The composites above a revision, pinned to it; refused when one of them would break."""
     _pinned_above(library, candidate)
-    above = await look_above(candidate, library, policy=procedure.policy, limits=procedure.limits)
+    above = await look_above(candidate, library, procedure)
     for name, how in above.broken.items():
         raise refuse(
             "breaks_parent",
@@ -330,9 +316,7 @@ class Above:
     broken: Mapping[str, str] = field(default_factory=dict)
 
 
-async def look_above(
-    changed: ToolDefinition, library: Library, *, policy: InsertPolicy, limits: CompositeLimits
-) -> Above:
+async def look_above(changed: ToolDefinition, library: Library, procedure: Procedure) -> Above:
     """Pin the composites above a change to it, and try their worked calls.
 
     A composite that was broken before is not broken by the change, and one whose calls can not be
@@ -347,9 +331,9 @@ async def look_above(
     after = library.with_tools(library[one.name].with_definition(one) for one in (changed, *above))
     broken = {}
     for parent in above:
-        how = (await try_composite(parent, after, policy=policy, limits=limits)).broken
+        how = (await try_composite(parent, after, procedure)).broken
         before = library[parent.name].definition
-        if how and not (await try_composite(before, library, policy=policy, limits=limits)).broken:
+        if how and not (await try_composite(before, library, procedure)).broken:
             broken[parent.name] = how
     return Above(repinned=above, broken=broken)
 
@@ -378,17 +362,15 @@ class Tried:
     unknown: str = ""
 
 
-async def try_composite(
-    composite: ToolDefinition, library: Library, *, policy: InsertPolicy, limits: CompositeLimits
-) -> Tried:
+async def try_composite(composite: ToolDefinition, library: Library, procedure: Procedure) -> Tried:
     """Whether a composite does in a library what its worked calls say."""
     try:
-        check_composite(composite, library, limits)
+        check_composite(composite, library, procedure.limits)
     except Refused as refused:
         return Tried(broken=refused.rejected.explanation)
     if not composite.worked_calls:
         return Tried(unknown="it has no worked call to try")
-    trial = DryRun(library.tools, policy=policy, limits=limits)
+    trial = DryRun(library.tools, procedure)
     tool = trial.safe(composite.name)
     for example in composite.worked_calls:
         try:
@@ -398,7 +380,7 @@ async def try_composite(
         if isinstance(ran, Failed):
             is_unknown = ran.cause == "no_stub"
             return Tried(unknown=ran.message) if is_unknown else Tried(broken=ran.message)
-        if not agree(example.result, ran.value, tolerance=policy.tolerance):
+        if not agree(example.result, ran.value, tolerance=procedure.policy.tolerance):
             call = call_text(composite.name, example.arguments)
             return Tried(broken=f"{call} gave {ran.value!r:.200}, not {example.result!r:.200}")
     return Tried()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from agentkit.errors import DefinitionError, UsageError
@@ -21,6 +21,9 @@ from agentkit.tools.validation import ArgumentValidator
 
 # --- What learning from use keeps, and how much of it --------------------------------------------
 
+_LONGEST_QUERY = 1_000  # characters; a longer one teaches nothing
+_LONGEST_ARGUMENT = 500  # characters of JSON
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LearningConfig:
@@ -28,23 +31,13 @@ class LearningConfig:
 
     Attributes:
         max_examples: Most examples with a query that a tool has; beyond, nothing is learned.
-        longest_query: Longest query that is kept, in characters; a longer one teaches nothing.
-        longest_argument: Longest argument that is kept, in characters of JSON.
-        keep_private: Keep what looks like an address or a key, see ``private_part``.
-        again: Also learn from episodes that a tool has learned from before. Without it a lesson
-            that was rolled back stays forgotten.
     """
 
     max_examples: int = 60
-    longest_query: int = 1_000
-    longest_argument: int = 500
-    keep_private: bool = False
-    again: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("max_examples", 1), ("longest_query", 1), ("longest_argument", 0)):
-            if getattr(self, name) < least:
-                raise UsageError(f"LearningConfig.{name} must be {least} or more")
+        if self.max_examples < 1:
+            raise UsageError("LearningConfig.max_examples must be 1 or more")
 
 
 # --- What came of learning -----------------------------------------------------------------------
@@ -131,15 +124,7 @@ class LearnReport:
                 ]
                 for name, examples in self.added.items()
             },
-            "skipped": [
-                {
-                    "tool": one.tool,
-                    "episode_id": one.episode_id,
-                    "reason": one.reason,
-                    "detail": one.detail,
-                }
-                for one in self.skipped
-            ],
+            "skipped": [asdict(one) for one in self.skipped],
             "evidence": list(self.evidence),
             "repinned": list(self.repinned),
         }
@@ -183,10 +168,10 @@ def lessons_of(
         if tool is None:
             skipped += [_skipped(use, "unknown_tool", f"{name!r} is not there") for use in own]
             continue
-        learned = () if rules.again else learned_from(name)
+        learned = learned_from(name)
         chosen = _chosen(own, tool.definition, rules, learned, skipped)
         if chosen:
-            added[name] = tuple(_example(use, rules) for use in chosen)
+            added[name] = tuple(map(_example, chosen))
             taught.update(use.episode_id for use in chosen)
     grown = tuple(
         replace(known, examples=(*known.examples, *new))
@@ -202,13 +187,13 @@ def lessons_of(
     return grown, report
 
 
-def _example(use: Use, rules: LearningConfig) -> Example:
+def _example(use: Use) -> Example:
     """The words with the arguments that may be kept; what came back is not a part of it."""
     kept = {
         name: value
         for name, value in use.arguments.items()
-        if _is_short(value, rules.longest_argument)
-        and (rules.keep_private or private_part({name: value}) is None)
+        if _is_short(value, _LONGEST_ARGUMENT)
+        and private_part({name: value}) is None
         and suspicious_part({name: value}) is None
     }
     return Example(arguments=kept, query=use.query, is_whole=False)
@@ -227,7 +212,7 @@ def _chosen(
     validator = ArgumentValidator(definition)
     candidates: dict[Words, Use] = {}
     for use in uses:
-        fault = _fault_of_words(use, rules, learned)
+        fault = _fault_of_words(use, learned)
         fitting = use.arguments if fault else _fitting(use, validator)
         words = words_of(use.query, use.arguments)
         if fault is None and fitting is None:
@@ -246,14 +231,12 @@ def _chosen(
     return [use for at, use in enumerate(candidates.values()) if at in kept]
 
 
-def _fault_of_words(
-    use: Use, rules: LearningConfig, learned: Collection[str]
-) -> tuple[SkipReason, str] | None:
+def _fault_of_words(use: Use, learned: Collection[str]) -> tuple[SkipReason, str] | None:
     if not is_json(use.query) or not terms(use.query):
         return "no_words", "nothing was asked in words"
-    if len(use.query) > rules.longest_query:
+    if len(use.query) > _LONGEST_QUERY:
         return "too_long", f"the query has {len(use.query):,} characters"
-    private = None if rules.keep_private else private_part(use.query)
+    private = private_part(use.query)
     if private is not None:
         return "private", f"the query seems to hold {private}"
     if use.episode_id in learned:

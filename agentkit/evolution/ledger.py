@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.proposal import (
     NEXT,
+    Consent,
     ProposalRecord,
     ProposalState,
     ProposerRecord,
@@ -24,6 +26,8 @@ V = TypeVar("V")
 
 EXPERIMENTS: frozenset[ProposalState] = frozenset({"shadow", "canary"})
 """States in which a candidate is tried on real requests. One proposal of each tool may be there."""
+
+_NEAREST = 5
 
 WHOLE_LIBRARY = ""
 """What a pin is filed under that holds for every tool."""
@@ -96,21 +100,37 @@ class Ledger:
             fold.take(event)
         return fold.ledger()
 
-    def find(self, proposal_id: str) -> ProposalRecord:
-        """The proposal of that id, or of the only id that begins so.
+    def find(self, which: str) -> ProposalRecord:
+        """The proposal of an id, of the beginning of one, of a tool's name, or ``last``.
+
+        The name of a tool means its one open proposal, or else its latest.
 
         Raises:
-            UsageError: There is none.
+            UsageError: There is none, or several fit.
         """
-        record = self.proposals.get(proposal_id)
-        if record is not None:
-            return record
-        begun = [one for one in self.proposals if proposal_id and one.startswith(proposal_id)]
-        if len(begun) == 1:
-            return self.proposals[begun[0]]
-        near = f"; {len(begun)} begin like that" if begun else ""
+        records = self.proposals
+        if which in records:
+            return records[which]
+        if which == "last" and records:
+            return list(records.values())[-1]
+        if which == "last":
+            raise UsageError("there is no proposal yet; 'agentkit evolve' makes them")
+        begun = [one for one in records.values() if which and one.proposal_id.startswith(which)]
+        of_tool = [one for one in records.values() if one.tool_name == which]
+        open_of_tool = [one for one in of_tool if one.is_open]
+        found = begun if not of_tool else open_of_tool or of_tool[-1:]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(one.proposal_id for one in found[:_NEAREST])
+            more = f" and {len(found) - _NEAREST} more" if len(found) > _NEAREST else ""
+            raise UsageError(f"{which!r} fits {len(found)} proposals: {ids}{more}; name one")
+        names = [*records, *dict.fromkeys(one.tool_name for one in records.values())]
+        near = get_close_matches(which, filter(None, names), n=_NEAREST, cutoff=0.4)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
         raise UsageError(
-            f"there is no proposal {proposal_id!r}{near}; 'agentkit review list --all' shows all"
+            f"there is no proposal {which!r}, and no proposal for a tool of that name; {hint}"
+            "'agentkit review list --all' shows all"
         )
 
     def pinned_version(self, tool_name: str = WHOLE_LIBRARY) -> int | None:
@@ -276,16 +296,13 @@ class _Fold:
         self._proposals[record.proposal_id] = noted
         return noted
 
-    def judged(self, event: LibraryEvent) -> None:
+    def agreed(self, event: LibraryEvent) -> None:
+        """A judge or a person said what they think of a proposal."""
+        who: Consent = "judge" if event.kind == "judged" else "person"
         record = self._noted(event)
-        if event.facts.get("agrees") and "judge" not in record.agreed:
-            agreed = replace(record, agreed=(*record.agreed, "judge"))
-            self._proposals[record.proposal_id] = agreed
-
-    def approved(self, event: LibraryEvent) -> None:
-        record = self._noted(event)
-        if "person" not in record.agreed:
-            agreed = replace(record, agreed=(*record.agreed, "person"))
+        agrees = event.kind == "approved" or event.facts.get("agrees")
+        if agrees and who not in record.agreed:
+            agreed = replace(record, agreed=(*record.agreed, who))
             self._proposals[record.proposal_id] = agreed
 
     def overruled(self, event: LibraryEvent) -> None:
@@ -332,8 +349,8 @@ class _Fold:
 
 
 _OTHERS: Mapping[str, Callable[[_Fold, LibraryEvent], None]] = {
-    "judged": _Fold.judged,
-    "approved": _Fold.approved,
+    "judged": _Fold.agreed,
+    "approved": _Fold.agreed,
     "overruled": _Fold.overruled,
     "assessed": _Fold.assessed,
     "rebased": _Fold.rebased,

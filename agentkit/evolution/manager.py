@@ -11,25 +11,24 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution import approvals, promotion, rollback
-from agentkit.evolution.approvals import EventWriter
+from agentkit.evolution.approvals import EventWriter, LifecycleContext
 from agentkit.evolution.checker import (
     CandidateChecker,
     ChangeJudge,
     Judgement,
     Validate,
     change_of_new,
+    decided_before,
     source_episodes,
     source_texts,
 )
 from agentkit.evolution.compare import Assess
 from agentkit.evolution.decide import (
-    Blocked,
     LifecyclePolicy,
     ProposalStatus,
     consent_awaited,
@@ -37,19 +36,20 @@ from agentkit.evolution.decide import (
     status_of,
 )
 from agentkit.evolution.dry_run import with_examples
-from agentkit.evolution.duplicates import Judge
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insert_outcomes import (
     InsertOutcome,
     InsertPolicy,
+    Judge,
+    Procedure,
     Rejected,
 )
-from agentkit.evolution.insertion import Candidate, InsertPlan, Procedure, plan_insert
+from agentkit.evolution.insertion import Candidate, InsertPlan, plan_insert
 from agentkit.evolution.learning import LearningConfig, LearnReport, lessons_of
 from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
 from agentkit.evolution.loops import from_sync, require_loop
 from agentkit.evolution.promotion import Transition
-from agentkit.evolution.proposal import ProposalRecord, ProposerRecord
+from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposerRecord
 from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
@@ -151,11 +151,12 @@ class ToolManager:
             signer=signer,
             clock=clock,
         )
-        self._checker = CandidateChecker(
+        checker = CandidateChecker(
             validate=validate,
             revision=self._repository.revision,
             inserting=Procedure(policy=policy, limits=limits),
         )
+        self._context = LifecycleContext(checker=checker, policy=lifecycle, author=self._author)
 
     @property
     def library(self) -> Library:
@@ -333,15 +334,13 @@ class ToolManager:
                 return None
             count = len(report.evidence)
             content = [report.version, sorted(report.added), list(report.evidence)]
-            return Transaction.outside_proposals(
-                "learn",
-                changed,
-                state,
-                self._author,
-                change_id=LESSON + (proposal_id or digest(content)[:32]),
+            lesson = LibraryChange(
+                proposal_id=LESSON + (proposal_id or digest(content)[:32]),
+                upserts=changed,
                 reason=reason or f"learned from {count} episode{'' if count == 1 else 's'}",
                 evidence=report.evidence,
             )
+            return Transaction.outside_proposals("learn", lesson, state, self._author)
 
         done = self._repository.write(decide, attempts=self._procedure.policy.attempts)
         if done.transaction is None:
@@ -387,6 +386,9 @@ class ToolManager:
         proposal_id: str | None = None,
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
+        made = None if proposal_id is None else self._version_made_by(proposal_id)
+        if made is not None:
+            return await self._first_outcome(candidate, made, proposal_id or "")
         change_id = proposal_id or f"insert-{uuid.uuid4().hex}"
         planned: list[InsertPlan] = []
 
@@ -395,26 +397,43 @@ class ToolManager:
             planned.append(plan)
             if not plan.upserts:
                 return None
-            return Transaction.outside_proposals(
-                "insert",
-                plan.upserts,
-                state,
-                self._author,
-                change_id=change_id,
-                reason=reason,
-                evidence=evidence,
+            change = LibraryChange(
+                proposal_id=change_id, upserts=plan.upserts, reason=reason, evidence=tuple(evidence)
             )
+            return Transaction.outside_proposals("insert", change, state, self._author)
 
         attempts = self._procedure.policy.attempts
         done = await self._repository.write_async(decide, attempts=attempts)
         plan = planned[-1]
         if done.transaction is None or isinstance(plan.outcome, Rejected):
             return plan.outcome
-        wanted = plan.upserts[0]
-        held = done.state.library.get(wanted.name)
-        if not done.is_new and (held is None or held.definition != wanted):
-            raise _change_id_taken(done)
+        if not done.is_new:
+            return await self._first_outcome(candidate, done.version, change_id)
         return replace(plan.outcome, version=done.version)
+
+    def _version_made_by(self, change_id: str) -> int | None:
+        """The library version that a change made; None when the store does not know it."""
+        events = self._store.events()
+        made = (one.library_version for one in events if one.facts.get("change") == change_id)
+        return next(made, None)
+
+    async def _first_outcome(
+        self, candidate: Candidate, version: int, change_id: str
+    ) -> InsertOutcome:
+        """What came of a candidate whose change the store knows: decided as it was then.
+
+        Raises:
+            StoreError: The change was another one.
+        """
+        plan = await plan_insert(candidate, self._repository.at(version - 1), self._procedure)
+        made = self._store.load(version)
+        names = [one.name for one in plan.upserts if one.name in made]
+        if not names or tuple(made[name].definition for name in names) != plan.upserts:
+            raise _change_id_taken(change_id)
+        self._repository.reload()
+        if isinstance(plan.outcome, Rejected):
+            return plan.outcome
+        return replace(plan.outcome, version=version)
 
     def edit(
         self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
@@ -547,6 +566,13 @@ class ToolManager:
         proposal_id, kept = promotion.identified(suggestion, max_bytes=self._policy.max_bytes)
         return await self._submit(proposal_id, kept, episodes)
 
+    def decided_before(self, suggestion: Suggestion) -> ProposalRecord | None:
+        """The proposal that brought all of a suggestion, if it was taken back or refused."""
+        _, kept = promotion.identified(suggestion, max_bytes=self._policy.max_bytes)
+        if not isinstance(kept, Proposal):
+            return None
+        return decided_before(self.ledger, self.revision, kept)
+
     def approve(self, proposal_id: str, *, person: Author, reason: str = "") -> ProposalRecord:
         """A person agrees to an open proposal.
 
@@ -556,9 +582,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.approve(
-                state, proposal_id, person, reason, author=self._author
-            ),
+            lambda state: approvals.approve(state, proposal_id, person, reason, self._context),
         )
 
     def reject(self, proposal_id: str, *, person: Author, reason: str) -> ProposalRecord:
@@ -570,7 +594,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.reject(state, proposal_id, person, reason, policy=self._policy),
+            lambda state: approvals.reject(state, proposal_id, person, reason, self._context),
         )
 
     def overrule(
@@ -602,8 +626,7 @@ class ToolManager:
                 codes,
                 person,
                 reason,
-                checker=self._checker,
-                author=self._author,
+                context=self._context,
                 sources=self._sources(state.ledger.find(proposal_id)),
             )
 
@@ -618,9 +641,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.judge(
-                state, proposal_id, judgement, policy=self._policy, author=self._author
-            ),
+            lambda state: approvals.judge(state, proposal_id, judgement, self._context),
         )
 
     def assess(self, proposal_id: str, reports: Iterable[GateReport]) -> ProposalRecord:
@@ -711,7 +732,7 @@ class ToolManager:
         drafts = done.transaction.drafts if done.transaction else ()
         taken = tuple(draft.proposal_id for draft in drafts if draft.proposal_id)
         if any(done.state.ledger.proposals[one].state != "rolled_back" for one in taken):
-            raise _change_id_taken(done)
+            raise _change_id_taken(done.transaction.change_id if done.transaction else "")
         return taken
 
     def pin(
@@ -763,13 +784,7 @@ class ToolManager:
 
         async def decide(state: LibraryState) -> Transaction | None:
             return await approvals.release(
-                state,
-                proposer,
-                person,
-                reason,
-                checker=self._checker,
-                author=self._author,
-                sources=self._sources,
+                state, proposer, person, reason, self._context, sources=self._sources
             )
 
         return from_sync(lambda: self._write_async(decide)).state.ledger.proposer(proposer)
@@ -800,9 +815,7 @@ class ToolManager:
                 proposal_id,
                 suggestion,
                 state,
-                checker=self._checker,
-                policy=self._policy,
-                author=self._author,
+                self._context,
                 sources=sources,
                 episodes=tuple(known.values()),
             )
@@ -855,7 +868,7 @@ class ToolManager:
             why = consent_awaited(after).why if waits else after.last_word
             return Transition.between(record, after, why)
 
-        async def decide(state: LibraryState) -> Transaction | Blocked | None:
+        async def decide(state: LibraryState) -> Transaction | ProposalStatus | None:
             found = state.ledger.find(record.proposal_id)
             if found.state != record.state or not found.is_open:
                 return None
@@ -863,16 +876,14 @@ class ToolManager:
                 found,
                 state,
                 self._reports(found, state.ledger),
-                checker=self._checker,
-                policy=self._policy,
-                author=self._author,
+                self._context,
                 sources=self._sources(found),
             )
 
         done = await self._repository.write_async(decide, attempts=self._policy.attempts)
         after = done.state.ledger.find(record.proposal_id)
         if done.transaction and done.transaction.makes_version and after.state == record.state:
-            raise _change_id_taken(done)
+            raise _change_id_taken(done.transaction.change_id)
         blocked = done.instead
         return Transition.between(
             record, after, after.events[-1].reason if blocked is None else blocked.why
@@ -922,15 +933,10 @@ class ToolManager:
             changed = build(state.library)
             if not changed:
                 return None
-            return Transaction.outside_proposals(
-                operation,
-                changed,
-                state,
-                self._author,
-                change_id=identity,
-                reason=reason,
-                evidence=evidence,
+            change = LibraryChange(
+                proposal_id=identity, upserts=changed, reason=reason, evidence=tuple(evidence)
             )
+            return Transaction.outside_proposals(operation, change, state, self._author)
 
         self._repository.write(decide, attempts=self._procedure.policy.attempts)
         return self._repository.reload().library.version
@@ -964,8 +970,7 @@ def _with_recorded(
     return repinned(library, changed) if changed else ()
 
 
-def _change_id_taken(done: Written[Any]) -> StoreError:
-    change_id = done.transaction.change_id if done.transaction else ""
+def _change_id_taken(change_id: str) -> StoreError:
     return StoreError(
         f"the store knows a change {change_id!r} that was another one, and wrote nothing; give "
         "each proposal, and each change, an id of its own"

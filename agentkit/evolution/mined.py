@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from agentkit.episodes import Episode
 from agentkit.evolution.dry_run import call_key, runs_live
 from agentkit.evolution.insert_outcomes import InsertOutcome, InsertPolicy
-from agentkit.evolution.lifting import MinedComposite, WorkedCall
+from agentkit.evolution.lifting import MOST_EXAMPLES, MinedComposite, WorkedCall
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining import MiningConfig, mine
 from agentkit.evolution.proposal import Proposal, ProposalRecord
@@ -51,7 +52,6 @@ def with_recordings(
     composites: Sequence[MinedComposite],
     *,
     policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
-    most: int = 3,
 ) -> Recordings:
     """Choose worked calls for composites, and keep the recorded calls behind them.
 
@@ -61,15 +61,13 @@ def with_recordings(
         library: The library that the composites are proposed for.
         composites: What mining found.
         policy: Which tools may run, and how many worked calls a tool keeps.
-        most: Most worked calls of one composite.
     """
     shelf = _Shelf(library, policy)
     chosen = []
     for composite in composites:
-        examples = [one.example for one in composite.worked if shelf.take(one, most)]
-        definition = replace(composite.definition, examples=tuple(examples[:most]))
+        taken = (one.example for one in composite.worked if shelf.take(one))
+        definition = replace(composite.definition, examples=tuple(islice(taken, MOST_EXAMPLES)))
         chosen.append(replace(composite, definition=definition))
-        shelf.begin()
     return Recordings(worked_calls=shelf.new(), composites=tuple(chosen))
 
 
@@ -85,13 +83,8 @@ class _Shelf:
         }
         self._known = {name: _by_call(definition) for name, definition in self._definitions.items()}
         self._new: dict[str, list[Example]] = {}
-        self._taken = 0
 
-    def begin(self) -> None:
-        """The next composite."""
-        self._taken = 0
-
-    def take(self, worked: WorkedCall, most: int) -> bool:
+    def take(self, worked: WorkedCall) -> bool:
         """Keep the records behind a worked call, unless they contradict those that are kept.
 
         Models read worked calls, so what looks private or like an attack on models is not kept.
@@ -109,12 +102,11 @@ class _Shelf:
             known = self._known[call.tool].get(key) or new.setdefault((call.tool, key), example)
             if _text(known.result) != _text(call.result):
                 return False
-        if self._taken == most or not self._has_room(new):
+        if not self._has_room(new):
             return False
         for (tool, key), example in new.items():
             self._known[tool][key] = example
             self._new.setdefault(tool, []).append(example)
-        self._taken += 1
         return True
 
     def _has_room(self, new: Collection[tuple[str, CanonicalCall]]) -> bool:

@@ -54,14 +54,12 @@ class MiningResult:
         trajectories: Trajectories looked at.
         calls: Their calls.
         calls_after: Calls that would have been left, each composite counting as one.
-        unknown_tools: Tools that were called and have no definition; nothing is built on them.
     """
 
     composites: tuple[MinedComposite, ...]
     trajectories: int
     calls: int
     calls_after: int
-    unknown_tools: tuple[str, ...] = ()
 
 
 def mine(
@@ -98,13 +96,11 @@ def mine(
         for choice in selection.choose(frequent, rules.limit)
     )
     calls = sum(len(one.steps) for one in corpus)
-    called = {step.tool for one in corpus for step in one.steps}
     return MiningResult(
         composites=found,
         trajectories=len(corpus),
         calls=calls,
         calls_after=calls - sum(one.saves for one in found),
-        unknown_tools=tuple(sorted(called - tools.keys())),
     )
 
 

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from agentkit._waiting import wait_for
@@ -19,28 +19,19 @@ from agentkit.episodes.labels import ARM, EXPERIMENT, VIEW_OF
 from agentkit.library.store import EpisodeStore
 
 # --- ``Background``: work that waits until nobody else does, and is dropped rather than waite ----
-# ``Background``: work that waits until nobody else does, and is dropped rather than waited for.
 
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MOST_STARTS = 2
-"""How often one piece of work is begun at most, when its event loop ends in the middle of it."""
-
-
-@dataclass(kw_only=True, slots=True)
-class _Item(Generic[T]):
-    work: T
-    starts: int = 0
-
 
 class Background(Generic[T]):
     """A bounded queue with one worker, which runs on the event loop of whoever put something in.
 
     No thread is started: a model's connections often belong to one event loop. When a loop ends
-    while work is left, the work stays on the queue, for the next loop or for ``drain_sync``.
+    while work is left, the work stays on the queue, for the next loop or for ``drain_sync``; what
+    is being done then is dropped.
 
     Args:
         handle: Does one piece of work. What it raises is logged and counted.
@@ -56,7 +47,7 @@ class Background(Generic[T]):
         self._handle = handle
         self._size = size
         self._name = name
-        self._waiting: deque[_Item[T]] = deque()
+        self._waiting: deque[T] = deque()
         self._lock = threading.Lock()
         self._worker: asyncio.Task[None] | None = None
         self._closed = False
@@ -80,7 +71,7 @@ class Background(Generic[T]):
         with self._lock:
             accepted = not self._closed and len(self._waiting) < self._size
             if accepted:
-                self._waiting.append(_Item(work=work))
+                self._waiting.append(work)
             else:
                 self.counts["dropped"] += 1
         if accepted and start:
@@ -124,11 +115,10 @@ class Background(Generic[T]):
 
     async def _work(self) -> None:
         while (item := self._next()) is not None:
-            item.starts += 1
             try:
-                await self._handle(item.work)
+                await self._handle(item)
             except asyncio.CancelledError:
-                self._put_back(item)
+                self.count("dropped")
                 raise
             except Exception as error:
                 self.count("failed")
@@ -136,16 +126,9 @@ class Background(Generic[T]):
             else:
                 self.count("done")
 
-    def _next(self) -> _Item[T] | None:
+    def _next(self) -> T | None:
         with self._lock:
             return self._waiting.popleft() if self._waiting else None
-
-    def _put_back(self, item: _Item[T]) -> None:
-        with self._lock:
-            if item.starts < MOST_STARTS and not self._closed:
-                self._waiting.appendleft(item)
-            else:
-                self.counts["dropped"] += 1
 
 
 def _is_here(task: asyncio.Task[None]) -> bool:

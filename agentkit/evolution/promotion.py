@@ -8,13 +8,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError, LibraryError
-from agentkit.evolution.approvals import EventWriter
-from agentkit.evolution.checker import CandidateChecker, CheckResult
-from agentkit.evolution.decide import Blocked, LifecyclePolicy, Promote, next_step, recorded_reports
+from agentkit.evolution.approvals import EventWriter, LifecycleContext
+from agentkit.evolution.checker import CheckResult
+from agentkit.evolution.decide import (
+    Move,
+    ProposalStatus,
+    next_step,
+    recorded_reports,
+)
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insertion import Above, look_above
 from agentkit.evolution.ledger import EXPERIMENTS
@@ -29,7 +33,6 @@ from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.event_chain import cut
-from agentkit.library.events import Author
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 
@@ -67,16 +70,6 @@ class Transition:
     def has_moved(self) -> bool:
         """Whether it stands elsewhere than before."""
         return self.before != self.after
-
-    def to_json(self) -> dict[str, Any]:
-        """The outcome as a JSON object."""
-        return {
-            "proposal_id": self.proposal_id,
-            "tool": self.tool_name,
-            "before": self.before,
-            "after": self.after,
-            "why": self.why,
-        }
 
     def __str__(self) -> str:
         moved = f"{self.before} -> {self.after}" if self.has_moved else f"still {self.after}"
@@ -135,10 +128,8 @@ async def submit(
     proposal_id: str,
     suggestion: Suggestion,
     state: LibraryState,
+    context: LifecycleContext,
     *,
-    checker: CandidateChecker,
-    policy: LifecyclePolicy,
-    author: Author,
     sources: tuple[str, ...] = (),
     episodes: Sequence[Episode] = (),
 ) -> Transaction | None:
@@ -148,19 +139,17 @@ async def submit(
         proposal_id: The id that ``identified`` gave it.
         suggestion: What a proposer suggests.
         state: The newest state.
-        checker: What candidates are checked with.
-        policy: The rules of the life cycle.
-        author: Who writes what comes of it.
+        context: What decides, and who writes what comes of it.
         sources: Texts that a candidate must not copy from.
         episodes: Whose accepted calls a new rule may not refuse.
     """
     if proposal_id in state.ledger.proposals:
         return None
     version = state.library.version
-    writer = EventWriter.of_new(proposal_id, suggestion, author, version=version)
+    writer = EventWriter.of_new(proposal_id, suggestion, context.author, version=version)
     result = None
     if isinstance(suggestion, Proposal):
-        result = await checker.check(
+        result = await context.checker.check(
             suggestion.candidate,
             suggestion.base,
             state,
@@ -181,10 +170,12 @@ async def submit(
         why = f"nothing is taken from {writer.proposer!r} until a person releases it"
         return Transaction(drafts=(first, writer.draft("quarantined", why)))
     if isinstance(suggestion, UnreadableProposal):
-        no = writer.rejected(state.ledger, policy, by="unreadable", failed=suggestion.failed)
+        no = writer.rejected(
+            state.ledger, context.policy, by="unreadable", failed=suggestion.failed
+        )
         return Transaction(drafts=(first, *no))
     if result is not None and result.failed:
-        no = writer.rejected(state.ledger, policy, by=result.by, failed=result.failed)
+        no = writer.rejected(state.ledger, context.policy, by=result.by, failed=result.failed)
         return Transaction(drafts=(first, *no))
     if result is not None and result.needs:
         return Transaction(drafts=(first,))
@@ -198,41 +189,35 @@ async def promote(
     record: ProposalRecord,
     state: LibraryState,
     reports: Sequence[GateReport],
+    context: LifecycleContext,
     *,
-    checker: CandidateChecker,
-    policy: LifecyclePolicy,
-    author: Author,
     sources: tuple[str, ...] = (),
-) -> Transaction | Blocked:
+) -> Transaction | ProposalStatus:
     """What is written to bring an open proposal on by a stage; or what it waits for.
 
     Args:
         record: The proposal.
         state: The newest state.
         reports: What the gates say at the stage where it is.
-        checker: What candidates are checked with.
-        policy: The rules of the life cycle.
-        author: Who writes what comes of it.
+        context: What decides, and who writes what comes of it.
         sources: Texts that the candidate must not copy from.
     """
-    writer = EventWriter.of(record, author, version=state.library.version)
+    writer = EventWriter.of(record, context.author, version=state.library.version)
     if _has_lost_its_base(record, state):
-        result = await checker.check_record(record, state, sources)
-        return _rebased(writer, record, state, result, policy)
-    step = next_step(record, state.ledger, policy, reports)
-    if isinstance(step, Blocked):
+        result = await context.checker.check_record(record, state, sources)
+        return _rebased(writer, record, state, result, context)
+    step = next_step(record, state.ledger, context.policy, reports)
+    if isinstance(step, ProposalStatus):
         return step
     known = recorded_reports(record)
     said = tuple(writer.assessed(record.state, one) for one in reports if one not in known)
-    if not isinstance(step, Promote):
+    if step.stage == "rejected":
         if record.state == "canary":
             return Transaction(drafts=(*said, writer.draft("rolled_back", step.why)))
-        no = writer.rejected(state.ledger, policy, by="gate", reason=step.why)
+        no = writer.rejected(state.ledger, context.policy, by="gate", reason=step.why)
         return Transaction(drafts=(*said, *no))
-    entered = await _enter(
-        writer, record, state, step, checker=checker, policy=policy, sources=sources
-    )
-    if isinstance(entered, Blocked):
+    entered = await _enter(writer, record, state, step, context=context, sources=sources)
+    if isinstance(entered, ProposalStatus):
         return entered
     return replace(entered, drafts=(*said, *entered.drafts))
 
@@ -241,30 +226,27 @@ async def _enter(
     writer: EventWriter,
     record: ProposalRecord,
     state: LibraryState,
-    step: Promote,
+    step: Move,
     *,
-    checker: CandidateChecker,
-    policy: LifecyclePolicy,
+    context: LifecycleContext,
     sources: tuple[str, ...],
-) -> Transaction | Blocked:
+) -> Transaction | ProposalStatus:
     """Check a proposal again as the library is now, and let it into its next stage."""
     if record.candidate is None:  # an answer that could not be read is never validated
-        return Blocked(why="it has no candidate")
-    result = await checker.check_record(record, state, sources)
+        return ProposalStatus(why="it has no candidate")
+    result = await context.checker.check_record(record, state, sources)
     missing = outstanding(result.needs, record.agreed)
     if result.failed:
-        no = writer.rejected(state.ledger, policy, by="library", failed=result.failed)
+        no = writer.rejected(state.ledger, context.policy, by="library", failed=result.failed)
         return Transaction(drafts=no)
     if result.waits_for or missing:
         agree = f"by now a {' and a '.join(missing)} must agree"
-        return Blocked(why=result.waits_for or agree)
+        return ProposalStatus(why=result.waits_for or agree)
     if step.stage == "active":
-        return await _activated(
-            writer, record, state, result, step.why, checker=checker, policy=policy
-        )
+        return await _activated(writer, record, state, result, step.why, context=context)
     facts = result.facts(record.base)
-    if step.stage == "canary" and policy.canary_share is not None:
-        facts["share"] = policy.canary_share  # which ``experiment_of`` reads
+    if step.stage == "canary" and context.policy.canary_share is not None:
+        facts["share"] = context.policy.canary_share  # which ``experiment_of`` reads
     return Transaction(drafts=(writer.draft(step.stage, step.why, **facts),))
 
 
@@ -280,7 +262,7 @@ def _rebased(
     record: ProposalRecord,
     state: LibraryState,
     result: CheckResult,
-    policy: LifecyclePolicy,
+    context: LifecycleContext,
 ) -> Transaction:
     """An experiment whose tool changed goes on with the candidate moved onto the change.
 
@@ -289,7 +271,7 @@ def _rebased(
     the candidate fails now, what it was made on has moved, which is nobody's fault.
     """
     if result.failed or result.base is None:
-        no = writer.rejected(state.ledger, policy, by="library", failed=result.failed)
+        no = writer.rejected(state.ledger, context.policy, by="library", failed=result.failed)
         return Transaction(drafts=no)
     facts = result.facts(record.base)
     facts.pop("needs", None)
@@ -304,20 +286,18 @@ async def _activated(
     result: CheckResult,
     why: str,
     *,
-    checker: CandidateChecker,
-    policy: LifecyclePolicy,
+    context: LifecycleContext,
 ) -> Transaction:
     """The candidate serves everybody, with the composites above pinned to it."""
     candidate = result.candidate
-    trying, limits = checker.inserting.policy, checker.inserting.limits
     try:
-        above = await look_above(candidate, state.library, policy=trying, limits=limits)
+        above = await look_above(candidate, state.library, context.checker.inserting)
         broken = above.broken
     except LibraryError as error:
         above, broken = Above(), {candidate.name: str(error)}
     if broken:
         failed = [_breaks(candidate, name, how) for name, how in broken.items()]
-        no = writer.rejected(state.ledger, policy, by="parents", failed=failed)
+        no = writer.rejected(state.ledger, context.policy, by="parents", failed=failed)
         return Transaction(drafts=no)
     after = replace(writer, version=state.library.version + 1)
     facts = result.facts(record.base)

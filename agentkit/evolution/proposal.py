@@ -358,27 +358,6 @@ class ProposalRecord:
         """The event that made it active; None when none did."""
         return next((event for event in self.events if event.kind == "active"), None)
 
-    def to_json(self) -> dict[str, Any]:
-        """The record as a JSON object, with the candidate and all events."""
-        candidate = self.candidate
-        return {
-            "proposal_id": self.proposal_id,
-            "state": self.state,
-            "tool": self.tool_name,
-            "stream": self.stream,
-            "author": self.author.name,
-            "proposer": self.proposer,
-            "reason": self.reason,
-            "last_word": self.last_word,
-            "needs": list(self.needs),
-            "awaits": list(self.awaits),
-            "failed": [check.to_json() for check in self.failed],
-            "overruled": [check.to_json() for check in self.overruled],
-            "base": self.base,
-            "candidate": None if candidate is None else candidate.to_json(),
-            "events": [event.to_json() for event in self.events],
-        }
-
 
 def _checks(kept: Iterable[Mapping[str, str]]) -> tuple[FailedCheck, ...]:
     return tuple(map(FailedCheck.from_json, kept))

@@ -76,14 +76,10 @@ class Transaction:
     def outside_proposals(
         cls,
         operation: Operation,
-        definitions: tuple[ToolDefinition, ...],
+        change: LibraryChange,
         state: LibraryState,
         author: Author,
         *,
-        change_id: str,
-        reason: str = "",
-        evidence: Sequence[str] = (),
-        removals: tuple[str, ...] = (),
         about: Sequence[EventDraft] = (),
         replaced: Sequence[str] = (),
     ) -> Transaction:
@@ -91,33 +87,29 @@ class Transaction:
 
         Args:
             operation: What kind of change it is.
-            definitions: What changes, children before parents; the first is what it is about.
+            change: What changes, children before parents; the first is what it is about.
             state: The library before.
             author: Who writes.
-            change_id: Recognises a retry.
-            reason: Why.
-            evidence: Ids of the episodes behind it.
-            removals: Names of tools that go.
             about: Further events of the same change, which come first.
             replaced: Names of tools that get other words than any proposal gave them.
         """
         event = written(
             operation,
-            change_id,
-            definitions,
+            change.proposal_id,
+            change.upserts,
             before=state.library,
             author=author,
-            reason=reason,
-            evidence=tuple(evidence),
+            reason=change.reason,
+            evidence=change.evidence,
             replaced=replaced,
         )
         return cls(
             drafts=(*about, event),
-            upserts=definitions,
-            removals=removals,
-            change_id=change_id,
-            reason=reason,
-            evidence=tuple(evidence),
+            upserts=change.upserts,
+            removals=change.removals,
+            change_id=change.proposal_id,
+            reason=change.reason,
+            evidence=change.evidence,
         )
 
     @property
@@ -267,6 +259,10 @@ class LibraryRepository:
                 if not attempts:
                     raise
                 state = self.reload()
+
+    def at(self, version: int) -> Library:
+        """The library as it was, with the code of this process."""
+        return bound_library(self.store.load(version), self._code)
 
     def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
         """An earlier definition of a tool by its digest; None when it never had that one."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.episodes.redaction import Redaction
-from agentkit.errors import CompositeError, UsageError
+from agentkit.errors import CompositeError
 from agentkit.evolution.checker import change_of_new, with_origins
 from agentkit.evolution.decide import command
 from agentkit.evolution.differences import (
@@ -25,7 +24,7 @@ from agentkit.evolution.differences import (
     view_changes,
 )
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
+from agentkit.evolution.ledger import WHOLE_LIBRARY
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord, ProposalState, Stream
 from agentkit.evolution.proposers.composites import source_of
@@ -286,7 +285,6 @@ _GATES: Mapping[str, Callable[[GateReport, Mapping[str, float]], str]] = {
 
 
 # --- Conversations in which a tool failed, in short: the request, the wrong call and the answ ----
-# Conversations in which a tool failed, in short: the request, the wrong call and the answer.
 
 
 FindEpisode: TypeAlias = Callable[[str], Episode | None]
@@ -409,7 +407,6 @@ def _answer(result: ToolResult | None) -> str:
 
 
 _SEEN_BY_MODELS = ("name", "summary", "usage_rules", "rules", "parameters.", "signature.parameters")
-_NEAREST = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -534,52 +531,18 @@ class Review:
         }
 
 
-def find_proposal(ledger: Ledger, which: str) -> ProposalRecord:
-    """The proposal of an id, of the beginning of one, of a tool's name, or ``last``.
-
-    The name of a tool means its one open proposal, or else its latest.
-
-    Raises:
-        UsageError: There is none, or several fit.
-    """
-    records = ledger.proposals
-    if which in records:
-        return records[which]
-    if which == "last" and records:
-        return list(records.values())[-1]
-    if which == "last":
-        raise UsageError("there is no proposal yet; 'agentkit evolve' makes them")
-    begun = [one for one in records.values() if which and one.proposal_id.startswith(which)]
-    of_tool = [one for one in records.values() if one.tool_name == which]
-    open_of_tool = [one for one in of_tool if one.is_open]
-    found = begun if not of_tool else open_of_tool or of_tool[-1:]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        ids = ", ".join(one.proposal_id for one in found[:_NEAREST])
-        more = f" and {len(found) - _NEAREST} more" if len(found) > _NEAREST else ""
-        raise UsageError(f"{which!r} fits {len(found)} proposals: {ids}{more}; name one")
-    names = [*records, *dict.fromkeys(one.tool_name for one in records.values())]
-    near = get_close_matches(which, filter(None, names), n=_NEAREST, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}? " if near else ""
-    raise UsageError(
-        f"there is no proposal {which!r}, and no proposal for a tool of that name; {hint}"
-        "'agentkit review list --all' shows all"
-    )
-
-
 def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = None) -> Review:
     """All that a person needs to decide about a proposal.
 
     Args:
         manager: Of the library.
-        which: See ``find_proposal``.
+        which: See ``Ledger.find``.
         find: Finds the conversations that it was made from; without it none is shown.
 
     Raises:
         UsageError: There is no such proposal.
     """
-    record = find_proposal(manager.ledger, which)
+    record = manager.ledger.find(which)
     stands = manager.standing(record.proposal_id)
     base, candidate = _sides(manager, record)
     views = [None if one is None else ModelView.of(one) for one in (base, candidate)]

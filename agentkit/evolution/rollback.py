@@ -127,8 +127,7 @@ def undo(
         revisions = history(name)
         after = [one for one in revisions if one.version <= change.version][-1].definition
         _check_unchanged(state.library, name, after, revisions[-1].version)
-        earlier = [one for one in revisions if one.version < change.version]
-        before = earlier[-1].definition if earlier else None
+        before = _definition_before(revisions, change.version)
         if before is not None:
             restored.append(pinned_now(state.library, before))
         else:
@@ -153,13 +152,19 @@ def _check_unchanged(
     library: Library, name: str, after: ToolDefinition | None, newest: int
 ) -> None:
     current = library.get(name)
-    expected = None if after is None else pinned_now(library, after).digest
-    if (None if current is None else pinned_now(library, current.definition).digest) != expected:
+    now = None if current is None else current.definition
+    if not _is_same(library, now, after):
         raise UsageError(
             f"{name!r} was changed again by library version {newest}; take that back first "
             f"('agentkit rollback {name}'), or choose a version ('agentkit rollback {name} --to "
             "VERSION')"
         )
+
+
+def _is_same(library: Library, one: ToolDefinition | None, other: ToolDefinition | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return pinned_now(library, one) == pinned_now(library, other)
 
 
 def _check_not_called(library: Library, name: str, *, gone: Sequence[str]) -> None:
@@ -203,7 +208,10 @@ def roll_back(
             "what serves, or what later proposals were built on, can be taken back"
         )
     taken = stack[stack.index(record.proposal_id) :]
-    before = _definition_before(record, history)
+    before = None
+    if record.activation is not None:
+        made = record.activation.library_version
+        before = _definition_before(history(record.tool_name), made)
     return _restored(state, before, writer, taken, reason)
 
 
@@ -222,17 +230,10 @@ def _wanted(state: LibraryState, which: str) -> ProposalRecord:
     return state.ledger.proposals[promoted[-1]]
 
 
-def _definition_before(record: ProposalRecord, history: History) -> ToolDefinition | None:
-    """What the tool was before a proposal became active."""
-    activation = record.activation
-    if activation is None:
-        return None
-    earlier = [
-        revision
-        for revision in history(record.tool_name)
-        if revision.version < activation.library_version
-    ]
-    return earlier[-1].definition if earlier else None
+def _definition_before(revisions: Sequence[ToolRevision], version: int) -> ToolDefinition | None:
+    """What a tool was before a library version."""
+    earlier = [one.definition for one in revisions if one.version < version]
+    return earlier[-1] if earlier else None
 
 
 def _restored(
@@ -294,8 +295,7 @@ def pinned_now(library: Library, definition: ToolDefinition) -> ToolDefinition:
     return with_current_pins(library.with_tools([definition]), definition)
 
 
-# --- What a person writes into the library directly, unexamined, and what that means for prop ----
-# What a person writes into the library directly, unexamined, and what that means for proposals.
+# --- What a person writes into the library directly, unexamined -----------------------------------
 
 
 def edit(
@@ -321,7 +321,9 @@ def edit(
         for active in map(state.ledger.active, replaced)
         if active is not None
     ]
-    return _recorded(operation, change, state, author, about=superseded, replaced=replaced)
+    return Transaction.outside_proposals(
+        operation, change, state, author, about=superseded, replaced=replaced
+    )
 
 
 def restore(
@@ -343,30 +345,7 @@ def restore(
         for definition in change.upserts
         for record in reversed(_promoted_since(state.ledger, definition.name, to_version))
     ]
-    return _recorded("rollback", change, state, author, about=rolled_back)
-
-
-def _recorded(
-    operation: Operation,
-    change: LibraryChange,
-    state: LibraryState,
-    author: Author,
-    *,
-    about: Sequence[EventDraft],
-    replaced: Sequence[str] = (),
-) -> Transaction:
-    return Transaction.outside_proposals(
-        operation,
-        change.upserts,
-        state,
-        author,
-        change_id=change.proposal_id,
-        reason=change.reason,
-        evidence=change.evidence,
-        removals=change.removals,
-        about=about,
-        replaced=replaced,
-    )
+    return Transaction.outside_proposals("rollback", change, state, author, about=rolled_back)
 
 
 def _reworded(state: LibraryState, change: LibraryChange) -> Iterable[str]:

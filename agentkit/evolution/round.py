@@ -14,7 +14,6 @@ from agentkit.episodes import Episode
 from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import ModelError, UsageError
-from agentkit.evolution.checker import decided_before
 from agentkit.evolution.compare import Compare, compare_held_out
 from agentkit.evolution.feedback import is_by_user
 from agentkit.evolution.gates import (
@@ -100,10 +99,6 @@ class Failing:
     calls: int
     labels: Mapping[str, int]
 
-    def to_json(self) -> dict[str, Any]:
-        """The counts as a JSON object."""
-        return {**asdict(self), "labels": dict(self.labels)}
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LookedAt:
@@ -124,17 +119,6 @@ class LookedAt:
     judged: int = 0
     went_wrong: int = 0
     failing: tuple[Failing, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """What was looked at as a JSON object."""
-        return {
-            "episodes": self.episodes,
-            "runs": dict(self.runs),
-            "calls": self.calls,
-            "judged": self.judged,
-            "went_wrong": self.went_wrong,
-            "failing": [one.to_json() for one in self.failing],
-        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,11 +168,11 @@ class EvolutionReport:
         return {
             "before": self.before,
             "after": self.after,
-            "looked_at": self.looked_at.to_json(),
+            "looked_at": asdict(self.looked_at),
             "proposals": [one.to_json() for one in self.considered],
             "passed_over": [one.to_json() for one in self.passed_over],
             "learned": None if self.learned is None else self.learned.to_json(),
-            "silent": [{"proposer": one.proposer, "error": one.error} for one in self.silent],
+            "silent": [asdict(one) for one in self.silent],
         }
 
 
@@ -380,7 +364,7 @@ async def _suggested(
         if broken is not None:
             silent.append(Silent(proposer=proposer.name, error=str(broken)))
         for suggestion in suggestions:
-            if isinstance(suggestion, Proposal) and (said := _decided(manager, suggestion)):
+            if said := manager.decided_before(suggestion):
                 again[said.proposal_id] = said
                 continue
             try:
@@ -391,10 +375,6 @@ async def _suggested(
             if record.proposal_id in decided:
                 again[record.proposal_id] = record
     return _Heard(again=tuple(again.values()), silent=tuple(silent))
-
-
-def _decided(manager: ToolManager, proposal: Proposal) -> ProposalRecord | None:
-    return decided_before(manager.ledger, manager.revision, proposal)
 
 
 async def _heard(

@@ -1,7 +1,4 @@
-"""Serve proposals to real users: who takes part in what, and the routers that keep to it.
-
-A ``CanaryRouter`` serves candidates to a share of the sessions; a ``PinRouter`` is the kill switch.
-"""
+"""Serve proposals to real users: who takes part in what, and the router that keeps to it."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar, cast, get_args
+from typing import Literal, cast, get_args
 from weakref import WeakKeyDictionary
 
 from agentkit.agent.session import Route, RouteRequest
@@ -114,14 +111,10 @@ def experiment_of(record: ProposalRecord) -> Experiment | None:
 
 def _share(record: ProposalRecord) -> float | None:
     """The share that the last event of this stage names, if it names one that can be."""
-    for event in reversed(record.events):
-        if event.kind == record.state:
-            facts: Mapping[str, object] = event.facts
-            share = facts.get("share")
-            if isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1:
-                return float(share)
-            return None
-    return None
+    begun = next((one for one in reversed(record.events) if one.kind == record.state), None)
+    share: object = None if begun is None else begun.facts.get("share")
+    is_share = isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1
+    return float(share) if is_share else None  # type: ignore[arg-type]
 
 
 # --- Who takes part in what: pure functions of ids, so that nobody has to remember ---------------
@@ -131,8 +124,6 @@ def _share(record: ProposalRecord) -> float | None:
 
 
 Arm = Literal["candidate", "control"]
-
-T = TypeVar("T", bound=Experiment)
 
 
 def bucket(purpose: str, key: str, proposal_id: str) -> float:
@@ -166,7 +157,7 @@ def arm(key: str, proposal_id: str, share: float) -> Arm:
     return "candidate" if bucket("arm", key, proposal_id) < share else "control"
 
 
-def experiment_for(key: str, experiments: Sequence[T]) -> T | None:
+def experiment_for(key: str, experiments: Sequence[Experiment]) -> Experiment | None:
     """The one experiment that a session takes part in, if there are any.
 
     Each draws a place for the session, and the highest wins (rendezvous hashing). So sessions are
@@ -174,8 +165,6 @@ def experiment_for(key: str, experiments: Sequence[T]) -> T | None:
     sessions to it or from it. With one experiment at most, what is seen of a session is the work
     of one candidate, and its episodes carry one label.
     """
-    if len(experiments) == 1:
-        return experiments[0]
     return max(
         experiments,
         key=lambda one: (bucket("experiment", key, one.proposal_id), one.proposal_id),
@@ -349,58 +338,24 @@ class LedgerWatch:
             return self._ledger
 
 
-# --- ``PinRouter``: keeps runs to what a person pinned, and does nothing else --------------------
+# --- What a person pinned, in its place ----------------------------------------------------------
 
 
-class PinRouter:
-    """Makes the kill switch work where no candidate is tried; a ``Router`` for ``Agent``.
+async def pinned_library(asked: RouteRequest, ledger: Ledger, overlays: Overlays) -> Library:
+    """The library of a run with what a ledger pins in its place.
 
-    Each run uses the version that a person pinned, of the whole library or of single tools. It
-    needs an agent with a store, where the pinned version is. A ``CanaryRouter`` does the same, and
-    serves candidates besides.
-
-    Args:
-        watch: Follows the ledger, or the store to follow.
-
-    Example:
-        >>> from agentkit import Agent, open_store
-        >>> from agentkit.testing import ScriptedModel
-        >>> store = open_store("memory:")
-        >>> agent = Agent(ScriptedModel(["Hello."]), store=store, router=PinRouter(store))
-        >>> agent.run_sync("Hi").text
-        'Hello.'
+    Raises:
+        StoreError: A pinned version is gone.
     """
-
-    def __init__(self, watch: LedgerWatch | EventStore) -> None:
-        self.watch = watch if isinstance(watch, LedgerWatch) else LedgerWatch(watch)
-        self._overlays = Overlays()
-
-    async def route(self, asked: RouteRequest) -> Route:
-        """The library of a run.
-
-        Raises:
-            StoreError: The ledger could not be read and never was, or a pinned version is gone.
-        """
-        return Route(library=await self.library_of(asked, await self.watch.current()))
-
-    async def library_of(self, asked: RouteRequest, ledger: Ledger) -> Library:
-        """The library of a run with what a ledger pins in its place.
-
-        Raises:
-            StoreError: A pinned version is gone.
-        """
-        if not ledger.pins:
-            return asked.library
-        whole = ledger.pinned_version()
-        if whole is not None:
-            return await _at(asked, whole)
-        held = {
-            name: (await _at(asked, version)).get(name)
-            for name, version in ledger.pins.items()
-            if name != WHOLE_LIBRARY and name in asked.library
-        }
-        definitions = [tool.definition for tool in held.values() if tool is not None]
-        return self._overlays.of(asked.library, *definitions)
+    whole = ledger.pinned_version() if ledger.pins else None
+    if whole is not None:
+        return await _at(asked, whole)
+    held = [
+        (await _at(asked, version)).get(name)
+        for name, version in ledger.pins.items()
+        if name in asked.library
+    ]
+    return overlays.of(asked.library, *(tool.definition for tool in held if tool is not None))
 
 
 async def _at(asked: RouteRequest, version: int) -> Library:
@@ -418,7 +373,6 @@ async def _at(asked: RouteRequest, version: int) -> Library:
 
 
 # --- ``CanaryRouter``: serves candidates to a share of the sessions, and keeps to what is pin ----
-# ``CanaryRouter``: serves candidates to a share of the sessions, and keeps to what is pinned.
 
 
 SERVED: frozenset[ProposalState] = frozenset({"canary", "active", "superseded"})
@@ -468,7 +422,6 @@ class CanaryRouter:
         self.watch = watch if isinstance(watch, LedgerWatch) else LedgerWatch(watch)
         self.share = share
         self._overlays = Overlays()
-        self._pins = PinRouter(self.watch)
         self._running: tuple[Ledger, tuple[Experiment, ...]] = (Ledger(), ())
 
     async def route(self, asked: RouteRequest) -> Route:
@@ -478,7 +431,7 @@ class CanaryRouter:
             StoreError: The ledger could not be read and never was, or a pinned version is gone.
         """
         ledger = await self.watch.current()
-        library = await self._pins.library_of(asked, ledger)
+        library = await pinned_library(asked, ledger, self._overlays)
         if asked.is_new:
             return self._begun(asked.key, library, ledger)
         return self._gone_on(asked.labels, library, ledger)

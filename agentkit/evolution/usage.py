@@ -284,6 +284,3 @@ class _Served:
             return self.request
         _, intent = min(ranked, key=lambda one: one[0])  # the first of two equal ranks
         return intent or self.request
-
-
-# --- The words that users say and no tool has ----------------------------------------------------

@@ -52,12 +52,10 @@ class ParsedCalls:
         calls: The calls, in the order of the text. One that can not be read has its text in
             ``malformed``.
         text: What is left when the calls and their wrapping are taken out.
-        reasons: What had to be tolerated, or what was wrong, one phrase each.
     """
 
     calls: tuple[ToolCall, ...] = ()
     text: str = ""
-    reasons: tuple[str, ...] = ()
 
 
 def parse_calls(
@@ -81,8 +79,7 @@ def parse_calls(
         {'a': None}
     """
     if len(text) > MAX_TEXT:
-        reason = f"{len(text)} characters are too many to look for calls (at most {MAX_TEXT})"
-        return ParsedCalls(text=text, reasons=(reason,))
+        return ParsedCalls(text=text)
     scan = _Scan(text, tools)
     scan.run()
     calls = tuple(
@@ -94,7 +91,7 @@ def parse_calls(
         )
         for index, found in enumerate(scan.calls)
     )
-    return ParsedCalls(calls=calls, text=scan.rest(), reasons=tuple(dict.fromkeys(scan.reasons)))
+    return ParsedCalls(calls=calls, text=scan.rest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,6 @@ class _Found:
     name: str
     arguments: dict[str, Any] | None = None
     malformed: str | None = None
-    reasons: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -124,7 +120,6 @@ class _Scan:
         self.tools = {tool.name: tool for tool in tools}
         self.reader = LiteralReader(text)
         self.calls: list[_Found] = []
-        self.reasons: list[str] = []
         self._spans: list[tuple[int, int]] = []
         self._resume = 0  # where to look on when there is no call here
         self._plain_names = _plain_names(self.tools)
@@ -135,13 +130,11 @@ class _Scan:
             match = _START.search(self.text, position)
             if match is None:
                 return
-            self.reader.repairs.clear()
             self._resume = match.end()
             end = self._call_at(match) if match[1] else self._brackets_at(match.start())
             if end is not None:
                 self._spans.append((match.start(), end))
             position = self._resume if end is None else end
-        self.reasons.append(f"stopped looking for calls after {_MAX_ATTEMPTS} brackets")
 
     def rest(self) -> str:
         """The text without the calls."""
@@ -206,10 +199,9 @@ class _Scan:
                 self._read_argument(written)
                 self.reader.separate(")")
             return self._named(written), self.reader.position
-        except UnreadableError as error:
+        except UnreadableError:
             end = self._balanced_end(position - 1)
-            found = _Found(written.name, malformed=self.text[start:end], reasons=(str(error),))
-            return found, end
+            return _Found(written.name, malformed=self.text[start:end]), end
 
     def _read_argument(self, written: _Written) -> None:
         reader = self.reader
@@ -233,12 +225,11 @@ class _Scan:
         tool = self.tools.get(name)
         parameters = list(tool.signature.properties) if tool else []
         if len(given) == 1 and isinstance(given[0], dict) and given[0].keys() <= set(parameters):
-            return _Found(name, given[0] | keywords, reasons=("an object for all arguments",))
+            return _Found(name, given[0] | keywords)
         free = [parameter for parameter in parameters if parameter not in keywords]
         if len(given) > len(free):
             self.reader.fail(f"{len(given)} positional arguments for {len(free)} parameters")
-        arguments = dict(zip(free, given, strict=False)) | keywords
-        return _Found(name, arguments, reasons=("positional arguments took the order of the tool",))
+        return _Found(name, dict(zip(free, given, strict=False)) | keywords)
 
     # JSON
 
@@ -301,22 +292,12 @@ class _Scan:
         if "{" in self.text[start + 1 : match.start()]:
             return None  # a list of calls: its items are looked at one by one
         end = self._balanced_end(start)
-        found = _Found(
-            self._resolved(match[1]),
-            malformed=self.text[start:end],
-            reasons=("not readable as JSON",),
-        )
-        return self._keep([found], end)
+        return self._keep([_Found(self._resolved(match[1]), malformed=self.text[start:end])], end)
 
     # Both
 
     def _keep(self, found: list[_Found], end: int) -> int:
         self.calls += found
-        self.reasons += self.reader.repairs
-        for call in found:
-            self.reasons += [f"{call.name}: {reason}" for reason in call.reasons]
-            if self.tools and call.name not in self.tools:
-                self.reasons.append(f"{call.name}: not among the tools offered")
         return end
 
     def _resolved(self, name: str) -> str:

@@ -55,6 +55,10 @@ overlap, only anchored patterns of plain classes stay (``plain_pattern``), of th
 ``date``, ``time``, ``date-time`` and ``uuid``, and engines differ in ``multipleOf`` and in bounds
 of numbers that are not integers."""
 
+MAX_CHARACTERS = 200
+"""Longest string among arguments; an answer to a person may be ten times as long."""
+
+_MAX_ITEMS = 20
 _MAX_DEPTH = 12
 _MAX_PARTS = 5_000
 _NAMES_A_PART = 20
@@ -87,26 +91,12 @@ _KEYWORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
-    """Bounds that keep a generation finite; a minimum in the schema wins over them.
-
-    Attributes:
-        characters: Longest string.
-        items: Longest array.
-    """
-
-    characters: int = 200
-    items: int = 20
-
-
 def call_schema(
     tools: Sequence[ToolDefinition],
     *,
     max_calls: int = 8,
     allow_text: bool = False,
     answer: JsonObject | None = None,
-    bounds: Bounds | None = None,
 ) -> JsonObject:
     """The schema of one answer: ``{"calls": [{"name": ..., "arguments": {...}}]}``.
 
@@ -120,8 +110,6 @@ def call_schema(
         max_calls: Most calls in one answer.
         allow_text: Also allow ``{"answer": ...}`` in place of calls.
         answer: Schema of that answer; None is text.
-        bounds: Longest strings and arrays among the arguments; those of ``answer`` may be ten
-            times as long.
 
     Raises:
         UsageError: No tool is offered, or nothing satisfies ``answer``.
@@ -136,33 +124,30 @@ def call_schema(
     """
     if not tools:
         raise UsageError("no tool is offered, so there is no call to describe; offer at least one")
-    limits = bounds or Bounds()
-    call = either([_call(tool, limits) for tool in tools])
+    call = either([_call(tool) for tool in tools])
     calls = _closed({CALLS: array_of(call, 1, max(1, max_calls))})
     if not allow_text:
         return calls
-    return either([calls, _closed({ANSWER: answer_schema(answer or {"type": "string"}, limits)})])
+    return either([calls, _closed({ANSWER: answer_schema(answer or {"type": "string"})})])
 
 
-def answer_schema(schema: JsonObject, bounds: Bounds | None = None) -> JsonObject:
+def answer_schema(schema: JsonObject) -> JsonObject:
     """``schema`` for an answer to a person, with roomier bounds than arguments have.
 
     Raises:
         UsageError: Nothing satisfies ``schema``.
     """
-    limits = bounds or Bounds()
-    roomy = Bounds(characters=10 * limits.characters, items=limits.items)
-    translated = grammar_schema(schema, roomy)
+    translated = grammar_schema(schema, max_characters=10 * MAX_CHARACTERS)
     if translated is None:
         raise UsageError(f"nothing satisfies the output schema {str(schema)[:200]}")
     return translated
 
 
-def _call(tool: ToolDefinition, bounds: Bounds) -> JsonObject:
+def _call(tool: ToolDefinition) -> JsonObject:
     parameters = tool.parameters_schema  # with what was learned, where a grammar can say it
-    arguments = grammar_schema({"type": "object", **parameters}, bounds)
+    arguments = grammar_schema({"type": "object", **parameters})
     if arguments is None:
-        arguments = _despite_contradiction(tool, bounds)
+        arguments = _despite_contradiction(tool)
     is_free = isinstance(arguments.get("additionalProperties"), Mapping)
     if is_free and "additionalProperties" not in parameters:
         arguments = {"const": {}}  # a tool without parameters takes none, it does not take any
@@ -170,15 +155,15 @@ def _call(tool: ToolDefinition, bounds: Bounds) -> JsonObject:
     return _closed({"name": {"const": tool.name}, "arguments": arguments})
 
 
-def _despite_contradiction(tool: ToolDefinition, bounds: Bounds) -> JsonObject:
+def _despite_contradiction(tool: ToolDefinition) -> JsonObject:
     """Arguments for a schema that nothing satisfies, such as an integer with an enum of strings.
 
     The call will be refused, and the refusal names the rule; without a call nobody would learn
     that the definition is wrong.
     """
-    anything = grammar_schema({}, bounds) or {"type": "string"}
+    anything = grammar_schema({}) or {"type": "string"}
     parts = tool.signature.properties.items()
-    schemas = {name: grammar_schema(part, bounds) or anything for name, part in parts}
+    schemas = {name: grammar_schema(part) or anything for name, part in parts}
     required = [name for name in schemas if name in tool.signature.required]
     return {**_closed(schemas), "required": required}
 
@@ -192,18 +177,20 @@ def _closed(properties: dict[str, JsonObject]) -> JsonObject:
     }
 
 
-def grammar_schema(schema: JsonObject, bounds: Bounds | None = None) -> JsonObject | None:
+def grammar_schema(
+    schema: JsonObject, *, max_characters: int = MAX_CHARACTERS
+) -> JsonObject | None:
     """``schema`` as a grammar can express it; None when nothing finite satisfies it.
 
     Args:
         schema: A JSON Schema (2020-12) document; references are local.
-        bounds: Longest strings and arrays.
+        max_characters: Longest string; a minimum in the schema wins over it.
 
     Example:
         >>> grammar_schema({"type": ["integer", "null"], "minimum": 1, "maximum": 9})
         {'anyOf': [{'type': 'integer', 'minimum': 1, 'maximum': 9}, {'type': 'null'}]}
     """
-    return _Translator(schema, bounds or Bounds()).translate(schema, _Place())
+    return _Translator(schema, max_characters).translate(schema, _Place())
 
 
 def either(schemas: Sequence[JsonObject]) -> JsonObject:
@@ -243,9 +230,9 @@ class _Place:
 class _Translator:
     """Translates the parts of one schema document."""
 
-    def __init__(self, root: JsonObject, bounds: Bounds) -> None:
+    def __init__(self, root: JsonObject, max_characters: int) -> None:
         self.root = root
-        self.bounds = bounds
+        self.max_characters = max_characters
         self._left = _MAX_PARTS
 
     def translate(self, schema: Any, place: _Place) -> JsonObject | None:
@@ -315,7 +302,7 @@ class _Translator:
     def _typed(self, kind: str, plain: dict[str, Any], place: _Place) -> JsonObject | None:
         match kind:
             case "string":
-                return _string(plain, self.bounds.characters)
+                return _string(plain, self.max_characters)
             case "integer" | "number":
                 return _number(plain, kind)
             case "array":
@@ -329,7 +316,7 @@ class _Translator:
         least, most = _count(plain, "minItems", 0), _count(plain, "maxItems", _MAX_INTEGER)
         if least > most:
             return None
-        most = min(most, max(least, self.bounds.items))
+        most = min(most, max(least, _MAX_ITEMS))
         first = plain.get("prefixItems", plain.get("items"))
         if isinstance(first, Sequence) and first:
             return self._tuple([self.translate(part, place) for part in first], least, most)
@@ -448,12 +435,8 @@ def _upper(plain: Mapping[str, Any]) -> _Limit | None:
 
 
 def _limits(plain: Mapping[str, Any], inclusive: str, exclusive: str) -> list[_Limit]:
-    limits = []
-    if inclusive in plain:  # in draft 4, exclusiveMinimum is a boolean beside minimum
-        limits.append(_Limit(plain[inclusive], plain.get(exclusive) is True))
-    if _is_number(plain.get(exclusive)):
-        limits.append(_Limit(plain[exclusive], is_outside=True))
-    return limits
+    keys = ((inclusive, False), (exclusive, True))
+    return [_Limit(plain[key], is_outside=outside) for key, outside in keys if key in plain]
 
 
 def _whole(lower: _Limit | None, upper: _Limit | None) -> tuple[_Limit, _Limit]:
@@ -498,7 +481,7 @@ def _is_plain(keyword: str, value: Any) -> bool:
         return False
     kind = _KEYWORDS.get(keyword)
     if kind == "number" or keyword in _COUNTS:
-        return _is_number(value) or (keyword.startswith("exclusive") and value is True)
+        return _is_number(value)
     if keyword in {"required", "prefixItems", "enum"}:
         return isinstance(value, list | tuple)
     return isinstance(value, Mapping) if keyword == "properties" else True

@@ -24,7 +24,7 @@ from agentkit.models.retries import (
     with_retries,
 )
 from agentkit.models.status import Endpoint, embedded_error, status_error
-from agentkit.models.transport import HttpStream, Transport, cut_short, iter_pieces
+from agentkit.models.transport import HttpStream, Transport, cut_short
 from agentkit.models.wire import EventParser, parse_object, read_body
 
 _DRAIN_SECONDS = 0.2
@@ -198,7 +198,7 @@ class HttpModel(RemoteModel):
     async def _whole(self, exchange: Exchange) -> ModelResponse:
         sending = self._transport.stream(self._url, self._headers, exchange.body)
         async with sending as answer:
-            body = await read_body(iter_pieces(answer))
+            body = await read_body(answer.pieces)
         return self._priced(exchange.decode(self._decoded(answer, body)))
 
     async def _events(
@@ -209,7 +209,7 @@ class HttpModel(RemoteModel):
             opening = self._transport.stream(self._url, self._headers, exchange.body)
             answer = await idle.wait(stack.enter_async_context(opening))
             if answer.status != 200 or _is_json(answer.headers):  # an error, or it does not stream
-                body = await idle.wait(read_body(iter_pieces(answer)))
+                body = await idle.wait(read_body(answer.pieces))
                 response = exchange.decode(self._decoded(answer, body))
             else:
                 async with aclosing(self._texts(exchange, answer, idle)) as texts:
@@ -226,7 +226,7 @@ class HttpModel(RemoteModel):
     ) -> AsyncGenerator[str, None]:
         """The text of a stream, piece by piece; its end is checked."""
         parser = EventParser()
-        while chunk := await idle.wait(answer.read()):
+        while chunk := await idle.wait(anext(answer.pieces, b"")):
             for data in parser.feed(chunk):
                 if data == "[DONE]":
                     await _drain(answer)
@@ -268,7 +268,7 @@ async def _drain(answer: HttpStream) -> None:
     """
     with suppress(ModelConnectionError, TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
-            while await answer.read():
+            async for _ in answer.pieces:
                 pass
 
 

@@ -65,20 +65,16 @@ class LiteralReader:
     Attributes:
         text: The text.
         position: Where the next value is looked for.
-        repairs: What had to be tolerated, one phrase each, for diagnosis.
 
     Example:
         >>> reader = LiteralReader("{'city': \"Oslo\", days: [1, 2,], warm: true")
         >>> reader.value()
         {'city': 'Oslo', 'days': [1, 2], 'warm': True}
-        >>> reader.repairs
-        ['a missing } was assumed']
     """
 
     def __init__(self, text: str, position: int = 0) -> None:
         self.text = text
         self.position = position
-        self.repairs: list[str] = []
         self._depth = 0
         self._values = 0
 
@@ -128,10 +124,7 @@ class LiteralReader:
         """
         if self.take(closer):
             return True
-        if self.peek() in {"", "]", ")", "}"}:
-            self.repairs.append(f"a missing {closer} was assumed")
-            return True
-        return False
+        return self.peek() in {"", "]", ")", "}"}
 
     def separate(self, closer: str) -> None:
         """Pass the comma after an item, unless the end follows."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
@@ -53,13 +53,13 @@ class HttpStream:
     Attributes:
         status: The status code.
         headers: The headers; names in any case.
-        read: Gives the next piece of the body, empty at its end; raises ``ModelConnectionError``
-            when the connection is cut before.
+        pieces: Gives the body, piece by piece; raises ``ModelConnectionError`` when the connection
+            is cut before its end.
     """
 
     status: int
     headers: Mapping[str, str]
-    read: Callable[[], Awaitable[bytes]]
+    pieces: AsyncIterator[bytes]
 
 
 class Transport(Protocol):
@@ -147,7 +147,7 @@ class HttpxTransport:
             yield HttpStream(
                 status=response.status_code,
                 headers=response.headers,
-                read=_reader(url, response.aiter_bytes()),
+                pieces=_translated(url, response.aiter_bytes()),
             )
         finally:
             await response.aclose()
@@ -229,7 +229,7 @@ class AiohttpTransport:
             yield HttpStream(
                 status=response.status,
                 headers=response.headers,
-                read=_reader(url, response.content.iter_any()),
+                pieces=_translated(url, response.content.iter_any()),
             )
 
     async def close(self) -> None:
@@ -258,18 +258,10 @@ def _open_session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
     )
 
 
-async def iter_pieces(answer: HttpStream) -> AsyncIterator[bytes]:
-    """The body, piece by piece."""
-    while piece := await answer.read():
-        yield piece
-
-
-def _reader(url: str, pieces: AsyncIterator[bytes]) -> Callable[[], Awaitable[bytes]]:
-    async def read() -> bytes:
-        with translating(url):
-            return await anext(pieces, b"")
-
-    return read
+async def _translated(url: str, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    with translating(url):
+        async for piece in pieces:
+            yield piece
 
 
 @contextmanager

@@ -53,7 +53,6 @@ def create_app(
     limits: ServerLimits = ServerLimits(),  # noqa: B008 - immutable
     model_name: str | None = None,
     client_approval: bool = False,
-    client_settings: bool = False,
     open_metrics: bool = False,
     allowed_hosts: Sequence[str] | None = None,
     cors_origins: Sequence[str] = (),
@@ -83,7 +82,6 @@ def create_app(
         limits: What is taken on.
         model_name: The model's name for clients; None takes the agent's name.
         client_approval: Whether a client may say that a call that needs approval may run.
-        client_settings: Whether a client may choose temperature, top_p, max_tokens and seed.
         open_metrics: Whether ``/metrics`` needs no key.
         allowed_hosts: Host names that requests may be addressed to, ``*`` for any; None takes
             those of this machine for an application without keys, and any for one with keys.
@@ -109,7 +107,7 @@ def create_app(
     if cors_origins and keys is None:
         raise UsageError("cors_origins without keys would let any such page use the agent")
     service = _Service(agent, keys=keys, limits=limits, model_name=model_name or agent.name)
-    chat = service.chat(takes_approvals=client_approval, takes_settings=client_settings)
+    chat = service.chat(takes_approvals=client_approval)
     admission = admitting(keys, allowed_hosts, open_metrics=open_metrics)
     app = Starlette(
         routes=[
@@ -189,13 +187,12 @@ class _Service:
             writer=self._writer,
         )
 
-    def chat(self, *, takes_approvals: bool, takes_settings: bool) -> ChatCompletions:
+    def chat(self, *, takes_approvals: bool) -> ChatCompletions:
         """The main endpoint."""
         reader = Reader(
             model=self._model_name,
             max_messages=self._limits.max_messages,
             output_schema=self._agent.output_schema,
-            takes_settings=takes_settings,
             alias=self._agent.model.name,
         )
         return ChatCompletions(

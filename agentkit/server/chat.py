@@ -353,7 +353,6 @@ class ChatCompletions:
             session_id=work.session_id,
             history=work.history,
             metadata=work.labels,
-            settings=work.settings,
             episode_id=work.episode_id,
         )
         async with aclosing(events):

@@ -1,17 +1,17 @@
-"""A chat completion request, read and checked: the conversation, labels, settings.
+"""A chat completion request, read and checked: the conversation and labels.
 
-What a client may choose is the conversation, and some settings where the operator says so. The
-model and the tools are the agent's: what would change them is refused where the client would be
-misled, and named in the answer where it would not.
+What a client chooses is the conversation. The model, its settings and the tools are the agent's:
+what would change them is refused where the client would be misled, and named in the answer where
+it would not.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from agentkit.messages import (
     AssistantMessage,
@@ -22,7 +22,6 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models.base import ModelSettings
 from agentkit.models.wire import parse_json
 from agentkit.server.middleware import Problem, invalid
 
@@ -193,80 +192,23 @@ def is_whole(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-_HOTTEST = 2
-_LARGEST_SEED = 2**63
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-_Field: TypeAlias = tuple[str, Callable[[Any], bool], str]
-
-_LENGTH: _Field = ("max_tokens", lambda value: _is_whole(value) and value >= 1, "at least 1")
-
-_FIELDS: Mapping[str, _Field] = {
-    "temperature": (
-        "temperature",
-        lambda value: _is_number(value) and 0 <= value <= _HOTTEST,
-        f"a number from 0 to {_HOTTEST}",
-    ),
-    "top_p": (
-        "top_p",
-        lambda value: _is_number(value) and 0 < value <= 1,
-        "a number above 0, up to 1",
-    ),
-    "max_tokens": _LENGTH,
-    "max_completion_tokens": _LENGTH,
-    "seed": (
-        "seed",
-        lambda value: _is_whole(value) and -_LARGEST_SEED <= value < _LARGEST_SEED,
-        "a whole number of 64 bits",
-    ),
-}
-"""Fields of a request: the setting, whether a value will do, and what would."""
-
-_NEVER_FOLLOWED = (
+_NOT_HONOURED = (
     "frequency_penalty",
     "logit_bias",
+    "max_completion_tokens",
+    "max_tokens",
     "parallel_tool_calls",
     "prediction",
     "presence_penalty",
     "reasoning_effort",
+    "seed",
     "service_tier",
     "store",
+    "temperature",
+    "top_p",
     "verbosity",
 )
-"""Further fields that say how to generate; that is the agent's business."""
-
-
-def not_honoured(record: JsonObject, *, takes_settings: bool) -> tuple[str, ...]:
-    """Fields of a request that say how to generate, and make no difference.
-
-    Args:
-        record: The request.
-        takes_settings: Whether ``wanted_settings`` are followed.
-    """
-    ignored = _NEVER_FOLLOWED if takes_settings else (*_NEVER_FOLLOWED, *_FIELDS)
-    return tuple(sorted(name for name in ignored if record.get(name) is not None))
-
-
-def wanted_settings(record: JsonObject) -> ModelSettings | Problem | None:
-    """The settings in a request; None when it has none."""
-    chosen: dict[str, Any] = {}
-    for name, (setting, is_good, wanted) in _FIELDS.items():
-        value = record.get(name)
-        if value is None:
-            continue
-        if not is_good(value):
-            return invalid(f"{name} must be {wanted}", param=name)
-        chosen[setting] = value
-    return ModelSettings(**chosen) if chosen else None
-
+"""Fields of a request that say how to generate; that is the agent's business."""
 
 _SESSION = re.compile(r"[A-Za-z0-9._:@-]{1,128}")
 _MOST_LABELS = 16
@@ -285,7 +227,6 @@ class Asked:
         session: The client's name for a conversation that the server keeps; None when the client
             keeps it.
         labels: The client's labels for the episode.
-        settings: How to generate the answer; None as the agent has it.
         not_honoured: Fields that were set and make no difference.
     """
 
@@ -294,7 +235,6 @@ class Asked:
     include_usage: bool = False
     session: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    settings: ModelSettings | None = None
     not_honoured: tuple[str, ...] = ()
 
 
@@ -307,13 +247,11 @@ class Reader:
         alias: Another name that it is asked by: that of the model behind the agent.
         max_messages: Most messages in one request.
         output_schema: What the agent's answers match; None for text.
-        takes_settings: Whether clients may say how to generate.
     """
 
     model: str
     max_messages: int
     output_schema: JsonObject | None
-    takes_settings: bool = False
     alias: str = ""
 
     def read(self, body: bytes, session: str | None) -> Asked | Problem:
@@ -336,9 +274,6 @@ class Reader:
         labels = _bad_session(session, conversation) or _labels(record)
         if isinstance(labels, Problem):
             return labels
-        settings = wanted_settings(record) if self.takes_settings else None
-        if isinstance(settings, Problem):
-            return settings
         options = record.get("stream_options") or {}
         return Asked(
             conversation=conversation,
@@ -346,8 +281,7 @@ class Reader:
             include_usage=options.get("include_usage") is True,
             session=session,
             labels=labels,
-            settings=settings,
-            not_honoured=not_honoured(record, takes_settings=self.takes_settings),
+            not_honoured=tuple(name for name in _NOT_HONOURED if record.get(name) is not None),
         )
 
     def _unusable(self, record: JsonObject) -> Problem | None:

@@ -15,7 +15,6 @@ from agentkit.agent.types import Approval, Decision, RunResult, deferred_calls
 from agentkit.episodes import Episode, StopReason
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message, ToolCall
-from agentkit.models.base import ModelSettings
 from agentkit.reading import read_json
 from agentkit.server.chat_answer import call_id_on_the_wire
 from agentkit.server.chat_request import Asked
@@ -36,7 +35,6 @@ class Work:
         history: What was said before, when no store has it.
         session_id: The conversation, as the store knows it.
         labels: For the episode.
-        settings: How to generate; None as the agent has it.
         waiting: The run that goes on; None for a new one.
         values: Results by call id, for a run that goes on.
         approvals: Decisions by call id, for a run that goes on.
@@ -47,7 +45,6 @@ class Work:
     history: tuple[Message, ...] = ()
     session_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    settings: ModelSettings | None = None
     waiting: Episode | None = None
     values: Mapping[str, object] = field(default_factory=dict)
     approvals: Mapping[str, Decision] = field(default_factory=dict)
@@ -64,7 +61,6 @@ class Work:
                 session_id=self.session_id,
                 history=self.history,
                 metadata=self.labels,
-                settings=self.settings,
                 episode_id=self.episode_id,
             )
         return await agent.resume(
@@ -72,7 +68,6 @@ class Work:
             approvals=self.approvals,
             values=self.values,
             history=self.history,
-            settings=self.settings,
             episode_id=self.episode_id,
         )
 
@@ -104,7 +99,6 @@ def new_work(asked: Asked, exchange: Exchange) -> Work:
         history=() if asked.session else asked.conversation.messages[:-1],
         session_id=_session_id(asked, exchange),
         labels=labels,
-        settings=asked.settings,
     )
 
 
@@ -166,7 +160,6 @@ def _going_on(waiting: Episode, asked: Asked, store: EpisodeStore) -> Work:
         history=() if waiting.session_id else _said_before(waiting, asked, store),
         session_id=waiting.session_id,
         labels=waiting.metadata,
-        settings=asked.settings,
         waiting=waiting,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit import Agent, Episode, tool
+from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
 from agentkit.agent.types import Approval
 from agentkit.errors import UsageError
@@ -77,16 +77,6 @@ async def test_deferred_then_approved(delete, deleted, call):
     assert result.episode.resumes == waiting.episode.episode_id
 
 
-async def test_deferred_then_denied(delete, deleted, call):
-    """A later no reaches the model like an early one."""
-    agent = Agent(ScriptedModel([[call("delete", name="a")], "fine"]), tools=[delete])
-
-    result = await agent.resume(await agent.run("delete a"), approvals={"delete": False})
-
-    assert deleted == []
-    assert result.episode.results[0].status == "denied"
-
-
 async def test_answer_from_outside(call):
     """A deferred tool gets its value from the caller."""
 
@@ -144,17 +134,3 @@ async def test_resuming_from_the_stored_episode(delete, deleted, call, store):
     roles = [m.role for m in model.requests[-1].messages]
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
     assert model.requests[-1].messages[2].text == "deleted"
-
-
-async def test_resuming_follows_the_order_of_the_store(delete, call, store):
-    """What the store got first was said first, whatever the ids sort like."""
-    earlier = Episode(episode_id="f" * 24, request="hello", session_id="s")
-    store.append(earlier)
-    model = ScriptedModel([[call("delete", name="a")], "gone"])
-    agent = Agent(model, tools=[delete], store=store)
-    waiting = await agent.run("delete a", session_id="s")
-
-    stored = store.get(waiting.episode.episode_id)
-    await agent.resume(stored, approvals={"delete": True})
-
-    assert [m.text for m in model.requests[1].messages][:2] == ["hello", "delete a"]

@@ -39,19 +39,6 @@ async def test_raises(call, error):
     assert "File " not in result.text
 
 
-async def test_async_tool_raises(call):
-    """The same holds for an async tool."""
-
-    async def broken() -> str:
-        """Break."""
-        raise ValueError("no luck")
-
-    result = await outcome(broken, call)
-
-    assert result.failure.cause == "ValueError"
-    assert "no luck" in result.text
-
-
 async def test_model_retry_is_passed_on_in_the_authors_words(call):
     """ModelRetry says: another try can work."""
 
@@ -127,18 +114,6 @@ async def test_returns_what_json_can_not_hold(call, value):
     assert not result.failure.retryable
 
 
-async def test_returns_a_cycle(call):
-    """A value that contains itself does not end in endless recursion."""
-
-    def odd():
-        """Return a cycle."""
-        value: list[object] = []
-        value.append(value)
-        return value
-
-    assert (await outcome(odd, call)).failure.kind == "unserialisable_result"
-
-
 async def test_rich_values_are_converted(call):
     """Dataclasses and dates become JSON data."""
 
@@ -154,20 +129,6 @@ async def test_rich_values_are_converted(call):
     result = await outcome(find, call)
 
     assert result.value == {"name": "Corolla", "built": "2020-01-02"}
-
-
-async def test_prints(call, capsys):
-    """What a tool prints stays the program's output and is not mixed into the result."""
-
-    def chatty() -> str:
-        """Print and return."""
-        print("noise")
-        return "signal"
-
-    result = await outcome(chatty, call)
-
-    assert result.text == "signal"
-    assert capsys.readouterr().out == "noise\n"
 
 
 async def test_long_results_are_shortened_for_the_model_only(call):

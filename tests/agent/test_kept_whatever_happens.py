@@ -7,7 +7,6 @@ import pytest
 from agentkit import Agent, open_store, tool
 from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval
-from agentkit.errors import UsageError
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools import ToolDefinition
@@ -53,16 +52,6 @@ async def test_a_retriever_that_raises_leaves_an_episode():
     (episode,) = store.select()
     assert (episode.request, episode.turns, episode.stop_reason) == ("Hi", (), "error")
     assert episode.error == "OSError: the index is gone"
-
-
-async def test_a_run_cancelled_while_its_tools_are_chosen_leaves_an_episode():
-    """So does one whose caller leaves before the model was asked."""
-    store = open_store("memory:")
-    agent = Agent(ScriptedModel([]), store=store, retriever=BrokenRetriever())
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(agent.run("Hi"), 0.01)
-    (episode,) = store.select()
-    assert episode.stop_reason == "cancelled"
 
 
 async def test_a_caller_can_name_the_episode_before_it_ends():
@@ -126,16 +115,6 @@ async def test_answers_that_are_broken_off_leave_an_episode():
     assert (broken.stop_reason, broken.resumes) == ("cancelled", waiting.episode.episode_id)
     results = {result.call_id: result.value for result in broken.turns[-1].results}
     assert results == {"desk": "yes", "quick": "sent"}
-
-
-async def test_a_wrong_answer_leaves_no_episode():
-    """Nothing has begun when the answers are refused."""
-    store = open_store("memory:")
-    agent = Agent(ScriptedModel([[ToolCall(call_id="c", name="desk")]]), store=store, tools=[DESK])
-    waiting = await agent.run("Ask")
-    with pytest.raises(UsageError, match="no call waits under"):
-        await agent.resume(waiting, values={"c": "yes", "d": "no"})
-    assert len(list(store.select())) == 1
 
 
 async def test_a_run_that_is_resumed_again_counts_as_resumed_last():

@@ -6,7 +6,6 @@ import pytest
 
 from agentkit import Agent
 from agentkit.agent.types import Limits
-from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel, ScriptedModel
@@ -60,10 +59,3 @@ async def test_tokens_and_cost(add, call, limits, reason):
     result = await Agent(FunctionModel(answer), tools=[add], limits=limits).run("go")
 
     assert (result.stop_reason, len(result.episode.turns)) == (reason, 1)
-
-
-@pytest.mark.parametrize("bad", [{"max_steps": 0}, {"max_calls": -1}, {"max_tokens": -5}])
-def test_impossible_limits_are_refused(bad):
-    """A limit that no run could keep is a mistake of the caller."""
-    with pytest.raises(UsageError):
-        Limits(**bad)

@@ -48,22 +48,6 @@ def refined(answers, **options):
     return [call.arguments["a"] for call in response.message.tool_calls], trace, model
 
 
-def test_adaptive_stops_at_agreement():
-    """The first two equal consecutive answers end the refinement."""
-    chosen, trace, _ = refined(
-        [proposal(1), proposal(5), proposal(5), proposal(9)], mode="adaptive"
-    )
-
-    assert (chosen, trace.iterations, trace.converged) == ([5], 2, True)
-
-
-def test_adaptive_is_bounded():
-    """A model that never agrees with itself is asked at most n times; the last answer counts."""
-    chosen, trace, _ = refined([proposal(i) for i in range(9)], mode="adaptive", max_refinements=5)
-
-    assert (chosen, trace.iterations, trace.converged) == ([5], 5, False)
-
-
 def test_vanilla_takes_the_last():
     """Vanilla self-refine uses all rounds and the last answer."""
     answers = [proposal(1), proposal(5), proposal(5), proposal(7)]
@@ -164,14 +148,6 @@ def test_each_round_has_a_seed_of_its_own():
         )
         assert len(asked) == 5
         assert asked == [None] * 5 if seed is None else len({seed, *asked}) == 6
-
-
-async def test_text_answers_are_not_refined():
-    """An answer without calls is taken as it is."""
-    result = await Agent(ScriptedModel(["Hello."]), refine="adaptive").run("Hi")
-
-    assert result.output == "Hello."
-    assert result.episode.turns[0].refine is None
 
 
 @given(st.lists(st.integers(0, 3), min_size=6, max_size=6))

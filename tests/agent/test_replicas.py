@@ -15,7 +15,6 @@ from support.unreliable_store import UnreliableStore
 from agentkit import Agent, open_store
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.dag import DAG
 from agentkit.library.episode_stores import with_episodes
 from agentkit.library.replicas import replica_of
 from agentkit.testing import FunctionModel, ScriptedModel
@@ -169,25 +168,6 @@ async def test_runs_can_be_refused_beyond_a_bound(far, add):
         assert (await agent.run("hi")).output == "a"
 
 
-def test_what_was_worked_out_is_ready_for_the_next_version(replica, add, reword):
-    """The thread brings the index up to date, so that no run waits for it."""
-    reword("one")
-    replica.refresh()
-    agent = Agent(ScriptedModel([]), tools=[add], store=replica)
-    agent.library.derived(DAG)
-    reword("two")
-    replica.refresh()
-    assert agent.library["add"].definition.description.summary == "two"
-    assert agent.library.has_derived(DAG)
-
-
-def test_a_refresh_by_hand_looks_at_once(replica, add, reword):
-    """It still works, and is not needed."""
-    agent = Agent(ScriptedModel([]), tools=[add], store=replica)
-    reword("one")
-    assert agent.refresh().version == 2
-
-
 def test_a_replica_keeps_no_agent_alive(replica):
     """Agents come and go on one replica."""
     agent = Agent(ScriptedModel([]), store=replica)
@@ -211,10 +191,3 @@ async def test_old_versions_are_let_go(add, reword, store):
     assert first() is None
     result = await agent.run("again", session_id="s")
     assert result.episode.library_version == 1
-
-
-async def test_an_agent_makes_no_replica_by_itself(tmp_path):
-    """A URL is the store itself."""
-    agent = Agent(ScriptedModel([]), store=f"sqlite:///{tmp_path / 'a.db'}")
-    assert replica_of(agent.store) is None
-    await agent.close()

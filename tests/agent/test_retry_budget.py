@@ -46,18 +46,6 @@ async def test_read_only_tool_is_repeated_with_growing_waits(call):
     assert (result.value, result.attempts, sleeps) == ("page", 3, [0.5, 1.0])
 
 
-async def test_repeats_end_at_the_budget(call):
-    """After the budget the failure stands."""
-    sleeps = []
-
-    (result,) = await executor(Library([flaky(9, effects=("reads",))]), sleeps).execute(
-        [call("fetch")]
-    )
-
-    assert result.failure.kind == "tool_error"
-    assert result.attempts == 3
-
-
 async def test_a_generous_budget_does_not_repeat_a_call_for_ever(call):
     """What the model may try a thousand times is repeated three times: each wait is the double."""
     sleeps = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import replace
 
@@ -10,7 +9,6 @@ import pytest
 
 from agentkit import Agent, Library, ToolDefinition
 from agentkit.agent.session import Route
-from agentkit.agent.types import RunFinished
 from agentkit.errors import ModelConnectionError, RunError
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import UserMessage
@@ -68,15 +66,6 @@ async def test_a_run_uses_the_library_that_it_is_routed_to():
     assert router.asked[0].library is agent.library
 
 
-async def test_a_run_without_a_session_is_routed_by_the_id_of_its_episode():
-    """So the decision can be worked out again from what is stored."""
-    router = Fixed(library("routed"))
-
-    result = await Agent(ScriptedModel(["a"]), router=router).run("hi")
-
-    assert router.asked[0].key == result.episode.episode_id
-
-
 async def test_a_session_is_routed_by_its_id_and_brings_its_labels(store):
     """From the second run on the router sees what the conversation was labelled with."""
     router = Fixed(library("routed"), arm="candidate")
@@ -120,19 +109,6 @@ async def test_without_a_router_labels_are_the_callers():
     assert result.episode.metadata == {"arm": "candidate"}
 
 
-async def test_streams_and_run_sync_are_routed_alike():
-    """Every way to run goes through the router."""
-    model = ScriptedModel(["a", "b"])
-    agent = Agent(model, router=Fixed(library("routed"), arm="control"))
-
-    events = [event async for event in agent.stream("hi")]
-    result = await asyncio.to_thread(agent.run_sync, "hi")
-
-    assert [words(request) for request in model.requests] == ["routed", "routed"]
-    assert events[-1].result.episode.metadata == {"arm": "control"}
-    assert result.episode.metadata == {"arm": "control"}
-
-
 async def test_a_resumed_run_is_routed_with_the_labels_it_waited_with(call):
     """The waiting call is answered, and run, under the library that the router gives."""
     model = ScriptedModel([[call("look", a=1)], "done"])
@@ -147,17 +123,6 @@ async def test_a_resumed_run_is_routed_with_the_labels_it_waited_with(call):
     assert router.asked[1].key == waiting.episode.episode_id
     assert words(model.requests[1]) == "routed"
     assert result.episode.metadata == {"arm": "candidate"}
-
-
-async def test_a_run_resumed_without_a_router_has_no_arm(call):
-    """It is not served by a candidate any more, so it must not count for one."""
-    router = Fixed(library("routed"), arm="candidate", experiment="p")
-    model = ScriptedModel([[call("look", a=1)], "done"])
-    waiting = await Agent(model, router=router).run("hi", metadata={"who": "me"})
-
-    result = await Agent(model, library=library("own")).resume(waiting, values={"look": 3})
-
-    assert result.episode.metadata == {"who": "me"}
 
 
 async def test_a_router_that_fails_ends_the_run_before_the_model_is_asked():
@@ -197,18 +162,6 @@ async def test_observers_hear_of_the_run_once_it_is_kept(store):
     assert not run.ends_loop
 
 
-async def test_observers_hear_of_streams_after_their_last_event():
-    """The reader of the stream has the result first."""
-    heard = Heard()
-    agent = Agent(ScriptedModel(["a"]), observers=[heard])
-
-    async for event in agent.stream("hi"):
-        if isinstance(event, RunFinished):
-            last = event
-
-    assert [run.result for run in heard.runs] == [last.result]
-
-
 def test_observers_are_told_that_the_loop_ends():
     """Whatever an observer would start on the loop of run_sync would be cancelled."""
     heard = Heard()
@@ -216,17 +169,6 @@ def test_observers_are_told_that_the_loop_ends():
     Agent(ScriptedModel(["a"]), observers=[heard]).run_sync("hi")
 
     assert heard.runs[0].ends_loop
-
-
-async def test_observers_hear_of_a_resumed_run_without_a_first_request(call):
-    """It began in the middle, so it can not be repeated from the start."""
-    heard = Heard()
-    model = ScriptedModel([[call("look", a=1)], "done"])
-    agent = Agent(model, library=library("own"), observers=[heard])
-
-    await agent.resume(await agent.run("hi"), values={"look": 3})
-
-    assert [run.request is None for run in heard.runs] == [False, True]
 
 
 async def test_failed_runs_are_not_told():

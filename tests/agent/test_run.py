@@ -11,17 +11,6 @@ from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, User
 from agentkit.testing import ScriptedModel
 
 
-async def test_text_answer():
-    """A model that answers in text ends the run after one turn."""
-    result = await Agent(ScriptedModel(["Hello."])).run("Hi")
-
-    assert (result.output, result.stop_reason, len(result.episode.turns)) == (
-        "Hello.",
-        "finished",
-        1,
-    )
-
-
 async def test_call_then_answer(add, call):
     """A call is executed and its result shown to the model, which then answers."""
     model = ScriptedModel([[call("add", a=1, b=2)], "It is 3."])
@@ -88,14 +77,6 @@ async def test_a_forced_call_is_forced_once(add, call):
     assert [request.tool_choice for request in model.requests] == ["required", "auto"]
 
 
-async def test_repeated_call_ids_are_made_unique(add, call):
-    """A server that numbers calls anew in each answer does not mix up results."""
-    again = [call("add", a=1, b=2)]
-    result = await Agent(ScriptedModel([again, again, "done"]), tools=[add]).run("twice")
-
-    assert [c.call_id for c in result.calls] == ["add", "add-2"]
-
-
 def test_run_sync_answers_without_a_loop():
     """run_sync is run for callers that have no event loop."""
     assert Agent(ScriptedModel(["Hello."])).run_sync("Hi").output == "Hello."
@@ -105,13 +86,6 @@ async def test_run_sync_inside_a_loop_says_what_to_do():
     """Blocking a running loop is refused with the way out."""
     with pytest.raises(UsageError, match=r"await agent\.run"):
         Agent(ScriptedModel(["Hello."])).run_sync("Hi")
-
-
-def test_one_agent_serves_several_event_loops(add, call):
-    """An agent can be used from one run_sync after the other."""
-    agent = Agent(ScriptedModel([[call("add", a=1, b=2)], "3"] * 2), tools=[add])
-
-    assert [agent.run_sync("1 + 2?").output for _ in range(2)] == ["3", "3"]
 
 
 async def test_metadata_is_kept_with_the_episode():

@@ -6,7 +6,7 @@ import pytest
 
 from agentkit import Agent, ToolDefinition
 from agentkit.errors import UsageError
-from agentkit.library.store import EpisodeFilter, LibraryChange
+from agentkit.library.store import LibraryChange
 from agentkit.messages import UserMessage
 from agentkit.testing import ScriptedModel
 
@@ -20,17 +20,6 @@ async def test_the_next_run_sees_the_earlier_ones(store):
     await agent.run("Who am I?", session_id="s")
 
     assert [m.text for m in model.requests[1].messages] == ["I am Ada.", "Hello Ada.", "Who am I?"]
-
-
-async def test_sessions_do_not_mix(store):
-    """Another session starts from nothing."""
-    model = ScriptedModel(["a", "b"])
-    agent = Agent(model, store=store)
-
-    await agent.run("one", session_id="s")
-    await agent.run("two", session_id="t")
-
-    assert [m.text for m in model.requests[1].messages] == ["two"]
 
 
 def test_a_session_survives_the_process(tmp_path):
@@ -61,13 +50,6 @@ async def test_session_and_history_exclude_each_other(store):
         await Agent(ScriptedModel(["a"]), store=store).run(
             "hi", session_id="s", history=[UserMessage(text="x")]
         )
-
-
-async def test_every_run_is_kept(store):
-    """An agent with a store keeps each episode as it was returned."""
-    result = await Agent(ScriptedModel(["a"]), store=store).run("hi")
-
-    assert list(store.select(EpisodeFilter())) == [result.episode]
 
 
 async def test_a_conversation_keeps_its_library_version(store):

@@ -28,24 +28,6 @@ async def test_the_settings_of_a_run_lie_over_those_of_the_agent():
     assert seen == [both, both, own]
 
 
-async def test_a_resumed_run_has_its_own_settings():
-    """Answering a waiting call is a run like any other."""
-    from agentkit.messages import ToolCall
-    from agentkit.tools import ToolDefinition
-    from agentkit.tools.tool import Tool
-
-    seen = []
-
-    def ask(request):
-        seen.append(request.settings.seed)
-        return "Done." if len(seen) > 1 else [ToolCall(call_id="c", name="ask")]
-
-    agent = Agent(FunctionModel(ask), tools=[Tool(definition=ToolDefinition(name="ask"))])
-    waiting = await agent.run("Go")
-    await agent.resume(waiting, values={"c": 1}, settings=ModelSettings(seed=3))
-    assert seen == [None, 3]
-
-
 def policy(**options):
     """An agent's options with this policy for its tools."""
     return lambda: {"tool_policy": ToolPolicy(**options)}
@@ -70,13 +52,3 @@ def test_a_setting_that_means_nothing_is_refused(options, advice):
     """A slip in a setting is an error at once, and no check that is silently left out."""
     with pytest.raises(UsageError, match=advice):
         Agent(ScriptedModel([]), **options())
-
-
-def test_an_agent_is_what_it_was_made_with():
-    """Name, model and store can be read and not exchanged: runs may be under way."""
-    agent = Agent(ScriptedModel([]), name="clerk", store="memory:")
-    assert (agent.name, agent.model.name) == ("clerk", "scripted")
-    assert list(agent.store.select()) == []
-    for name in ("name", "model", "store"):
-        with pytest.raises(AttributeError):
-            setattr(agent, name, None)

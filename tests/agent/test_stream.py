@@ -8,12 +8,10 @@ import pytest
 
 from agentkit import Agent, tool
 from agentkit.agent.types import (
-    CallsRefined,
     RunFinished,
     RunStarted,
     ToolCallFinished,
     ToolCallStarted,
-    ToolsRetrieved,
     TurnFinished,
 )
 from agentkit.errors import ModelConnectionError, RunError
@@ -38,14 +36,6 @@ async def test_order_of_events(add, call):
     assert kinds == [RunStarted, *one_call, TurnFinished, RunFinished]
 
 
-async def test_the_pieces_make_the_answer():
-    """Text arrives in pieces that add up to the output."""
-    events = await collect(Agent(ScriptedModel(["It is three."])))
-
-    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "It is three."
-    assert events[-1].result.output == "It is three."
-
-
 async def test_a_model_that_can_not_stream_still_yields_its_text():
     """One piece holds the whole answer."""
 
@@ -58,19 +48,6 @@ async def test_a_model_that_can_not_stream_still_yields_its_text():
     events = await collect(Agent(Plain()))
 
     assert [e.text for e in events if isinstance(e, TextDelta)] == ["whole"]
-
-
-async def test_refinement_and_retrieval_show_up(add, call):
-    """The stages before a call are events too."""
-    from agentkit.retrieval.cascade import default_retriever
-
-    proposal = [call("add", a=1, b=2)]
-    model = ScriptedModel([proposal, proposal, "3"])
-    agent = Agent(model, tools=[add], refine="adaptive", retriever=default_retriever())
-
-    events = await collect(agent, "add two numbers")
-
-    assert [type(e) for e in events[:3]] == [RunStarted, ToolsRetrieved, CallsRefined]
 
 
 async def test_leaving_early_cancels_the_run_and_keeps_the_episode(call, store):

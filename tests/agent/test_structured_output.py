@@ -31,15 +31,6 @@ async def test_pydantic_model():
     assert result.episode.output == {"make": "Toyota", "year": 2020}
 
 
-async def test_dataclass():
-    """Any type that pydantic knows will do."""
-    result = await Agent(
-        ScriptedModel(['{"amount": 5, "currency": "EUR"}']), output_type=Price
-    ).run("?")
-
-    assert result.output == Price(amount=5.0, currency="EUR")
-
-
 async def test_json_schema():
     """A bare schema gives plain data."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -47,15 +38,6 @@ async def test_json_schema():
     result = await Agent(ScriptedModel(['{"n": 3}']), output_type=schema).run("?")
 
     assert result.output == {"n": 3}
-
-
-async def test_the_schema_travels_with_the_request():
-    """The adapter gets the schema, so that a server can enforce it."""
-    model = ScriptedModel(['{"make": "Toyota", "year": 2020}'])
-
-    await Agent(model, output_type=Car).run("?")
-
-    assert set(model.requests[0].output_schema["properties"]) == {"make", "year"}
 
 
 async def test_code_fence_is_tolerated():

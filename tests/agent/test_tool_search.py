@@ -9,11 +9,10 @@ import pytest
 
 from agentkit import Agent, Library, Tool, ToolDefinition, tool
 from agentkit.agent import SelectionPolicy, ToolPolicy
-from agentkit.agent.types import Limits, ToolsRetrieved
+from agentkit.agent.types import Limits
 from agentkit.episodes import Episode
-from agentkit.messages import ToolCall, ToolMessage
 from agentkit.retrieval import CascadeRetriever, default_stages, estimate_tokens, schema_text
-from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit.testing import ScriptedModel
 
 WORDS_ALONE = CascadeRetriever(stages=default_stages(embedder=None))
 """The same order whether or not word vectors are installed."""
@@ -82,16 +81,6 @@ async def test_the_result_of_a_search_is_a_line_for_each_tool(library, call):
     assert len(cards) == 7
 
 
-async def test_no_more_are_offered_than_are_listed(library, call):
-    """``limit`` bounds both."""
-    model = ScriptedModel([[call("search_tools", query="song", limit=1)], "ok"])
-
-    await Agent(model, library=library).run("find the weather")
-
-    before, after = map(names, model.requests)
-    assert len(after) == len(before) + 1
-
-
 async def test_a_tool_seen_as_a_card_can_be_called_at_once(library, call):
     """No search is needed for a tool whose card lists its parameters."""
     model = ScriptedModel([[call("update_weather", place="Rome")], "ok"])
@@ -136,24 +125,6 @@ async def test_nothing_found_says_so(library, call):
         "No tool matches 'zebra'. No tool has the words zebra. Try other words, or go on without."
     )
     assert model.requests[0].tools is model.requests[1].tools
-
-
-async def test_a_long_search_without_result_is_answered_shortly(library, call):
-    """A model that searches for a whole document does not get it back."""
-    pasted = " ".join(f"gizmo{number}" for number in range(20_000))
-    model = ScriptedModel([[call("search_tools", query=pasted)], "I can not."])
-    result = await Agent(model, library=library).run("find the weather")
-    text = result.episode.results[0].text
-    assert text.startswith("No tool matches 'gizmo0 gizmo1")
-    assert "gizmo15." in text
-    assert len(text) < 600
-
-
-async def test_a_limit_may_be_written_with_a_point(library, call):
-    """5.0 is an integer in JSON Schema."""
-    model = ScriptedModel([[call("search_tools", query="song", limit=2.0)], "ok"])
-    result = await Agent(model, library=library).run("find the weather")
-    assert result.episode.results[0].text.count("_song(") == 2
 
 
 async def test_bad_arguments_are_answered_like_those_of_any_tool(library, call):
@@ -231,19 +202,6 @@ async def test_a_result_as_history_keeps_the_offer(library, call):
     assert model.requests[-1].messages[:-1] == second.messages
 
 
-async def test_a_resumed_run_is_offered_what_it_had(library, call):
-    """An answer from outside comes back to the same tools, the searched ones included."""
-    waiting_for = ToolDefinition.from_schema("ask_boss", "Ask the boss.", {"type": "object"})
-    model = ScriptedModel([[call("search_tools", query="find_song")], [call("ask_boss")], "ok"])
-    agent = Agent(model, library=library.with_tools([waiting_for]))
-    waiting = await agent.run("ask the boss about the weather")
-
-    await agent.resume(waiting, values={"ask_boss": "yes"})
-
-    assert names(model.requests[2]) == names(model.requests[1])
-    assert search_text(model.requests[2]) == search_text(model.requests[1])
-
-
 async def test_the_episode_tells_what_was_searched(library, call):
     """Each search is recorded with its turn, and what was offered after it."""
     model = ScriptedModel([[call("search_tools", query="share_invoice")], "ok"])
@@ -261,16 +219,6 @@ async def test_the_episode_tells_what_was_searched(library, call):
     assert Episode.from_json(result.episode.to_json()) == result.episode
 
 
-async def test_searches_are_events(library, call):
-    """A stream tells of each search like of the first retrieval."""
-    model = ScriptedModel([[call("search_tools", query="song")], "ok"])
-
-    events = [event async for event in Agent(model, library=library).stream("find the weather")]
-
-    queries = [event.trace.query for event in events if isinstance(event, ToolsRetrieved)]
-    assert queries == ["find the weather", "song"]
-
-
 async def test_cards_and_schemas_stay_within_the_budget(library):
     """What the retriever may show covers the list that ``search_tools`` holds."""
     model = ScriptedModel(["ok"])
@@ -281,18 +229,6 @@ async def test_cards_and_schemas_stay_within_the_budget(library):
     search, *offered = model.requests[0].tools
     cards = "\n".join(search.text.splitlines()[2:])
     assert estimate_tokens(cards) + sum(estimate_tokens(schema_text(d)) for d in offered) <= 400
-
-
-async def test_cards_can_be_left_out(library):
-    """Then the tool says what it is for, and nothing else."""
-    model = ScriptedModel(["ok"])
-
-    await Agent(model, library=library, selection=SelectionPolicy(show_cards=False)).run(
-        "find the weather"
-    )
-
-    assert "\n" not in search_text(model.requests[0])
-    assert "48" in search_text(model.requests[0])
 
 
 async def test_the_search_can_be_switched_off(library, call):
@@ -318,21 +254,6 @@ async def test_there_is_no_search_where_all_is_offered(retriever):
     assert "search_tools" not in names(model.requests[0])
 
 
-async def test_a_retriever_that_offers_all_needs_no_search(library):
-    """The tool is there only while something is held back."""
-
-    class Everything:
-        async def retrieve(self, query, library):
-            found = await CascadeRetriever().retrieve(query, library)
-            return replace(found, offered=library.definitions)
-
-    model = ScriptedModel(["ok"])
-
-    await Agent(model, library=library, retriever=Everything()).run("do it")
-
-    assert names(model.requests[0]) == list(library.tools)
-
-
 async def test_a_tool_of_ones_own_by_that_name_wins(library, call):
     """It is ranked, offered and run like any other."""
 
@@ -348,23 +269,3 @@ async def test_a_tool_of_ones_own_by_that_name_wins(library, call):
 
     assert result.episode.results[0].value == "a hammer for nails"
     assert [name for name in names(model.requests[0]) if name == "search_tools"] == ["search_tools"]
-
-
-async def test_a_model_can_work_its_way_through_cards(library):
-    """A model that reads the list opens the tool it needs by name, then calls it."""
-
-    def think(request):
-        results = [m.text for m in request.messages if isinstance(m, ToolMessage)]
-        match results:
-            case []:
-                name, arguments = "search_tools", {"query": "update_weather"}
-            case [found]:
-                assert found.splitlines()[1].startswith("update_weather(place: string)")
-                name, arguments = "update_weather", {"place": "Rome"}
-            case [*_, answer]:
-                return answer
-        return [ToolCall(call_id=name, name=name, arguments=arguments)]
-
-    result = await Agent(FunctionModel(think), library=library).run("weather of a place")
-
-    assert result.output == "update_weather in Rome"

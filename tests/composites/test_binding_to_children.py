@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import Agent, Library, ModelRetry, tool
+from agentkit import Agent, ModelRetry, tool
 from agentkit.agent import ToolPolicy
 from agentkit.agent.types import Approval
 from agentkit.composites.composite import composite_tool
 from agentkit.composites.source import compose
-from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, DefinitionError
+from agentkit.errors import CompositeError
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import ToolDefinition
@@ -67,14 +67,6 @@ def call(tool_name: str, **arguments: object) -> ToolCall:
     return ToolCall(call_id="1", name=tool_name, arguments=arguments)
 
 
-def test_composites_are_children_of_composites() -> None:
-    """A bound composite is a tool like any other, so another one may call it."""
-    mean = composite_tool(stored(MEAN), TOOLS)
-    tools = {**TOOLS, "mean": mean}
-    outer = compose("def twice_mean(a: float):\n    return mean(mean(a, 3), 5)\n", tools)
-    assert composite_tool(outer, tools)(a=1) == 3.5
-
-
 def test_a_missing_child_is_named() -> None:
     """Without a pinned child there is nothing to run."""
     with pytest.raises(
@@ -108,12 +100,6 @@ def test_an_unbound_child_makes_an_unbound_composite() -> None:
     assert mean.definition.is_composite
 
 
-def test_a_primitive_is_not_bound() -> None:
-    """A definition without a body has code of its own."""
-    with pytest.raises(DefinitionError, match="'add' is a primitive"):
-        composite_tool(add.definition, TOOLS)
-
-
 def test_a_body_that_calls_more_than_its_pins_is_refused() -> None:
     """Pins are checked against the program, not believed."""
     definition = stored(MEAN)
@@ -125,22 +111,6 @@ def test_a_body_that_calls_more_than_its_pins_is_refused() -> None:
         composite_tool(lying, TOOLS)
 
 
-def test_a_broken_body_is_refused() -> None:
-    """Data that is no program is told apart from a program that fails."""
-    with pytest.raises(CompositeError) as caught:
-        composite_tool(replace(stored(MEAN), body={"format": 1, "kind": "Evil"}), TOOLS)
-    assert caught.value.problems[0].code == "malformed_program"
-
-
-def test_contracts_are_checked_when_asked_for() -> None:
-    """With ``always``, a child's precondition stops the run before the child does."""
-    with pytest.raises(ContractViolation, match="b != 0"):
-        composite_tool(stored(MEAN), TOOLS, contracts="always")(a=1, b=2, n=0)
-    with pytest.raises(CompositeRunError) as caught:
-        composite_tool(stored(MEAN), TOOLS)(a=1, b=2, n=0)
-    assert caught.value.code == "child_failed"
-
-
 def test_a_composite_needs_the_approval_that_a_child_needs() -> None:
     """What a person has to allow alone, a person has to allow inside a composite."""
     destructive = composite_tool(stored("def f(n: str):\n    return delete(n)\n"), TOOLS)
@@ -149,14 +119,6 @@ def test_a_composite_needs_the_approval_that_a_child_needs() -> None:
     assert not composite_tool(destructive.definition, allowed).needs_approval
     asked = {**TOOLS, "add": replace(add, requires_approval=True)}
     assert composite_tool(stored(MEAN), asked).needs_approval
-
-
-def test_an_agent_runs_a_composite() -> None:
-    """The model calls a composite as it calls any tool."""
-    mean = composite_tool(stored(MEAN), TOOLS)
-    model = ScriptedModel([[call("mean", a=1, b=2)], "It is 1.5."])
-    result = Agent(model, tools=Library([mean, divide, add])).run_sync("The mean of 1 and 2?")
-    assert [outcome.value for outcome in result.episode.results] == [1.5]
 
 
 def test_an_agent_waits_for_an_async_composite() -> None:

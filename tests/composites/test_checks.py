@@ -9,7 +9,6 @@ import pytest
 from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
 from agentkit.composites.parser import parse
-from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import SourceProblem
 from agentkit.tools.tool import Tool
 
@@ -164,15 +163,6 @@ def test_nodes_used_twice_count_twice() -> None:
     assert found(check_program(returning(node))) == [(1, "too_large")]
 
 
-def test_depth_is_found_without_recursion() -> None:
-    """A tree deeper than the process could walk is refused."""
-    node: ir.Expression = ir.Constant(value=1)
-    for _ in range(50_000):
-        node = ir.Unary(operator="-", operand=node)
-    wide = CompositeLimits(nodes=10**6)
-    assert found(check_program(returning(node), limits=wide)) == [(1, "too_large")]
-
-
 def test_loops_in_loops_take_no_more_passes_than_names() -> None:
     """Liveness in nested loops is worked out once for the whole program, not loop by loop."""
     depth = 20
@@ -181,11 +171,3 @@ def test_loops_in_loops_take_no_more_passes_than_names() -> None:
     start = "".join(f" a{number} = 0\n" for number in range(11))
     text = f"def f(x):\n{start}" + "\n".join(lines) + "\n return a0"
     assert parse(text, {}).program.parameters[0].name == "x"
-
-
-def test_hints_take_no_time_in_large_libraries(tools: Mapping[str, Tool]) -> None:
-    """Similar names are looked for a few times only, however many names are wrong."""
-    missing = [ir.Call(child=f"measur_{place}") for place in range(9)]
-    problems = check_program(returning(ir.ListLiteral(items=tuple(missing))), tools)
-    assert [problem.code for problem in problems] == ["missing_child"] * 9
-    assert sum("Did you mean" in problem.advice for problem in problems) == 3

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import types
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 
 from agentkit import tool
-from agentkit.composites.annotations import Expr
 from agentkit.composites.decorator import composite
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
@@ -36,14 +34,7 @@ def divide(a: float, b: float) -> float:
     return a / b
 
 
-@tool
-async def fetch(name: str) -> float:
-    """A price."""
-    return float(len(name))
-
-
 plus = add
-comp = composite
 shop = types.ModuleType("shop")
 shop.total = add  # type: ignore[attr-defined]  # a module made for this test
 
@@ -60,22 +51,6 @@ def twice(x: float, y: float = 1.0) -> float:
     4
     """
     return plus(multiply(x, 2), y)
-
-
-def test_children_are_found_under_the_names_of_the_file() -> None:
-    """Aliases and tools with another name are pinned by their name in the library."""
-    assert [child.name for child in twice.definition.signature.children] == ["add", "times"]
-
-
-def test_the_record_is_read_from_head_and_docstring() -> None:
-    """L1 from annotations, L2 and L4 from the docstring, the origin from the module."""
-    definition = twice.definition
-    assert definition.name == "twice"
-    assert definition.text == "Twice a number, and one."
-    assert definition.description.parameters == {"x": "The number.", "y": "What is added."}
-    assert definition.examples == (Example(arguments={"x": 2, "y": 0}, result=4),)
-    assert definition.origin.kind == "composite"
-    assert definition.origin.reference.endswith(".twice")
 
 
 def test_the_decorator_and_the_text_agree() -> None:
@@ -158,24 +133,6 @@ def test_contracts_and_limits_are_those_of_the_decorator() -> None:
         ratio(a=1, b=0)
 
 
-async def test_an_async_def_is_a_composite_too() -> None:
-    """``await`` before a child is accepted; whether the tool is async depends on the children."""
-
-    @composite
-    async def price(name: str) -> float:
-        """A price with tax."""
-        return multiply(await fetch(name), 1.5)
-
-    @composite
-    async def sum_of(a: float) -> float:
-        """No child waits for anything."""
-        return add(a, 1)
-
-    assert (price.is_async, sum_of.is_async) == (True, False)
-    assert await price(name="ab") == 3.0
-    assert sum_of(a=1) == 2
-
-
 class Toolbox:
     """A class that holds composites."""
 
@@ -233,17 +190,6 @@ def test_tools_can_be_given() -> None:
     assert square(a=3) == 9
 
 
-def test_tools_of_a_module_are_found() -> None:
-    """``shop.total`` is the tool of that name in an imported module."""
-
-    @composite
-    def bill(a: float) -> float:
-        """A bill."""
-        return shop.total(a, 1)  # type: ignore[no-any-return]  # a module made for this test
-
-    assert bill(a=1) == 2
-
-
 def test_problems_have_lines_of_the_file() -> None:
     """An editor can jump to what is wrong."""
     with pytest.raises(CompositeError) as caught:
@@ -260,23 +206,6 @@ def test_problems_have_lines_of_the_file() -> None:
     assert found["annotation"].startswith("bytes")
     assert found["syntax"].startswith("def bad")
     assert Path(__file__).name in str(caught.value)
-
-
-def test_a_child_that_is_defined_later_is_unknown() -> None:
-    """Children are pinned when the composite is made, so they have to be there."""
-    with pytest.raises(CompositeError) as caught:
-
-        @composite
-        def early(a: float) -> float:
-            """Too early."""
-            return late(a)
-
-    @tool
-    def late(a: float) -> float:
-        """Too late."""
-        return a
-
-    assert [problem.code for problem in caught.value.problems] == ["unknown_tool"]
 
 
 def test_other_decorators_below_are_refused() -> None:
@@ -296,18 +225,6 @@ def test_other_decorators_below_are_refused() -> None:
     assert [problem.code for problem in caught.value.problems] == ["decorator"]
 
 
-def test_the_decorator_may_have_another_name() -> None:
-    """``from agentkit import composite as comp`` is understood."""
-
-    @comp(tags=["alias"])
-    def more(a: float) -> float:
-        """One more."""
-        return add(a, 1)
-
-    assert more.definition.description.tags == ("alias",)
-    assert more(a=1) == 2
-
-
 def test_a_function_without_text_is_explained() -> None:
     """In a plain prompt Python keeps no text; the message says what to do instead."""
     namespace: dict[str, Any] = {"add": add}
@@ -316,54 +233,8 @@ def test_a_function_without_text_is_explained() -> None:
         composite(namespace["f"])
 
 
-@pytest.mark.parametrize("wrong", [3, len, add, lambda a: add(a, 1), object()])
-def test_what_is_no_function_is_refused(wrong: Any) -> None:
-    """Only a ``def`` has a text to read."""
-    with pytest.raises(UsageError, match="written with def"):
-        composite(wrong)
-
-
 @pytest.mark.parametrize("option", ["tags", "usage_rules", "pre", "post", "text"])
 def test_one_string_is_not_a_collection(option: str) -> None:
     """A forgotten bracket would make one condition of each letter."""
     with pytest.raises(UsageError, match=rf"write {option}=\['a'\]"):
         composite(**{option: "a"})  # type: ignore[call-overload]  # the mistake is the point
-
-
-def test_an_example_has_arguments() -> None:
-    """A worked call without arguments is a mistake of the author."""
-    with pytest.raises(UsageError, match="an example has arguments"):
-        composite(examples=[{"result": 3}])
-
-
-def test_expressions_are_typed_in_files() -> None:
-    """``Annotated[str, Expr(...)]`` is a text for Python and an expression for the model."""
-
-    @tool
-    def count(rows: list, keep: Annotated[str, Expr("row -> bool")]) -> int:
-        """Count rows."""
-        return len(rows)
-
-    @composite
-    def count_all(
-        rows: list[dict[str, Any]], keep: Annotated[str, Expr("row -> bool")] = "True"
-    ) -> int:
-        """Count the rows that are kept."""
-        return count(rows, keep)
-
-    schema = count_all.definition.signature.properties["keep"]
-    assert schema["format"] == "expression"
-    assert schema["x-expression"] == {"names": ["row"], "result": "boolean"}
-    assert schema["default"] == "True"
-
-
-def test_importing_tool_alone_loads_no_composite_code() -> None:
-    """Those who use ``@tool`` only do not pay for this."""
-    code = (
-        "from agentkit import Agent, Library, tool\nimport sys\n"
-        "print([m for m in sys.modules if m.startswith('agentkit.composites.')])"
-    )
-    import subprocess
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -10,7 +10,6 @@ from agentkit import tool
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.sources import definition_from_function
 from agentkit.tools.tool import Tool
 
 
@@ -53,28 +52,6 @@ def test_a_worked_call_is_an_example(
 
 
 @pytest.mark.parametrize(
-    "docstring",
-    [
-        "Add.\n\nExamples:\n    >>> f(1, 2)\n    3.0\n\n    >>> f(2)\n    2.0\n",
-        "Add.\n\n>>> f(1, 2)\n3.0\n>>> f(2)\n2.0\n\nArgs:\n    a: The first.\n",
-        "Add.\n\nExamples\n--------\n>>> f(1, 2)\n3.0\n\n>>> f(2)\n2.0\n",
-    ],
-)
-def test_worked_calls_do_not_stay_in_the_words(docstring: str) -> None:
-    """Examples are L4; the summary that a model reads is without them, as for a function."""
-    definition = composed(docstring)
-    assert [example.result for example in definition.examples] == [3.0, 2.0]
-    assert definition.description.summary == "Add."
-
-    def f(a: float, b: float = 0.0) -> float:
-        return a + b
-
-    f.__doc__ = docstring
-    real = definition_from_function(f)
-    assert (real.examples, real.description) == (definition.examples, definition.description)
-
-
-@pytest.mark.parametrize(
     ("shown", "line", "why"),
     [
         (">>> f(1)\nabout one", 4, "'about one' is no literal"),
@@ -106,25 +83,6 @@ def test_a_worked_call_that_is_none_is_a_problem(shown: str, line: int, why: str
     assert why in problem.message
 
 
-def test_a_call_on_the_first_line_has_its_column() -> None:
-    """Behind the quotes the prompt stands further right."""
-    text = "def f(a: float):\n    '''>>> f('x')\n    1'''\n    return add(a, 1)\n"
-    with pytest.raises(CompositeError) as caught:
-        compose(text, TOOLS)
-    (problem,) = caught.value.problems
-    assert (problem.line, problem.column) == (2, 8)
-
-
-def test_examples_of_the_decorator_come_first_and_each_counts_once() -> None:
-    """The same call in both places is one example."""
-    decorator = (
-        "@composite(examples=[{'arguments': {'a': 2}, 'result': 2.0},"
-        " {'arguments': {'a': 1}, 'result': 1.0}])\n"
-    )
-    definition = composed("Add.\n\n>>> f(1)\n1.0\n>>> f(3)\n3.0\n", decorator)
-    assert [example.arguments["a"] for example in definition.examples] == [2, 1, 3]
-
-
 @pytest.mark.parametrize(
     ("example", "why"),
     [
@@ -141,17 +99,3 @@ def test_an_example_of_the_decorator_is_checked(example: str, why: str) -> None:
     (problem,) = caught.value.problems
     assert (problem.code, problem.line, problem.column) == ("example", 2, 1)
     assert why in problem.message
-
-
-@pytest.mark.parametrize(
-    "docstring",
-    [
-        "D.\n\n::\n    : x\n@return\nNote:\nYields:\n===\n    1",
-        "D.\n\nArgs:\n  : foo\n  (x): y\nReturns:\nRaises:\n    : x",
-        "D.\n\nParameters\n----------\n: int\na, b : int, optional",
-        ":param:\n:raises:\n:returns",
-    ],
-)
-def test_an_unusual_docstring_is_still_text(docstring: str) -> None:
-    """Words that look like sections and are none never stop a composite."""
-    assert composed(docstring).name == "f"

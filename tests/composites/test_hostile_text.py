@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 
 import pytest
 
 from agentkit.composites import language as ir
-from agentkit.composites.parser import parse, parse_expression
+from agentkit.composites.parser import parse
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
 from agentkit.tools.tool import Tool
@@ -80,14 +79,6 @@ def test_long_texts(kind: str, tools: Mapping[str, Tool]) -> None:
     assert codes <= {"too_large", "literal", "unknown_tool", "missing_return"}
 
 
-def test_the_size_is_looked_at_before_the_text_is(tools: Mapping[str, Tool]) -> None:
-    """Bytes count, not characters, and one too many is one too many."""
-    text = "def f(): return '日'"
-    size = len(text.encode())
-    parse(text, tools, limits=CompositeLimits(source_bytes=size))
-    assert refused(text, tools, CompositeLimits(source_bytes=size - 1)) == {"too_large"}
-
-
 def test_nodes_and_nesting_have_a_limit_each(tools: Mapping[str, Tool]) -> None:
     """A program at the limit is read, one beyond it is refused."""
     text = "def f(x):\n if x:\n  return [x, -x]\n return x"  # 11 nodes, the deepest of them 5 deep
@@ -104,12 +95,3 @@ def test_huge_constants_are_not_worked_out(test: str, tools: Mapping[str, Tool])
     """Looking for constant conditions does no work that the program itself would be refused for."""
     program = parse(f"def f():\n if {test}:\n  return 1\n return 2", tools).program
     assert isinstance(program.body[0], ir.If)
-
-
-@pytest.mark.parametrize("text", ["'\\d'", "1if x else 2", "x is 1", "'a' 'b'[0]", "(1, 2)(x)"])
-def test_python_warns_of_nothing(text: str) -> None:
-    """A doubtful text is read or refused, and the process' own warnings stay as they are."""
-    before = list(warnings.filters)
-    with suppress(CompositeError):
-        parse_expression(text, ["x"])
-    assert list(warnings.filters) == before

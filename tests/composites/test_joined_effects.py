@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
 
 from agentkit.composites.source import join_effects
 from agentkit.tools.definition import Effects
-
-DECLARED = st.sampled_from([True, False, None])
-EFFECTS = st.builds(
-    Effects,
-    reads=DECLARED,
-    writes=DECLARED,
-    destructive=DECLARED,
-    idempotent=DECLARED,
-    open_world=DECLARED,
-)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +41,3 @@ def test_only_idempotent_children_make_an_idempotent_composite(
 ) -> None:
     """False wins, True needs all: the reverse of the other effects."""
     assert join_effects(Effects(idempotent=value) for value in idempotent).idempotent is joined
-
-
-@given(st.lists(EFFECTS, max_size=4))
-def test_a_composite_is_read_only_only_when_each_child_is(effects: list[Effects]) -> None:
-    """No child that may write hides in a composite that is called read-only."""
-    assert not join_effects(effects).is_read_only or all(e.writes is False for e in effects)

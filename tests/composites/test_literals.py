@@ -39,12 +39,3 @@ def test_what_is_no_json_has_no_literal(value: object) -> None:
     """It is refused, not written as something else."""
     with pytest.raises(UsageError, match="only JSON values"):
         literal_of([value])
-
-
-def test_depth_is_refused() -> None:
-    """A value that the process can not walk is no crash."""
-    value: list[object] = []
-    for _ in range(100_000):
-        value = [value]
-    with pytest.raises(UsageError, match="too deeply"):
-        literal_of(value)

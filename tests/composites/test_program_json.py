@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck
 
 from agentkit.composites.codec import program_digest, program_from_json, program_to_json
 from agentkit.composites.parser import parse
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError
-from agentkit.tools.tool import Tool
-
-WIDE = CompositeLimits(nodes=5_000, nesting=60, source_bytes=100_000)
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-SOURCE = """
-def f(rows, n=-3, word='a'):
-    total = {k: v for k, v in rows.items() if v}
-    for i in range(2 ** 70, n):
-        if i is None:
-            continue
-        elif not (i < 1.0 <= 2):
-            break
-        total[i:], send(text=f"{i}: {word}")
-    return (max([1], default=word.upper()), total[0] if n else None, any(x for x in rows))
-"""
 
 
 def record_of(body: str) -> dict[str, Any]:
@@ -117,20 +100,6 @@ def test_what_is_no_program(body: str, path: list[Any], value: Any, message: str
     assert text.startswith(message)
 
 
-@pytest.mark.parametrize("name", ["body", "parameters", "kind", "format"])
-def test_every_field_is_wanted(name: str) -> None:
-    """A field that is missing is not guessed."""
-    record = record_of("y = 1")
-    del record[name]
-    assert refused(record)[0] == "malformed_program"
-
-
-@pytest.mark.parametrize("value", [None, [], "def f(): ...", 1, {}])
-def test_other_data_is_no_program(value: Any) -> None:
-    """Anything may be given; only a program is taken."""
-    assert refused(value)[0] == "malformed_program"
-
-
 def test_a_newer_form_asks_for_an_upgrade() -> None:
     """What a newer agentkit wrote is not half understood."""
     record = record_of("y = 1") | {"format": 2}
@@ -147,16 +116,6 @@ def test_the_rules_of_the_language_hold_for_data() -> None:
     (problem,) = caught.value.problems
     assert problem.code == "unknown_name"
     assert caught.value.tool_name == "f"
-
-
-def test_calls_are_held_against_the_tools_that_are_given(tools: Mapping[str, Tool]) -> None:
-    """With the tools at hand, a call that their signatures refuse is refused with the data."""
-    record = program_to_json(parse("def f(x): return add(a=x, b=1)", tools).program)
-    assert program_from_json(record, tools=tools) == program_from_json(record)
-    del record["body"][0]["value"]["arguments"][1]
-    program_from_json(record)
-    assert refused(record, tools=tools)[0] == "missing_argument"
-    assert refused(record, tools={})[0] == "missing_child"
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -196,12 +155,3 @@ def test_long_data() -> None:
     assert refused(long)[0] == "too_large"
     long["body"][0]["targets"][0] = "a" * 10_000
     assert refused(long)[0] == "too_large"
-
-
-def test_data_that_holds_itself_is_refused() -> None:
-    """A cycle is refused like other malformed data."""
-    block: list[Any] = []
-    loop = {"kind": "Name", "name": "x"}
-    block.append({"kind": "For", "targets": ["x"], "source": loop, "body": block})
-    record = {"format": 1, "kind": "Program", "parameters": [], "body": block}
-    assert refused(record)[0] == "too_large"

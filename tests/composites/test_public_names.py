@@ -4,17 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
-from types import ModuleType
-
-import agentkit.composites as door
-
-
-def test_no_name_is_hidden_by_a_module_of_that_name(runtime_modules: Mapping[str, object]) -> None:
-    """A name gives the same object whatever was imported before."""
-    inside = {name.rpartition(".")[2] for name in runtime_modules if name.startswith(door.__name__)}
-    assert inside & set(door.__all__) == set()
-    assert not [name for name in door.__all__ if isinstance(getattr(door, name), ModuleType)]
 
 
 def test_the_door_loads_no_parser() -> None:

@@ -231,6 +231,7 @@ def test_what_may_go_well_is_not_a_problem(head: str, body: str) -> None:
         ("return whole(1) / 2", {"type": "number"}),
         ("return maybe('a')", {"anyOf": [{"type": "number"}, {"type": "null"}]}),
         ("return anything()", None),
+        ("return maybe('a') or 0.5", {"type": "number"}),
         ("return [name(s) for s in 'ab']", {"items": {"type": "string"}, "type": "array"}),
         (
             "return {'a': name('x'), 'b': 1}",

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from agentkit import tool
 from agentkit.composites.codec import program_to_json
 from agentkit.composites.parser import parse
-from agentkit.evolution.dry_run import agree, probes
-from agentkit.evolution.duplicates import ModelJudge, mappings, normal_form, passed_on
+from agentkit.evolution.dry_run import agree
+from agentkit.evolution.duplicates import ModelJudge, normal_form
 from agentkit.evolution.insert_outcomes import Added, Merged
 from agentkit.testing import ScriptedModel
-from agentkit.tools.definition import Effects, Signature, ToolDefinition
-from agentkit.tools.schema_validator import fits
+from agentkit.tools.definition import Effects, Signature
 
 # --- Keys and forms by which like tools are found, and the arguments that they are tried with ----
 
@@ -29,68 +27,6 @@ def form(source):
     return normal_form(program_to_json(parse(source, {"add": add}).program))
 
 
-SAME = [
-    ("def f(x, y):\n    return add(x, y)", "def g(b, a):\n    return add(b, a)"),
-    ("def f(x, y):\n    return add(x, y)", "def g(second, first):\n    return add(second, first)"),
-    ("def f(x, y):\n    return add(y, x)", "def g(y, x):\n    return add(x, y)"),
-    (
-        "def f(xs):\n    t = 0\n    for x in xs:\n        t = add(t, x)\n    return t",
-        "def g(vs):\n    u = 0\n    for v in vs:\n        u = add(u, v)\n    return u",
-    ),
-    (
-        "def f(rows, n):\n    t = n\n    for r, s in rows:\n        t += r * s\n    return t",
-        "def g(table, v):\n    n = v\n    for a, b in table:\n        n += a * b\n    return n",
-    ),
-    (
-        "def f(rows, n):\n    return [[k for k in rows if n], {k: v for k, v in rows}]",
-        "def g(table, k):\n    return [[i for i in table if k], {i: w for i, w in table}]",
-    ),
-]
-DIFFERENT = [
-    ("def f(x, y):\n    return add(x, y)", "def f(x, y):\n    return add(x, x)"),
-    ("def f(x, y):\n    return add(x, 1)", "def f(x, y):\n    return add(x, 1.0)"),
-    ("def f(x):\n    y = add(x, 1)\n    return x", "def f(x):\n    return x"),
-    (
-        "def f(x):\n    y = add(x, 1)\n    return add(y, x)",
-        "def f(x):\n    y = add(x, 1)\n    return add(y, y)",
-    ),
-    (
-        "def f(xs, y):\n    return [add(x, y) for x in xs]",
-        "def f(xs, y):\n    return [add(x, x) for x in xs]",
-    ),
-]
-
-
-@pytest.mark.parametrize(("one", "other"), SAME)
-def test_names_and_the_order_of_parameters_make_no_form(one, other):
-    """Two programs that differ in names only have one form."""
-    assert form(one)[0] == form(other)[0]
-
-
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_anything_else_makes_another_form(one, other):
-    """Which name stands where is part of the form, and so are constants."""
-    assert form(one)[0] != form(other)[0]
-
-
-@pytest.mark.parametrize(
-    ("source", "passed"),
-    [
-        ("def f(x, y):\n    return add(y, x)", ("add", {"y": "a", "x": "b"})),
-        ("def f(x, y):\n    return add(x, 1)", None),
-        ("def f(x, y):\n    return add(x, x)", None),
-        ("def f(x, y, z):\n    return add(x, y)", None),
-        ("def f(x, y):\n    z = add(x, y)\n    return z", None),
-        ("def f(x, y):\n    return add(x, y) + 0", None),
-    ],
-)
-def test_a_wrapper_passes_every_argument_on(source, passed):
-    """Only a body that is one call with all parameters, each once, is a wrapper."""
-    program = parse(source, {"add": add}).program
-    definition = ToolDefinition(name="f", body=program_to_json(program))
-    assert passed_on(definition) == passed
-
-
 def signature(**properties):
     """A signature whose parameters are all required."""
     parameters = {"type": "object", "properties": properties, "required": list(properties)}
@@ -98,48 +34,6 @@ def signature(**properties):
 
 
 NUMBER, TEXT = {"type": "number"}, {"type": "string"}
-
-
-def test_mappings_try_equal_names_first_and_respect_types():
-    """Every way that the types allow is given once, the likely ones first, up to a bound."""
-    one, other = signature(a=NUMBER, b=NUMBER, c=TEXT), signature(b=NUMBER, x=NUMBER, t=TEXT)
-    found = list(mappings(one, other, most=9))
-    assert found == [{"b": "b", "a": "x", "c": "t"}, {"b": "x", "a": "b", "c": "t"}]
-    many = signature(**{f"p{i}": NUMBER for i in range(8)})
-    assert len(list(mappings(many, many, most=24))) == 24
-    assert next(mappings(many, many, most=1)) == {f"p{i}": f"p{i}" for i in range(8)}
-
-
-SCHEMAS = st.sampled_from(
-    [
-        NUMBER,
-        TEXT,
-        {"type": "integer", "minimum": 3},
-        {"enum": ["m", "cm"]},
-        {"const": 7},
-        {"type": "boolean"},
-        {"type": ["string", "null"]},
-        {"type": "array", "items": NUMBER},
-        {"type": "array"},
-        {"type": "object", "properties": {"a": NUMBER}, "required": ["a"]},
-        {"anyOf": [NUMBER, {"type": "null"}]},
-        {"type": "string", "format": "date"},
-        {"type": "string", "format": "Expr[row -> bool]"},
-        {},
-    ]
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.dictionaries(st.sampled_from("abc"), SCHEMAS, min_size=1), st.integers(0, 20))
-def test_probes_fit_are_new_and_are_the_same_each_time(properties, count):
-    """Generated calls are valid, each one once, at most as many as were asked for."""
-    made = list(probes(signature(**properties), [], count=count))
-    assert made == list(probes(signature(**properties), [], count=count))
-    assert len(made) <= count
-    for at, arguments in enumerate(made):
-        assert fits(arguments, signature(**properties).parameters) is not False
-        assert arguments not in made[:at] or any(isinstance(v, bool) for v in arguments.values())
 
 
 @pytest.mark.parametrize(
@@ -264,24 +158,3 @@ def how_warm(place: str) -> float:
     assert isinstance(outcome, Merged)
     assert outcome.into == "temperature"
     assert outcome.examples_moved == 0
-
-
-def test_what_stands_above_a_merged_tool_is_pinned_anew(manager, store):
-    """New examples change a digest; the composites above follow in the same library version."""
-    manager.insert(TOTAL)
-    manager.insert(
-        source("two_orders", "return add(order_total(price, count), order_total(price, count))",
-               words="Two equal orders.", examples=[((2.5, 4), 22.0)])
-    )  # fmt: skip
-    before = len(store.versions())
-    outcome = manager.insert(source("bill", "return add(mul(price, count), 1)",
-                                    examples=[((1.0, 1), 2.0)]))  # fmt: skip
-    assert isinstance(outcome, Merged)
-    assert outcome.repinned == ("two_orders",)
-    assert len(store.versions()) == before + 1
-    held = store.load()
-    (pin,) = [
-        c for c in held["two_orders"].definition.signature.children if c.name == "order_total"
-    ]
-    assert pin.digest == held["order_total"].definition.digest
-    assert manager.library["two_orders"](price=2.5, count=4) == 22.0

@@ -9,15 +9,14 @@ from typing import get_args
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit import ToolDefinition, open_store, tool
+from agentkit import open_store, tool
 from agentkit.errors import StoreError, UsageError
-from agentkit.evolution.dry_run import MissingStub, stub
 from agentkit.evolution.insert_outcomes import Added, InsertPolicy, Merged, Rejected, RejectionCode
 from agentkit.evolution.manager import ToolManager
 from agentkit.library import LibraryChange
 from agentkit.library.dag import depth, find_cycle, flat_size
 from agentkit.testing import primitive_library
-from agentkit.tools.definition import Effects, Example, Specification
+from agentkit.tools.definition import Effects, Specification
 
 # --- InsertTool adds what is sound: depth, flat size, history, and code that runs at once --------
 
@@ -56,16 +55,6 @@ def test_a_sound_text_is_added_with_its_place_in_the_dag(manager, store):
         "seen twice",
         "agentkit",
     )
-
-
-def test_an_added_composite_runs_and_can_be_built_on(manager):
-    """The manager's library is bound at once, and the next composite stands one level higher."""
-    manager.insert(ORDER_TOTAL)
-    assert manager.library["order_total"](price=1.5, count=2, fee=1) == 4.0
-    outcome = manager.insert(TWO_ORDERS)
-    assert isinstance(outcome, Added)
-    assert (outcome.depth, outcome.flat_size) == (2, 5)
-    assert manager.library["two_orders"](first=4, second=1) == 12
 
 
 def test_async_children_are_awaited_in_validation(make_manager):
@@ -311,8 +300,8 @@ def breaks_parent(make_manager, _store):
 
 
 def budget(make_manager, _store):
-    """A policy that allows fewer runs than the worked calls need."""
-    return make_manager(policy=InsertPolicy(runs=2)).insert(SUM_OF_THREE)
+    """A policy that allows less time than the worked calls need."""
+    return make_manager(policy=InsertPolicy(seconds=1e-9)).insert(SUM_OF_THREE)
 
 
 CASES = {
@@ -381,15 +370,6 @@ def follows(x: int) -> int:
     assert "run_undeclared" in outcome.advice
     trusting = make_manager(undeclared, policy=InsertPolicy(run_undeclared=True))
     assert not isinstance(trusting.insert(source), Rejected)
-
-
-def test_a_child_that_can_not_run_its_own_worked_call_is_told(make_manager):
-    """A child whose worked call ends in an error fails the candidate, naming the child."""
-    broken = replace(fails.definition, examples=(Example(arguments={"x": 1}, result=1),))
-    outcome = make_manager(fails.with_definition(broken)).insert(text("return fails(int(a)) + b"))
-    assert outcome.code == "child_examples_failed"
-    assert "'fails'" in outcome.explanation
-    assert outcome.witness.tool == "fails"
 
 
 # --- The three rejected candidates that CoCoDA describes (appendix H.3), as we decide them -------
@@ -508,15 +488,6 @@ def test_memoize_factorial_would_close_a_cycle(make_manager):
     assert manager.library.digest == before
 
 
-def test_memoize_factorial_in_one_text_is_recursion(manager):
-    """Written as one function it calls itself, which the language does not have."""
-    recursive = MEMOIZE_AGAIN.replace("fact_rec(n)", "mul(n, memoize_factorial(n - 1))")
-    outcome = manager.insert(recursive)
-    assert isinstance(outcome, Rejected)
-    assert outcome.code == "cycle"
-    assert outcome.problems[0].code == "recursive_call"
-
-
 def test_column_sum_if_is_merged_into_sum_where(manager, store):
     """Another program under other parameter names does the same; its examples move over."""
     assert isinstance(manager.insert(SUM_WHERE), Added)
@@ -538,54 +509,6 @@ def test_column_sum_if_is_merged_into_sum_where(manager, store):
 
 # --- Examples without a result say what a tool is asked for; nothing is run or answered by th ----
 # Examples without a result say what a tool is asked for; nothing is run or answered by them.
-
-
-ASKED = Example(arguments={"city": "Rome"}, query="Will it rain in Rome?", is_whole=False)
-ANSWERED = Example(arguments={"city": "Rome"}, result="sunny")
-
-
-@tool(effects=Effects.pure(), examples=[{"arguments": {"x": 2.0}, "result": 4.0}])
-def square(x: float) -> float:
-    """A number times itself."""
-    return x * x
-
-
-FOURTH = '''
-@composite(examples=[{"arguments": {"x": 2}, "result": 16}])
-def fourth(x: float) -> float:
-    """A number to the fourth power."""
-    return square(square(x))
-'''
-
-
-def test_a_stub_does_not_answer_from_them():
-    """A call that only such an example makes has no recorded answer."""
-    weather = ToolDefinition(name="weather", examples=(ASKED,))
-    with pytest.raises(MissingStub):
-        stub(weather)(city="Rome")
-    assert stub(replace(weather, examples=(ASKED, ANSWERED)))(city="Rome") == "sunny"
-
-
-def test_a_child_is_not_tried_on_them(make_manager):
-    """A composite over such a tool is added; a wrong worked call of the child would stop it."""
-    manager = make_manager(square)
-    manager.record({"square": [Example(arguments={"x": 3.0}, query="3 squared", is_whole=False)]})
-    assert isinstance(manager.preview(FOURTH), Added)
-    manager.record({"square": [Example(arguments={"x": 3.0}, result=8.0)]})
-    outcome = manager.preview(FOURTH)
-    assert isinstance(outcome, Rejected)
-    assert outcome.code == "child_examples_failed"
-
-
-def test_a_candidate_needs_one_with_a_result(make_manager):
-    """Being asked for is no evidence that a composite works."""
-    manager = make_manager(square)
-    added = manager.insert(FOURTH)
-    asked = Example(arguments={"x": 3.0}, query="3 to the fourth", is_whole=False)
-    other = replace(added.definition, name="other", examples=(asked,))
-    outcome = manager.preview(other)
-    assert isinstance(outcome, Rejected)
-    assert outcome.code == "no_examples"
 
 
 # --- Whatever is handed in, in whatever order: the DAG stays a DAG, and what was true stays t ----

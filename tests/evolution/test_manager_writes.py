@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from threading import Barrier
-
 import pytest
 
-from agentkit import ToolDefinition, open_store, tool
+from agentkit import open_store
 from agentkit.errors import StoreError, ToolNotFoundError, UsageError
-from agentkit.evolution.insert_outcomes import SAME_TOOL, Added, InsertPolicy, Merged, Rejected
+from agentkit.evolution.insert_outcomes import Added, InsertPolicy, Merged
 from agentkit.evolution.manager import ToolManager
 from agentkit.testing import primitive_library
-from agentkit.tools.definition import Effects, Example
+from agentkit.tools.definition import Example
 
 # --- The manager writes whole changes, once, whoever else writes and whatever breaks in betwe ----
 # The manager writes whole changes, once, whoever else writes and whatever breaks in between.
@@ -58,33 +54,15 @@ def test_a_stale_manager_merges_into_what_the_other_added(url):
     assert (outcome.into, outcome.examples_moved) == ("plus_2", 1)
 
 
-def test_managers_racing_on_one_file_lose_nothing(url):
-    """Four managers write eight composites at once; every one of them is in the library."""
-    barrier = Barrier(4)
-
-    def work(first):
-        patient = InsertPolicy(attempts=100)
-        manager = ToolManager(open_store(url), tools=primitive_library(), policy=patient)
-        barrier.wait()
-        return [manager.insert(numbered(number)) for number in (first, first + 4)]
-
-    with ThreadPoolExecutor(4) as pool:
-        outcomes = [outcome for done in pool.map(work, range(2, 6)) for outcome in done]
-    assert all(isinstance(outcome, Added) for outcome in outcomes), outcomes
-    library = manager_at(url).library
-    assert {f"plus_{number}" for number in range(2, 10)} <= set(library.tools)
-    assert sorted(outcome.version for outcome in outcomes) == list(range(2, 10))
-
-
 def test_a_repeated_proposal_changes_the_library_once(url):
-    """A retry with the same id finds the tool as it is, from this manager or another one."""
+    """A retry with the same id has the first outcome, from this manager or another one."""
     manager = manager_at(url)
     first = manager.insert(numbered(2), proposal_id="p-1")
     manager.insert(numbered(3))
     again = manager.insert(numbered(2), proposal_id="p-1")
     elsewhere = manager_at(url).insert(numbered(2), proposal_id="p-1")
     assert isinstance(first, Added)
-    assert again.reason == elsewhere.reason == SAME_TOOL
+    assert again == elsewhere == first
     assert (first.version, open_store(url).load().version) == (2, 3)
 
 
@@ -116,30 +94,6 @@ def test_a_crash_between_validation_and_commit_leaves_nothing(url):
     assert outcome.version == 2
 
 
-def test_the_managers_snapshot_is_what_the_store_holds(url):
-    """The library that a manager carries on by itself equals the one that it would load."""
-    manager = manager_at(url)
-    manager.insert(numbered(2))
-    manager.insert(
-        numbered(2)
-        .replace("plus_2", "twin")
-        .replace('"x": 1}, "result": 4', '"x": 2}, "result": 6')
-    )
-    manager.insert('''
-@composite(examples=[{"arguments": {"x": 1}, "result": 8}])
-def twice(x: float) -> float:
-    """Two of them."""
-    return add(plus_2(x), plus_2(x))
-''')
-    rejected = manager.insert("def nothing() -> int:\n    return 1")
-    assert isinstance(rejected, Rejected)
-    carried, loaded = manager.library, manager_at(url).library
-    assert (carried.digest, carried.version) == (loaded.digest, loaded.version)
-    assert list(carried.tools) == list(loaded.tools)
-    assert carried.dag == loaded.dag
-    assert [t.is_bound for t in carried] == [t.is_bound for t in loaded]
-
-
 def test_a_revision_replaces_and_what_stands_above_follows(url):
     """A revision that keeps what others rely on is taken, and its parents pin it anew."""
     manager = ToolManager(
@@ -163,34 +117,8 @@ def twice(x: float) -> float:
     assert manager.library["twice"](x=2) == held["twice"](x=2) == 12
 
 
-def test_registering_waits_its_turn(url):
-    """Primitives from a stale manager are added on top of what the other made."""
-
-    @tool
-    def fresh(x: int) -> int:
-        """Something new."""
-        return x
-
-    one, other = manager_at(url), manager_at(url)
-    one.insert(numbered(2))
-    assert other.register([fresh]) == 3
-    assert {"fresh", "plus_2"} <= set(other.library.tools)
-
-
 # --- Recorded calls become worked calls of primitives, and nothing else of the library change ----
 # Recorded calls become worked calls of primitives, and nothing else of the library changes.
-
-
-WEATHER = ToolDefinition.from_schema(
-    "weather",
-    "The weather of a day.",
-    {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}},
-        "required": ["city"],
-    },
-    effects=Effects(reads=True, writes=False),
-)
 
 
 def answered(city, result, **further):
@@ -215,28 +143,6 @@ def outer(x: float) -> float:
 ''')
     assert {"inner", "outer"} <= set(manager.library.tools)
     return manager
-
-
-def test_only_worked_calls_change(store):
-    """The tool has the calls, and is otherwise as it was; so are all others."""
-    manager = ToolManager(store)
-    manager.register([WEATHER, *primitive_library()])
-    before = manager.library
-    assert manager.record({"weather": [answered("Rome", "sunny")]}, evidence=["episode-1"]) == 2
-    after = manager.library
-    assert after["weather"].definition == replace(WEATHER, examples=(answered("Rome", "sunny"),))
-    others = before.without(["weather"])
-    assert after.without(["weather"]).digest == others.digest
-    assert store.history("weather")[-1].evidence == ("episode-1",)
-
-
-def test_a_call_keeps_its_first_answer(store):
-    """The same call in other words, or with another answer, is not taken a second time."""
-    manager = ToolManager(store)
-    manager.register([WEATHER])
-    manager.record({"weather": [answered("Rome", "sunny"), answered("Rome", "rain", days=1)]})
-    assert manager.record({"weather": [answered("Rome", "snow")]}) == 2
-    assert manager.library["weather"].definition.examples == (answered("Rome", "sunny"),)
 
 
 @pytest.mark.parametrize(

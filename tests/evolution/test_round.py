@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -20,6 +19,7 @@ from agentkit.evolution.observers import judged
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.round import evolve
+from agentkit.library.store import LibraryChange
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Effects
@@ -92,21 +92,6 @@ async def test_what_a_model_suggested_before_it_failed_is_kept():
     assert [one.error for one in outcome.silent] == ["the line is broken"]
 
 
-async def test_a_judge_that_can_not_be_reached_leaves_the_proposal_waiting():
-    """What the judge could not read is kept, not passed and not rejected."""
-
-    async def judge(change):
-        raise ModelConnectionError("the line is broken")
-
-    manager = ToolManager(open_store("memory:"), change_judge=judge)
-    manager.register([loan("destructive")])
-    outcome = await evolve(manager, [EvidenceProposer()], episodes=[refused(1), refused(2)])
-    assert [one.proposer for one in outcome.silent] == ["the judge of evidence"]
-    [record] = manager.ledger.proposals.values()
-    assert record.state == "proposed"
-    assert "judge" in record.awaits
-
-
 def answered(number):
     """An episode that nobody has judged yet."""
     call = ToolCall(call_id="1", name="loan", arguments={"periods": 36})
@@ -114,11 +99,6 @@ def answered(number):
     turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
     last = Turn(message=AssistantMessage(text="31 a month"))
     return Episode(episode_id=f"a{number}", request="A loan, please.", turns=(turn, last))
-
-
-def block(tool, text):
-    """What a model answers: one description."""
-    return f"<description>{json.dumps({'tool': tool, 'summary': text})}</description>"
 
 
 async def test_a_verdict_that_came_later_teaches_the_next_round():
@@ -211,6 +191,12 @@ async def test_a_mined_composite_waits_and_is_proposed_once():
     assert one.record.tool_name not in manager.library
     await evolve(manager, [], episodes=lived, mining=MiningConfig())
     assert len(manager.ledger.proposals) == 1
+    there = ToolManager(open_store("memory:"))
+    there.register([found, order])
+    made = LibraryChange(proposal_id="by-hand", upserts=(one.record.candidate,))
+    there.edit(lambda _: made)
+    await evolve(there, [], episodes=lived, mining=MiningConfig())
+    assert not there.ledger.proposals
 
 
 def ordered(number):

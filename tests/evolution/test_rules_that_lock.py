@@ -238,14 +238,6 @@ def test_what_was_taken_back_comes_back_by_a_person_alone(after_rollback, rules)
     assert (record.state, "person" in record.awaits) == ("proposed", True)
 
 
-def test_who_says_it_and_what_stands_beside_it_makes_no_difference(after_rollback):
-    """A model, or a better summary with it, does not bring the rule back unasked either."""
-    by_model = suggested(LOAN, TERMS, author=MODEL, stream="feedback")
-    with_words = suggested(LOAN, TERMS, summary="What a loan in euro costs a month.")
-    for proposal in (by_model, with_words):
-        assert "person" in after_rollback.submit(proposal).awaits
-
-
 @pytest.mark.parametrize(
     "summary",
     ["What a loan in euro, costs a month", "The LOAN in euro:  what it costs a month!"],

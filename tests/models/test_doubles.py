@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.model_server import FaultyServer
 
-from agentkit.errors import ModelTimeoutError, ReplayMismatchError, UsageError
+from agentkit.errors import ModelTimeoutError, ReplayMismatchError
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ChatModel, ModelResponse, StreamingChatModel, TextDelta
 from agentkit.testing import FunctionModel, ScriptedModel
@@ -64,34 +63,9 @@ async def test_stream_shows_word_by_word(question) -> None:
     assert "".join(pieces) == events[-1].message.text == " two  words\n"
 
 
-async def test_script_notes_requests_and_raises_what_it_holds(question) -> None:
-    """Exceptions have their turn like answers; requests are kept."""
-    model = ScriptedModel([ModelTimeoutError("late"), "hi"])
-    with pytest.raises(ModelTimeoutError, match="late"):
-        await model.complete(question)
-    await model.complete(question)
-    assert model.requests == [question, question]
-
-
 async def test_script_that_is_spent_shows_the_request(question) -> None:
     """Running out says how long the script is and what was asked."""
     model = ScriptedModel(["hi"])
     await model.complete(question)
     with pytest.raises(ReplayMismatchError, match=r"has 1 answers, but request 2 came.*'hi'"):
         await model.complete(question)
-
-
-async def test_server_whose_script_is_spent_says_so(open_model, question) -> None:
-    """The message reaches the client, and no client tries again."""
-    with FaultyServer(["one"]) as server:
-        async with open_model(server) as model:
-            await model.complete(question)
-            with pytest.raises(Exception, match="the script of 1 steps is spent"):
-                await model.complete(question)
-        assert len(server.requests) == 2
-
-
-def test_server_refuses_what_is_no_step() -> None:
-    """A script is checked when it is written, not when it is played."""
-    with pytest.raises(UsageError, match="5 is not a step"):
-        FaultyServer([5])

@@ -11,7 +11,6 @@ from support.server_steps import (
     HalfStream,
     RawReply,
     RawStream,
-    Reply,
     Reset,
 )
 
@@ -137,29 +136,12 @@ async def test_proxy_of_the_environment(question, transport, monkeypatch) -> Non
         assert proxy.requests[0].path.startswith("http://localhost:")
 
 
-async def test_slow_answer_within_the_deadline(open_model, question) -> None:
-    """Slow is not an error."""
-    with FaultyServer([Reply(text="at last", seconds=0.05)]) as server:
-        async with open_model(server, timeout_seconds=5) as model:
-            assert await ask(model, question, streamed=False) == "at last"
-
-
 async def test_stream_that_ends_before_any_text_is_retried(open_model, question, waits) -> None:
     """As long as nothing was shown, a stream may start again."""
     with FaultyServer([HalfStream(events=1), "well"]) as server:
         async with open_model(server) as model:
             assert await ask(model, question, streamed=True) == "well"
     assert len(waits) == 1
-
-
-async def test_cut_in_the_middle_of_a_stream(open_model, question) -> None:
-    """A reset amid the text is a connection error after the text that arrived."""
-    events: list[ModelEvent] = []
-    with FaultyServer([Reset(after_bytes=500)]) as server:
-        async with open_model(server) as model:
-            with pytest.raises(ModelConnectionError):
-                await collect(model, question, events)
-    assert all(isinstance(event, TextDelta) for event in events)
 
 
 async def test_error_in_the_middle_of_a_stream(open_model, question) -> None:
@@ -214,24 +196,6 @@ async def test_answer_off_the_protocol(open_model, question, waits, body, messag
             with pytest.raises(ModelResponseError, match=message):
                 await model.complete(question)
     assert waits == []
-
-
-async def test_event_that_is_not_json(open_model, question) -> None:
-    """The same holds for each event of a stream."""
-    with FaultyServer([RawStream(pieces=[b"data: {oops\n\n"])]) as server:
-        async with open_model(server) as model:
-            with pytest.raises(ModelResponseError, match=r"an event in the stream .* is not JSON"):
-                await ask(model, question, streamed=True)
-
-
-async def test_server_that_does_not_stream(open_model, question) -> None:
-    """A plain completion in answer to a streaming request is taken as it is."""
-    body = {"choices": [{"message": {"content": "all at once"}, "finish_reason": "stop"}]}
-    with FaultyServer([RawReply(body=body)]) as server:
-        async with open_model(server) as model:
-            events = [event async for event in model.stream(question)]
-    assert events[0] == TextDelta(text="all at once")
-    assert len(events) == 2
 
 
 async def test_redirect_is_not_followed(open_model, question) -> None:

@@ -139,14 +139,6 @@ def test_status_and_body_are_kept(sdk) -> None:
     assert "bad key ***. Check the key: the variable X" in str(translated)
 
 
-@pytest.mark.parametrize("body", ["plain words", {"message": "plain words"}, None])
-def test_body_in_any_form(sdk, body) -> None:
-    """SDKs give the body as text, decoded or not at all; then their message counts."""
-    error = sdk.APIError("plain words")
-    error.body = body
-    assert "plain words" in str(translated_sdk_error(error, sdk, ENDPOINT))
-
-
 def test_errors_of_the_http_library_and_of_json(sdk) -> None:
     """SDKs let both through while they read a stream."""
     import httpx

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import selectors
-import weakref
 from collections.abc import Coroutine
 from typing import Any
 
-import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.models.retries import IdleTimeout
@@ -125,20 +122,6 @@ def test_time_between_waits_does_not_count() -> None:
     assert run(read()) == [0, 1, 2]
 
 
-def test_the_cancel_of_the_caller_wins() -> None:
-    """A cancel that comes together with the end of timeout is the caller's all the same."""
-
-    async def both() -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        asyncio.get_running_loop().call_at(SECONDS, task.cancel)
-        with IdleTimeout(SECONDS) as timeout:
-            await timeout.wait(asyncio.sleep(9))
-
-    with pytest.raises(asyncio.CancelledError):
-        run(both())
-
-
 def test_a_timeout_around_it_is_told_apart() -> None:
     """An earlier deadline of the caller's ends the wait as that deadline does."""
 
@@ -186,17 +169,3 @@ def test_waits_may_be_those_of_several_tasks() -> None:
             return [first, *(type(task.exception()) for task in done)]
 
     assert run(hear()) == ["heard", TimeoutError]
-
-
-def test_nothing_stays_behind() -> None:
-    """Out of its context, it is not kept until a timer that nobody needs goes off."""
-
-    async def leave() -> None:
-        with IdleTimeout(3600) as timeout:
-            await timeout.wait(asyncio.sleep(1))
-        left = weakref.ref(timeout)
-        del timeout
-        gc.collect()
-        assert left() is None
-
-    run(leave())

@@ -5,14 +5,12 @@ import json
 import jsonschema
 import pytest
 
-from agentkit.errors import ModelTimeoutError, UsageError
 from agentkit.messages import (
     AssistantMessage,
     ProviderItem,
     SystemMessage,
     ToolCall,
     ToolMessage,
-    Usage,
     UserMessage,
 )
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
@@ -193,29 +191,6 @@ async def test_the_same_tools_give_the_same_objects():
     assert first.messages[0].text == second.messages[0].text
     assert first.output_schema is second.output_schema
     assert third.output_schema != first.output_schema
-
-
-async def test_usage_passes_through():
-    """Tokens are those that the wrapped model counted."""
-    usage = Usage(requests=1, prompt_tokens=7, completion_tokens=2)
-    answer = ModelResponse(
-        message=AssistantMessage(text="[get_weather()]"), usage=usage, model="tiny"
-    )
-    response = await PromptedModel(FunctionModel(lambda _: answer, name="tiny")).complete(request())
-    assert (response.usage, response.model) == (usage, "tiny")
-
-
-async def test_errors_pass_through():
-    """What goes wrong in the wrapped model is for the caller to see."""
-    model = PromptedModel(ScriptedModel([ModelTimeoutError("too slow")]))
-    with pytest.raises(ModelTimeoutError, match="too slow"):
-        await model.complete(request())
-
-
-def test_constrained_python_is_refused():
-    """Only JSON can be held to a JSON Schema."""
-    with pytest.raises(UsageError, match="format='json'"):
-        PromptedModel(ScriptedModel(), format="python", constrained=True)
 
 
 async def test_what_a_provider_wants_back_goes_back():

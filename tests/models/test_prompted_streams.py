@@ -83,20 +83,6 @@ async def test_what_could_still_be_a_call_waits_for_the_end():
     assert response.message.tool_calls
 
 
-async def test_an_answer_that_is_no_text_comes_at_the_end():
-    """A structured answer is shown whole, as it is given."""
-    pieces, response = await streamed(Letters('{"answer": {"degrees": 4}}'))
-    assert pieces == [response.message.text] == ['{"degrees": 4}']
-
-
-async def test_a_model_that_can_not_stream_is_heard_at_the_end():
-    """Its text comes in one piece."""
-    model = PromptedModel(Silent(), format="json", constrained=True)
-    request = ModelRequest(messages=(UserMessage(text="Hello"),), tools=(WAIT,))
-    texts = [event.text async for event in model.stream(request) if isinstance(event, TextDelta)]
-    assert texts == ["Hello there."]
-
-
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.data(), st.booleans())
 def test_any_text_cut_anywhere_is_shown_whole(text, data, is_ascii):
     """However the pieces fall, together they are the answer."""

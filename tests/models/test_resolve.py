@@ -9,7 +9,6 @@ import pytest
 from agentkit.errors import MissingExtraError, ModelNotFoundError, UsageError
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.resolve import resolve_model
-from agentkit.testing import FunctionModel
 
 
 @pytest.fixture
@@ -26,12 +25,6 @@ def plugins(monkeypatch: pytest.MonkeyPatch):
     return install
 
 
-def test_model_is_passed_through() -> None:
-    """A model needs no resolving."""
-    model = FunctionModel(lambda request: request.messages[0].text)
-    assert resolve_model(model) is model
-
-
 @pytest.mark.parametrize(
     ("name", "model", "url"),
     [
@@ -46,12 +39,6 @@ def test_server_of_ones_own(name, model, url) -> None:
     assert isinstance(opened, OpenAICompatibleModel)
     assert opened.name == model
     assert repr(opened) == f"OpenAICompatibleModel({model!r}, base_url={url!r})"
-
-
-def test_server_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without ``@URL`` the server is that of ``OPENAI_BASE_URL``."""
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
-    assert "localhost:1" in repr(resolve_model("openai-compatible:qwen3"))
 
 
 @pytest.mark.parametrize("name", ["q@localhost:8080/v1", "q@localhost", "q@ann:s3cret@box.lan:80"])

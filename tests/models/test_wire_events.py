@@ -34,15 +34,6 @@ def test_cuts_do_not_matter(data: st.DataObject, block: list[str], mark: bytes) 
     assert parse(*(stream[i : i + 1] for i in range(len(stream)))) == whole
 
 
-@given(st.lists(st.lists(values, min_size=1, max_size=3), max_size=5), ends)
-def test_what_is_written_is_read(texts: list[list[str]], end: str) -> None:
-    """Events written line by line come back as they were."""
-    stream = "".join(
-        "".join(f"data: {line}{end}" for line in text) + end for text in texts
-    ).encode()
-    assert parse(stream) == ["\n".join(text) for text in texts]
-
-
 @pytest.mark.parametrize(
     ("stream", "events"),
     [

@@ -6,7 +6,6 @@ import gc
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 import pytest
 
@@ -117,29 +116,6 @@ def test_any_text_can_be_sent(text) -> None:
     """Text arrives as it is, be it control characters or half a surrogate pair."""
     sent = body(encoder(), ModelRequest(messages=(UserMessage(text=text),)))
     assert sent["messages"][0]["content"] == text
-
-
-def test_malformed_call_goes_back_as_json() -> None:
-    """Servers that parse the history get an object, which holds the text as it was."""
-    call = ToolCall(call_id="1", name="f", malformed='{"x": ')
-    sent = body(encoder(), ModelRequest(messages=(AssistantMessage(tool_calls=(call,)),)))
-    arguments = sent["messages"][0]["tool_calls"][0]["function"]["arguments"]
-    assert json.loads(arguments) == {"malformed_arguments": '{"x": '}
-
-
-def test_mappings_count_as_objects() -> None:
-    """Arguments and schemas may be any mapping."""
-    call = ToolCall(call_id="1", name="f", arguments=MappingProxyType({"x": 1}))
-    sent = body(encoder(), ModelRequest(messages=(AssistantMessage(tool_calls=(call,)),)))
-    assert sent["messages"][0]["tool_calls"][0]["function"]["arguments"] == '{"x":1}'
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1}, object()])
-def test_what_json_can_not_hold(value) -> None:
-    """Settings that can not be written are the caller's mistake."""
-    request = replace(REQUEST, settings=ModelSettings(extra={"x": value}))
-    with pytest.raises(UsageError, match="can not be written as JSON"):
-        encoder().encode(request, stream=False)
 
 
 def test_fields_for_an_sdk_are_those_of_the_body() -> None:

@@ -120,14 +120,6 @@ def test_finish_reasons(reason, finish) -> None:
     assert completion({"content": "a"}, finish_reason=reason).finish_reason == finish
 
 
-def test_stop_beside_calls_means_calls() -> None:
-    """Some servers say ``stop`` where they call tools."""
-    call = {"id": "1", "function": {"name": "a_b", "arguments": "{}"}}
-    response = completion({"tool_calls": [call]}, finish_reason="stop")
-    assert response.finish_reason == "tool_calls"
-    assert response.message.tool_calls[0].name == "a.b"
-
-
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
@@ -213,18 +205,6 @@ def test_calls_without_an_index_of_their_own(index) -> None:
         {**index, "function": {"arguments": "1}"}},
         {**index, "id": "b", "function": {"name": "g", "arguments": "{}"}},
     ) == [("f", {"x": 1}), ("g", {})]
-
-
-def test_streamed_refusal_and_usage() -> None:
-    """The last chunk may carry usage alone; a refusal becomes the text."""
-    assembler = CompletionAssembler(NAMES)
-    assembler.add(chunk({"refusal": "I "}))
-    assembler.add(chunk({"refusal": "won't."}, "stop"))
-    assembler.add({"choices": [], "usage": {"prompt_tokens": 3}})
-    response = assembler.finish()
-    assert response.message.text == "I won't."
-    assert response.finish_reason == "content_filter"
-    assert response.usage.prompt_tokens == 3
 
 
 @pytest.mark.parametrize(

@@ -142,13 +142,6 @@ async def test_a_bad_request_is_refused(make_app, talk, store, case):
     assert list(store.select()) == []
 
 
-async def test_unknown_fields_are_taken(make_app, talk, body):
-    """What a newer client sends beside is no reason to refuse."""
-    async with talk(make_app()) as client:
-        answer = await client.post(URL, json=body("Hi", brand_new={"x": [1]}, tools=[], stop=None))
-    assert answer.status_code == 200
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

@@ -1,7 +1,6 @@
 """Calls that the run leaves to somebody else are shown to the client, who may answer them."""
 
 import asyncio
-import json
 
 URL = "/v1/chat/completions"
 A, B = "sk-0123456789abcdef", "sk-fedcba9876543210"
@@ -44,18 +43,6 @@ async def test_a_call_without_code_is_answered_by_the_client(make_app, talk, sto
     assert newest.resumes == oldest.episode_id
     assert newest.results[0].value == {"price": 3}
     assert newest.history_length == oldest.history_length + 1 == 3
-
-
-async def test_the_stream_shows_the_call(make_app, talk):
-    """Its parts are where the clients of streams look for them."""
-    async with talk(make_app()) as client:
-        answer = await client.post(URL, json=chat(ASK, stream=True))
-    events = [line[6:] for line in answer.text.splitlines() if line.startswith("data: {")]
-    deltas = [json.loads(event)["choices"][0] for event in events]
-    (call,) = [d["delta"]["tool_calls"][0] for d in deltas if "tool_calls" in d["delta"]]
-    assert (call["index"], call["function"]["name"]) == (0, "desk_ask")
-    assert deltas[-1]["finish_reason"] == "tool_calls"
-    assert answer.text.endswith("data: [DONE]\n\n")
 
 
 async def test_the_continuation_can_be_streamed(make_app, talk):
@@ -161,16 +148,3 @@ async def test_each_call_needs_its_answer(make_app, talk):
             answer = await client.post(URL, json=chat(tool))
             assert answer.status_code == 400
             assert answer.json()["error"]["code"] in {"unknown_tool_call", "unanswered_tool_call"}
-
-
-async def test_finished_calls_stay_in_the_history(make_app, talk):
-    """A client that keeps the conversation sends them along with the next question."""
-    async with talk(make_app()) as client:
-        message = await waiting(client, ASK)
-        said = result(message, "3")
-        done = await client.post(URL, json=chat(ASK, message, said))
-        last = done.json()["choices"][0]["message"]
-        after = await client.post(
-            URL, json=chat(ASK, message, said, last, {"role": "user", "content": "Thanks"})
-        )
-    assert after.json()["choices"][0]["message"]["content"] == "You said: Thanks"

@@ -87,15 +87,6 @@ async def test_a_stream_that_breaks_says_so(make_app, talk, body, store):
     assert episode.stop_reason == "error"
 
 
-async def test_a_tool_that_fails_is_no_error_of_the_request(make_app, talk, body, store):
-    """The model reads it and answers."""
-    async with talk(make_app()) as client:
-        answer = await client.post(URL, json=body("call broken"))
-    assert answer.status_code == 200
-    (episode,) = store.select()
-    assert episode.results[0].status == "failed"
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_client_that_leaves_ends_its_run(make_app, served, body, store, stream, no_tls):
     """The run is cancelled and kept; what the server still holds is nothing."""
@@ -169,24 +160,6 @@ async def test_a_run_that_ends_before_the_model_is_asked(make_app, talk, body, s
     (episode,) = store.select()
     assert episode.episode_id == answer.json()["error"]["episode_id"]
     assert (episode.request, episode.error) == ("Hi", "RuntimeError: no route")
-
-
-async def test_a_run_at_its_step_limit_is_an_answer(make_app, talk, body, store):
-    """As with a model that ran out of tokens, the finish reason is ``length``."""
-    from agentkit.agent.types import Limits
-    from agentkit.messages import AssistantMessage, ToolCall
-
-    def again(request):
-        call = ToolCall(call_id=f"c{len(request.messages)}", name="add", arguments={"a": 1, "b": 1})
-        return AssistantMessage(text="Once more.", tool_calls=(call,))
-
-    app = make_app(again, agent={"limits": Limits(max_steps=2)})
-    async with talk(app) as client:
-        whole = (await client.post(URL, json=body("Go"))).json()["choices"][0]
-        stream = events((await client.post(URL, json=body("Go", stream=True))).text)
-    assert whole["finish_reason"] == stream[-1]["choices"][0]["finish_reason"] == "length"
-    pieces = [event["choices"][0]["delta"].get("content") or "" for event in stream]
-    assert whole["message"]["content"] == "Once more.\n\nOnce more." == "".join(pieces)
 
 
 async def test_a_quiet_stream_is_kept_open(make_app, talk, body):

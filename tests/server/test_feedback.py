@@ -50,17 +50,6 @@ async def test_a_thumb_is_the_latest_verdict(answered, talk, store, keys):
     assert episode.verdict.details == {"source": "a user, key 'shop'", "reason": "Too dear."}
 
 
-@pytest.mark.parametrize("rating", [0, 0.2, 1])
-async def test_a_rating_is_a_score(answered, talk, store, rating):
-    """Half of the scale is where an answer begins to be good."""
-    app, episode_id = await answered()
-    async with talk(app) as client:
-        told = await client.post(URL, json={"episode_id": episode_id, "rating": rating})
-    [record] = feedback_on(store, episode_id)
-    assert told.json()["passed"] is record.verdict.passed is (rating >= 0.5)
-    assert record.verdict.score == rating
-
-
 async def test_a_corrected_call_is_evidence_for_proposers(answered, talk, store, make_app):
     """Each argument that differs is what a verifier would have found; a user vouches for none."""
     app, episode_id = await answered()
@@ -73,17 +62,6 @@ async def test_a_corrected_call_is_evidence_for_proposers(answered, talk, store,
     assert (found.expected, found.actual) == (3, 2)
     library: Library = store.load()
     assert (episode_id, 3) not in observed([episode], library)["add"].right["b"]
-
-
-async def test_another_tool_that_was_due(answered, talk, store):
-    """A correction that names another tool says which was called in its place."""
-    app, episode_id = await answered()
-    call = {"name": "nap", "arguments": {"seconds": 0}}
-    async with talk(app) as client:
-        await client.post(URL, json={"episode_id": episode_id, "corrected_call": call})
-    [record] = feedback_on(store, episode_id)
-    [found] = record.verdict.evidence
-    assert (found.kind, found.expected, found.actual) == ("wrong_tool", "nap", "add")
 
 
 async def test_the_same_said_twice_is_one_record(answered, talk, store):

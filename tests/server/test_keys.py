@@ -65,13 +65,6 @@ def test_unusable_keys_are_refused_without_showing_them(monkeypatch, text):
     assert "short" not in str(caught.value)
 
 
-def test_a_variable_that_is_not_set_says_so(monkeypatch):
-    """The message says what it should hold."""
-    monkeypatch.delenv("SERVER_KEYS", raising=False)
-    with pytest.raises(UsageError, match="is not set"):
-        Keys.from_environment("SERVER_KEYS")
-
-
 def test_a_key_file_is_read_again_when_it_changes(tmp_path):
     """A key is added, then the old one is taken away, without a restart."""
     now = [0.0]

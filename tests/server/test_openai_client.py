@@ -1,14 +1,11 @@
 """The openai SDK, talking to an agent."""
 
-import asyncio
-
 import openai
 import pytest
 
 from agentkit.errors import ModelTimeoutError
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse, TextDelta
-from agentkit.server import ServerLimits
 from agentkit.testing import FunctionModel
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -75,16 +72,6 @@ async def test_an_answer_comes_in_pieces(client, make_app, served, store):
     assert chunks[-1].usage.total_tokens == 10
     (episode,) = store.select()
     assert {chunk.id for chunk in chunks} == {f"chatcmpl-{episode.episode_id}"}
-
-
-async def test_usage_is_not_in_a_stream_that_did_not_ask(client, make_app, served):
-    """Without ``stream_options`` no chunk speaks of tokens."""
-    with served(make_app()) as url:
-        async with client(url) as sdk:
-            stream = await sdk.chat.completions.create(model="agent", messages=HELLO, stream=True)
-            chunks = [chunk async for chunk in stream]
-    assert all(chunk.usage is None for chunk in chunks)
-    assert all(chunk.choices for chunk in chunks)
 
 
 async def test_the_sdks_stream_helper_understands_the_stream(client, make_app, served):
@@ -162,30 +149,6 @@ async def test_errors_are_those_of_the_sdk(
     assert caught.value.code == code
     assert caught.value.request_id.startswith("req_")
     assert key not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("limits", "error", "status", "code"),
-    [
-        ({"max_body_bytes": 20}, openai.APIStatusError, 413, "body_too_large"),
-        ({"max_messages": 1}, openai.BadRequestError, 400, "too_many_messages"),
-        ({"requests_per_minute": 1}, openai.RateLimitError, 429, "rate_limit_exceeded"),
-        ({"request_seconds": 0.05}, openai.InternalServerError, 504, "request_timeout"),
-    ],
-)
-async def test_limits_are_exceptions_of_the_sdk(
-    client, make_app, served, limits, error, status, code
-):
-    """Beyond a bound the SDK raises the exception of that status, which tells the code."""
-    messages = [*HELLO, {"role": "user", "content": 'call nap {"seconds": 0.3}'}]
-    with served(make_app(limits=ServerLimits(**limits))) as url:
-        async with client(url) as sdk:
-            asking = (
-                sdk.chat.completions.create(model="agent", messages=messages) for _ in range(2)
-            )
-            with pytest.raises(error) as caught:
-                await asyncio.gather(*asking)
-    assert (caught.value.status_code, caught.value.code) == (status, code)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -44,12 +44,3 @@ async def test_a_run_hangs_below_its_client(make_app, talk, body, store, spans, 
     kept = {episode.metadata["trace_id"] for episode in store.select()}
     assert f"{mine.trace_id:032x}" in kept
     assert len(kept) == 3
-
-
-async def test_without_a_tracer_the_header_is_nobodys(make_app, talk, body, store):
-    """It is no label of the episode."""
-    headers = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
-    async with talk(make_app()) as client:
-        await client.post(URL, json=body("Hi"), headers=headers)
-    (episode,) = store.select()
-    assert "trace_id" not in episode.metadata

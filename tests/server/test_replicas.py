@@ -8,14 +8,12 @@ import time
 import pytest
 from support.unreliable_store import UnreliableStore
 
-from agentkit import Agent, Library, ToolDefinition, open_store
+from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange, Replica
 from agentkit.library.episode_stores import with_episodes
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse
-from agentkit.server import create_app
-from agentkit.testing import FunctionModel
 
 URL = "/v1/chat/completions"
 
@@ -85,16 +83,6 @@ async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, mak
     assert after["agentkit_store_away"] == 0
 
 
-async def test_an_answer_that_can_not_be_kept_is_none(far, make_app, talk, body):
-    """Where episodes are in the store that is away, clients are told to try again."""
-    with Replica(far, refresh_seconds=3600) as replica:
-        app = make_app(agent={"store": replica})
-        async with talk(app) as client:
-            far.away()
-            answer = await client.post(URL, json=body("Hello."))
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "store_unavailable")
-
-
 async def test_beyond_the_bound_a_server_may_refuse(far, make_app, talk, body):
     """With ``refuse`` it is not ready, and answers no request from a library of unknown age."""
     now = [0.0]
@@ -113,21 +101,6 @@ async def test_beyond_the_bound_a_server_may_refuse(far, make_app, talk, body):
             assert (await client.post(URL, json=body("Hello."))).status_code == 200
     assert (ready.status_code, ready.json()["reason"]) == (503, "stale")
     assert (answer.status_code, alive.status_code) == (503, 200)
-
-
-async def test_without_a_replica_there_are_no_numbers_of_one(store, make_app, talk):
-    """A gauge that nobody feeds would look like good news."""
-    async with talk(make_app()) as client:
-        shown = gauges((await client.get("/metrics")).text)
-    assert shown["agentkit_library_version"] == 1
-    assert "agentkit_store_away" not in shown
-
-
-async def test_a_library_that_is_no_store_s_is_not_followed(store, talk):
-    """The version is that of what runs begin with."""
-    agent = Agent(FunctionModel(say_offered), library=Library(version=7), store=store)
-    async with talk(create_app(agent)) as client:
-        assert gauges((await client.get("/metrics")).text)["agentkit_library_version"] == 7
 
 
 async def test_serve_follows_its_store(start, tmp_path):

@@ -187,36 +187,3 @@ def test_connections_that_come_while_it_stops_are_closed(make_app, served_alone)
     for one in taken:
         with one, suppress(ConnectionError):
             assert one.recv(1) == b""
-
-
-async def test_a_server_without_its_store_is_not_ready(make_app, talk, store):
-    """The probe looks whether episodes can be kept."""
-    async with talk(make_app()) as client:
-        assert (await client.get("/readyz")).status_code == 200
-        store.close()
-        answer = await client.get("/readyz")
-        assert (answer.status_code, answer.json()["reason"]) == (503, "store")
-        assert (await client.get("/healthz")).status_code == 200
-
-
-async def test_new_versions_of_the_library_are_taken_up(
-    make_app, served_alone, store, body, no_tls
-):
-    """A definition that was promoted meanwhile is served without a restart."""
-    from agentkit import ToolDefinition
-    from agentkit.library import LibraryChange
-
-    def offered(request):
-        return " ".join(tool.name for tool in request.tools)
-
-    app = make_app(offered, agent={"tools": ()}, refresh_seconds=0.05)
-    with served_alone(app) as url:
-        async with httpx.AsyncClient(verify=no_tls, base_url=url) as client:
-            change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
-            store.commit(change, expected_version=0)
-            text = ""
-            while text != "ping":
-                await asyncio.sleep(0.05)
-                answer = (await client.post(URL, json=body("Hi"))).json()
-                text = answer["choices"][0]["message"]["content"]
-    assert answer["agentkit"]["library_version"] == 1

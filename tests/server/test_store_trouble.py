@@ -164,18 +164,6 @@ async def test_a_probe_of_a_store_that_hangs_is_answered(make_app, talk, store):
     assert {answer.json()["reason"] for answer in answers} == {"store"}
 
 
-async def test_a_locked_file_is_not_ready(make_app, talk, tmp_path):
-    """Nothing was asked yet, but no episode could be kept."""
-    path = tmp_path / "library.db"
-    with closing(SQLiteStore(path, timeout_seconds=2)) as store:
-        async with talk(make_app(agent={"store": store})) as client:
-            assert (await client.get("/readyz")).status_code == 200
-            with locked(path):
-                assert (await client.get("/readyz")).status_code == 503
-            while (await client.get("/readyz")).status_code != 200:
-                await asyncio.sleep(0.01)
-
-
 async def test_a_library_server_is_probed_in_bounded_time(talk, store):
     """So is the server of definitions whose store hangs."""
     from agentkit.server.library import create_library_app
@@ -197,21 +185,6 @@ async def test_a_library_server_is_probed_in_bounded_time(talk, store):
         hanging.go_on.set()
         while (await client.get("/readyz")).status_code != 200:
             await asyncio.sleep(0.01)
-
-
-async def test_a_model_that_fails_while_the_store_does(make_app, talk, body, store):
-    """The client hears of the model, and that the episode is not kept."""
-    far = UnreliableStore(store)
-
-    def fail(request):
-        raise KeyError("a defect")
-
-    async with talk(make_app(fail, agent={"store": far})) as client:
-        far.away()
-        answer = await client.post(URL, json=body("Hi"))
-        far.back()
-    assert answer.json()["error"]["code"] == "internal_error"
-    assert answer.json()["error"]["episode_kept"] is False
 
 
 async def test_feedback_is_refused_while_nothing_can_be_kept(make_app, talk, body, store):

@@ -29,6 +29,7 @@ from agentkit.evolution.proposers.blocks import (
 from agentkit.evolution.proposers.constraints import stated_values
 from agentkit.evolution.trajectories import is_specific, parts_of
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
+from agentkit.evolution.validation.texts import edits_between, texts_of
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject, SystemMessage, UserMessage
@@ -326,18 +327,9 @@ def _folded(value: object) -> str:
 
 def _new_texts(base: ToolDefinition, candidate: ToolDefinition) -> Iterator[tuple[str, str]]:
     """Every text of the candidate that the base has not, with its place."""
-    old, new = base.description, candidate.description
-    if new.summary != old.summary:
-        yield "summary", new.summary
-    for name, text in new.parameters.items():
-        if text != old.parameters.get(name):
-            yield f"parameters.{name}", text
-    for at, rule in enumerate(new.usage_rules):
-        if rule not in old.usage_rules:
-            yield f"usage_rules[{at}]", rule
-    for at, tag in enumerate(new.tags):
-        if tag not in old.tags:
-            yield f"tags[{at}]", tag
+    for one in edits_between(texts_of(base), texts_of(candidate)):
+        if one.kind not in {"rule", "example"}:
+            yield one.field, one.after
     yield from _new_rules(base, candidate)
 
 
@@ -365,21 +357,24 @@ class _ModelStream(ABC):
     stream: ClassVar[Stream]
     shipped: ClassVar[str]  # the prompt that is used when none is given
 
+    most_episodes: ClassVar[int]  # how many it is shown of a tool, unless it is told
+    least_episodes: ClassVar[int]  # how many a tool needs, unless it is told
+
     def __init__(
         self,
-        model: ChatModel | None,
+        model: ChatModel | None = None,
         *,
-        prompt: Prompt | None,
-        max_episodes: int,
-        min_episodes: int,
-        max_tools: int,
-        settings: ModelSettings,
-        structured: bool,
+        prompt: Prompt | None = None,
+        max_episodes: int | None = None,
+        min_episodes: int | None = None,
+        max_tools: int = 20,
+        settings: ModelSettings = PROPOSER_SETTINGS,
+        structured: bool = False,
     ) -> None:
         self._model = model
         self._prompt = prompt or Prompt.shipped(self.shipped)
-        self._max_episodes = max_episodes
-        self._min_episodes = min_episodes
+        self._max_episodes = self.most_episodes if max_episodes is None else max_episodes
+        self._min_episodes = self.least_episodes if min_episodes is None else min_episodes
         self._max_tools = max_tools
         self._settings = settings
         self._structured = structured
@@ -521,27 +516,7 @@ class EvolutionStream(_ModelStream):
 
     stream = "evolution"
     shipped = "evolution_v1"
-
-    def __init__(
-        self,
-        model: ChatModel | None = None,
-        *,
-        prompt: Prompt | None = None,
-        max_episodes: int = 6,
-        min_episodes: int = 2,
-        max_tools: int = 20,
-        settings: ModelSettings = PROPOSER_SETTINGS,
-        structured: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            prompt=prompt,
-            max_episodes=max_episodes,
-            min_episodes=min_episodes,
-            max_tools=max_tools,
-            settings=settings,
-            structured=structured,
-        )
+    most_episodes, least_episodes = 6, 2
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
         """The blocks of perfect episodes, then what the model answers, the most used tool first."""
@@ -622,27 +597,7 @@ class FeedbackStream(_ModelStream):
 
     stream = "feedback"
     shipped = "feedback_v1"
-
-    def __init__(
-        self,
-        model: ChatModel,
-        *,
-        prompt: Prompt | None = None,
-        max_episodes: int = 4,
-        min_episodes: int = 1,
-        max_tools: int = 20,
-        settings: ModelSettings = PROPOSER_SETTINGS,
-        structured: bool = False,
-    ) -> None:
-        super().__init__(
-            model,
-            prompt=prompt,
-            max_episodes=max_episodes,
-            min_episodes=min_episodes,
-            max_tools=max_tools,
-            settings=settings,
-            structured=structured,
-        )
+    most_episodes, least_episodes = 4, 1
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
         """What the model answers about each tool that was at fault, the worst first."""

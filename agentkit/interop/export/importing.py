@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import UsageError
 from agentkit.evolution.approvals import checks_text
 from agentkit.evolution.checker import (
@@ -18,7 +17,7 @@ from agentkit.evolution.checker import (
     settled,
     text_faults_of_all,
 )
-from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.insert_outcomes import Procedure
 from agentkit.evolution.insertion import Tried, try_composite
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
@@ -213,10 +212,10 @@ async def _try_all(library: Library, code: Mapping[str, Tool]) -> dict[str, Trie
 
     It comes in over no others, so this holds wherever it comes in.
     """
-    policy, limits = InsertPolicy(), CompositeLimits()
+    procedure = Procedure()
     bound = bound_library(library, code) if code else library
     return {
-        one.name: await try_composite(one, bound, policy=policy, limits=limits)
+        one.name: await try_composite(one, bound, procedure)
         for one in library.definitions
         if one.is_composite
     }

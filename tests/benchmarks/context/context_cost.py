@@ -1,4 +1,4 @@
-"""What finding tools costs in tokens, as the library grows from 50 tools to thousands.
+"""What finding tools costs in tokens, as the library grows from 50 tools to thousands (docs/retrieval.md).
 
     python tests/benchmarks/context/context_cost.py --tools FILE... --queries FILE... [--out DIR]
 
@@ -8,8 +8,8 @@ counted as one. Compared are:
 * *flat library*: every schema is in the prompt;
 * *text hierarchy*: a tree of text summaries; the summaries that are read, cards and schemas count;
 * *paper*: CoCoDA's Algorithm 2 with a planner model at L2, L3 and L4; its prompts and answers, cards
-  and schemas count. The model is a stand-in that ranks by word overlap (``oracle.py``), as cost
-  depends on the prompts only. *paper, right types*: the same, told the types of the right tools;
+  and schemas count. The model is a stand-in that ranks by shared words, as cost depends on the
+  prompts only. *paper, right types*: the same, told the types of the right tools;
 * *default*: what an agent uses; cards and schemas count, as no model is asked.
 
 Tokens are the estimate of four bytes each. The text hierarchy needs the extra ``vectors``.
@@ -17,22 +17,20 @@ Tokens are the estimate of four bytes each. The text hierarchy needs the extra `
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import platform
 import random
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
-from oracle import overlap_model, typed_plan
-from plot import Panel, Points, draw
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from agentkit import __version__
+from harness import arguments, machine
+from planner import overlap_model, typed_plan
+
 from agentkit.library import Library
 from agentkit.retrieval import CascadeRetriever, Retrieval, Retriever, estimate_tokens
 from agentkit.retrieval.word_vectors import packaged_embedder
@@ -178,17 +176,34 @@ def model_tokens(found: Retrieval) -> int:
 
 
 def picture(rows: Sequence[Row], path: Path) -> None:
-    """Tokens and recall against size, as SVG."""
+    """Tokens and recall against size, side by side as SVG (matplotlib is part of the extra ``dev``)."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator
 
-    def lines(value: Callable[[Row], float]) -> Mapping[str, Points]:
-        names = dict.fromkeys(row.method for row in rows)
-        return {
-            name: [(row.tools, value(row)) for row in rows if row.method == name] for name in names
-        }
-
-    tokens = Panel(title="Tokens a query", lines=lines(lambda row: row.tokens), logarithmic=True)
-    shown = lines(lambda row: 100 * row.shown_recall)
-    draw([tokens, Panel(title="Right tools shown to the model, %", lines=shown)], path)
+    names = list(dict.fromkeys(row.method for row in rows))
+    # text stays text, and the same figures give the same file
+    with rc_context(
+        {"svg.fonttype": "none", "svg.hashsalt": "context", "font.family": "sans-serif"}
+    ):
+        figure = Figure(figsize=(10, 4.1), layout="constrained")
+        tokens, shown = figure.subplots(1, 2)
+        for place, name in enumerate(names):
+            own = [row for row in rows if row.method == name]
+            sizes = [row.tools for row in own]
+            style = {"marker": "s^vDo"[place], "linewidth": 2.5 if name == names[-1] else 1.5}
+            tokens.plot(sizes, [row.tokens for row in own], label=name, **style)
+            shown.plot(sizes, [100 * row.shown_recall for row in own], **style)
+        tokens.set(title="Tokens a query", yscale="log")
+        shown.set(title="Right tools shown to the model, %", ylim=(0, None))
+        for axes in (tokens, shown):
+            axes.set(xlabel="tools in the library", xscale="log")
+            axes.xaxis.set_major_locator(FixedLocator(SIZES))
+            axes.xaxis.set_minor_locator(FixedLocator([]))
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+            axes.yaxis.set_major_formatter("{x:,.0f}")
+        figure.legend(loc="outside lower center", ncols=len(names), frameon=False)
+        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -203,9 +218,8 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Measure, print a table, write figures and picture."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+if __name__ == "__main__":
+    parser = arguments(__doc__, rounds=None)
     parser.add_argument("--tools", nargs="+", type=Path, required=True)
     parser.add_argument("--queries", nargs="+", type=Path, required=True)
     parser.add_argument(
@@ -213,27 +227,18 @@ def main() -> None:
     )
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--out", type=Path, help="folder for context.json and context.svg")
-    arguments = parser.parse_args()
-    corpus = load_corpus(arguments.tools, arguments.queries, by="name")
-    corpus = corpus.of_split("test").sample(arguments.questions)
-    rows = []
-    for size in arguments.sizes:
-        for name, (retriever, spent) in methods(corpus).items():
-            rows.append(asyncio.run(measure(name, retriever, spent, size, corpus)))
-            print(rows[-1], file=sys.stderr)
+    options = parser.parse_args()
+    corpus = load_corpus(options.tools, options.queries, by="name")
+    corpus = corpus.of_split("test").sample(options.questions)
+    rows = [
+        asyncio.run(measure(name, retriever, spent, size, corpus))
+        for size in options.sizes
+        for name, (retriever, spent) in methods(corpus).items()
+    ]
     print(table(rows))
-    if arguments.out:
-        record = {
-            "agentkit": __version__,
-            "python": platform.python_version(),
-            "date": datetime.now(tz=UTC).date().isoformat(),
-            "questions": len(corpus.queries),
-            "rows": [asdict(row) for row in rows],
-        }
+    if options.out:
+        questions, found = len(corpus.queries), [asdict(row) for row in rows]
+        record = {"machine": machine(), "questions": questions, "rows": found}
         text = json.dumps(record, indent=1) + "\n"
-        (arguments.out / "context.json").write_text(text, encoding="utf-8")
-        picture(rows, arguments.out / "context.svg")
-
-
-if __name__ == "__main__":
-    main()
+        (options.out / "context.json").write_text(text, encoding="utf-8")
+        picture(rows, options.out / "context.svg")

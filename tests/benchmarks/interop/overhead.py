@@ -1,4 +1,4 @@
-"""What our toolset costs in a framework, beside the framework's own tools: CPU milliseconds a run.
+"""What our toolset costs in a framework, beside the framework's own tools (docs/interop.md).
 
 Three agents have the same functions and ask the same server, in turns: a request that the model
 answers by one call, and a request that it answers in words. One has the functions as the
@@ -16,12 +16,9 @@ installed there.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import os
 import statistics
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -31,8 +28,9 @@ from typing import Any
 from agentkit.interop import LibraryRunner, Toolset, library_agent, library_capability
 from agentkit.messages import ToolCall
 
-sys.path.append(str(Path(__file__).parents[2]))  # for tests/support
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from harness import arguments, cpu_ms_of, report
 from support.model_server import FaultyServer
 from support.server_steps import Reply
 
@@ -161,54 +159,49 @@ def langchain(tools: list[Function], url: str) -> Runs:
 FRAMEWORKS = {"pydantic_ai": pydantic_ai, "agents": openai_agents, "langchain": langchain}
 
 
-async def seconds(run: Run) -> float:
-    """CPU time of this process for one run."""
-    began = time.process_time()
-    await run()
-    return time.process_time() - began
-
-
-async def measure(runs: Runs, *, rounds: int, count: int) -> str:
-    """A line of the table."""
+async def measure(runs: Runs, *, rounds: int, count: int) -> dict[str, object]:
+    """CPU milliseconds of a run with the framework's own tools, and what the others add to it."""
     three = (runs.plain, runs.extended, runs.ours)
     for _ in range(5):
         for run in three:
             await run()
     plain, extended, added = [], [], []
     for _ in range(rounds):
-        turns = [[1000 * await seconds(run) for run in three] for _ in range(count)]
+        turns = [[await cpu_ms_of(run) for run in three] for _ in range(count)]
         plain.append(statistics.median(bare for bare, _, _ in turns))
         extended.append(statistics.median(empty - bare for bare, empty, _ in turns))
         added.append(statistics.median(ours - bare for bare, _, ours in turns))
-    spread = f"{min(added):+.2f} to {max(added):+.2f}"
-    middle = (statistics.median(figures) for figures in (plain, extended, added))
-    return "{:.2f} | {:+.2f} | {:+.2f} | {}".format(*middle, spread)
+    return {
+        "its own tools, ms": statistics.median(plain),
+        "an empty extension adds": statistics.median(extended),
+        "ours adds": statistics.median(added),
+        "in the rounds": f"{min(added):+.2f} to {max(added):+.2f}",
+    }
 
 
-async def compare(count: int, rounds: int, runs: int) -> None:
+async def compare(count: int, rounds: int, runs: int) -> list[dict[str, object]]:
     """Measure each framework that is installed here."""
 
     def answer(request: Any) -> Reply | str:
         return "It is 4." if request.body["messages"][-1]["role"] == "tool" else CALL
 
     with FaultyServer(answer) as server:
-        for package in filter(find_spec, FRAMEWORKS):
-            three = FRAMEWORKS[package](functions(count), server.base_url)
-            line = await measure(three, rounds=rounds, count=runs)
-            print(f"| {package} | {count} | {line} |")
-
-
-def main() -> None:
-    """Measure and print lines of a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tools", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--runs", type=int, default=30)
-    options = parser.parse_args()
-    asyncio.run(compare(options.tools, options.rounds, options.runs))
-    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
-    print(f"(load of the machine: {load})")
+        return [
+            {
+                "framework": package,
+                **await measure(
+                    FRAMEWORKS[package](functions(count), server.base_url),
+                    rounds=rounds,
+                    count=runs,
+                ),
+            }
+            for package in filter(find_spec, FRAMEWORKS)
+        ]
 
 
 if __name__ == "__main__":
-    main()
+    parser = arguments(__doc__, rounds=7)
+    parser.add_argument("--tools", type=int, default=8)
+    parser.add_argument("--runs", type=int, default=30)
+    options = parser.parse_args()
+    report(asyncio.run(compare(options.tools, options.rounds, options.runs)), options)

@@ -1,6 +1,6 @@
 """One measurement inside the environment of one adapter; called by ``overhead.py``.
 
-    python worker.py ADAPTER PART OPTIONS        one line of JSON, after a mark
+    python worker.py ADAPTER PART OPTIONS
 
 Standard library only, so that it runs wherever an adapter does.
 """
@@ -13,17 +13,21 @@ import importlib
 import json
 import os
 import resource
-import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Self
+from statistics import median
+from typing import Any
 
-MARK = "@@RESULT "
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from adapters import ADAPTERS, Adapter
+from harness import cpu_ms_of, result
+
 QUESTION = "What is the weather in Paris for the next 3 days?"
 WARM_UP = 10
 TOOL = '''
@@ -40,27 +44,25 @@ def tool_{i}(city: str, days: int, unit: str = "metric", detailed: bool = False)
     """
     return f"STUBRES {{city}} {{days}} sunny"
 '''
+IMPORTS = """
+import json, sys, time
+before = time.process_time()
+{statement}
+cpu = time.process_time() - before
+lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(json.dumps({{"cpu_ms": cpu * 1e3, "rss_mb": int(lines["VmRSS"].split()[0]) / 1024}}))
+"""
+Options = dict[str, Any]
 
 
-def make_tools(options: dict[str, Any]) -> list[Callable[..., Any]]:
+def make_tools(count: int) -> list[Callable[..., Any]]:
     """Distinct documented functions in a real file, because some runtimes read the source."""
-    source = "".join(TOOL.format(i=i) for i in range(options["tools"]))
-    Path(options["folder"], "bench_tools.py").write_text(source, encoding="utf-8")
-    sys.path.insert(0, options["folder"])
+    folder = tempfile.mkdtemp()
+    text = "".join(TOOL.format(i=i) for i in range(count))
+    Path(folder, "bench_tools.py").write_text(text, encoding="utf-8")
+    sys.path.insert(0, folder)
     module = importlib.import_module("bench_tools")
-    return [getattr(module, f"tool_{i}") for i in range(options["tools"])]
-
-
-class Clock:
-    """Wall and CPU time of a stretch, in milliseconds; ``process_time`` counts every thread."""
-
-    def __enter__(self) -> Self:
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.wall = (time.perf_counter() - self._wall) * 1e3
-        self.cpu = (time.process_time() - self._cpu) * 1e3
+    return [getattr(module, f"tool_{i}") for i in range(count)]
 
 
 def peak_mb() -> float:
@@ -68,89 +70,79 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-async def runs(adapter: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+async def answered(agent: Adapter) -> None:
+    """One run; a runtime that does not get to the answer is not measured."""
+    checked(await agent.run(QUESTION))
+
+
+def checked(answer: str) -> None:
+    """See that it is the stub's answer."""
+    if not answer.startswith("done"):
+        raise SystemExit(f"wrong answer: {answer[:200]!r}")
+
+
+async def runs(adapter: type[Adapter], options: Options) -> Options:
     """Construction, first run, and run after run, one at a time."""
-    tools = make_tools(options)
-    with Clock() as build:
-        agent = adapter.build(options["url"], tools)
-    with Clock() as first:
-        answer = await adapter.run(agent, QUESTION)
-    check(answer)
+    tools, began = make_tools(options["tools"]), time.perf_counter()
+    agent = adapter(options["url"], tools)
+    built = time.perf_counter()
+    await answered(agent)
+    first = time.perf_counter()
     for _ in range(WARM_UP):
-        await adapter.run(agent, QUESTION)
-    clocks = [Clock() for _ in range(options["runs"])]
-    for clock in clocks:
-        with clock:
-            await adapter.run(agent, QUESTION)
+        await answered(agent)
+    spent = [await cpu_ms_of(lambda: answered(agent)) for _ in range(options["runs"])]
     return {
-        "build_ms": build.wall,
-        "first_ms": first.wall,
-        "first_cpu_ms": first.cpu,
-        "wall_ms": statistics.median(clock.wall for clock in clocks),
-        "cpu_ms": statistics.median(clock.cpu for clock in clocks),
-        "peak_mb": peak_mb(),
+        "build_ms": (built - began) * 1e3,
+        "first_ms": (first - built) * 1e3,
+        "cpu_ms": median(spent),
     }
 
 
-async def throughput(adapter: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+async def throughput(adapter: type[Adapter], options: Options) -> Options:
     """Many runs at once on one event loop."""
-    agent = adapter.build(options["url"], make_tools(options))
-    await asyncio.gather(*(adapter.run(agent, QUESTION) for _ in range(WARM_UP)))
+    agent = adapter(options["url"], make_tools(options["tools"]))
+    await asyncio.gather(*(answered(agent) for _ in range(WARM_UP)))
     gc.collect()
     slots = asyncio.Semaphore(options["concurrency"])
 
     async def one() -> None:
         async with slots:
-            check(await adapter.run(agent, QUESTION))
+            await answered(agent)
 
-    with Clock() as clock:
-        await asyncio.gather(*(one() for _ in range(options["runs"])))
-    return {
-        "runs_per_s": options["runs"] / clock.wall * 1e3,
-        "cpu_ms": clock.cpu / options["runs"],
-        "peak_mb": peak_mb(),
-    }
+    began = time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(options["runs"])))
+    seconds = time.perf_counter() - began
+    return {"runs_per_s": options["runs"] / seconds, "peak_mb": peak_mb()}
 
 
-async def stream(adapter: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
-    """Streamed runs, one at a time: time to the first piece of text, and CPU for the whole."""
-    agent = adapter.build(options["url"], make_tools(options))
-    first_ms, cpu_ms = [], []
-    for _ in range(WARM_UP + options["runs"]):
-        pieces = []
-        with Clock() as whole:
-            started = time.perf_counter()
-            async for piece in adapter.stream(agent, QUESTION):
-                if not pieces:
-                    first_ms.append((time.perf_counter() - started) * 1e3)
-                pieces.append(piece)
-        check("".join(pieces))
-        cpu_ms.append(whole.cpu)
-    return {
-        "first_text_ms": statistics.median(first_ms[WARM_UP:]),
-        "cpu_ms": statistics.median(cpu_ms[WARM_UP:]),
-    }
+async def stream(adapter: type[Adapter], options: Options) -> Options:
+    """Streamed runs, one at a time."""
+    agent = adapter(options["url"], make_tools(options["tools"]))
+
+    async def one() -> None:
+        checked("".join([piece async for piece in agent.stream(QUESTION)]))
+
+    spent = [await cpu_ms_of(one) for _ in range(WARM_UP + options["runs"])]
+    return {"cpu_ms": median(spent[WARM_UP:])}
 
 
-def check(answer: str) -> None:
-    """A runtime that does not get to the answer is not measured."""
-    if not answer.startswith("done"):
-        raise SystemExit(f"wrong answer: {answer[:200]!r}")
+async def imports(adapter: type[Adapter], _: Options) -> Options:
+    """Importing what a run needs, in a fresh interpreter."""
+    command = [sys.executable, "-c", IMPORTS.format(statement=adapter.imports)]
+    found: Options = json.loads(await asyncio.to_thread(subprocess.check_output, command))
+    return found
 
 
-async def install(adapter: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+async def install(adapter: type[Adapter], _: Options) -> Options:
     """Size on disk of the first distribution and all that it requires, numpy apart."""
-    names = set(closure(adapter.DISTS[0], set()))
-    sizes = {name: size_mb(name) for name in names}
+    names = set(required(adapter.distributions[0], set())) - {"numpy"}
     return {
-        "mb": sum(sizes.values()) - sizes.get("numpy", 0.0),
-        "packages": len(names),
-        "largest": dict(sorted(sizes.items(), key=lambda item: -item[1])[:6]),
-        "versions": {name: metadata.version(name) for name in adapter.DISTS},
+        "mb": sum(map(size_mb, names)),
+        "versions": {name: metadata.version(name) for name in adapter.distributions},
     }
 
 
-def closure(name: str, seen: set[str]) -> Iterator[str]:
+def required(name: str, seen: set[str]) -> Iterator[str]:
     """Names of a distribution and of everything that it requires here, extras left out."""
     from pip._vendor.packaging.requirements import Requirement
     from pip._vendor.packaging.utils import canonicalize_name
@@ -163,7 +155,7 @@ def closure(name: str, seen: set[str]) -> Iterator[str]:
     for text in metadata.requires(name) or ():
         requirement = Requirement(text)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            yield from closure(requirement.name, seen)
+            yield from required(requirement.name, seen)
 
 
 def size_mb(name: str) -> float:
@@ -177,26 +169,14 @@ def size_mb(name: str) -> float:
     return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
 
 
-PARTS: dict[str, Callable[[ModuleType, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
+PARTS = {
     "runs": runs,
     "throughput": throughput,
     "stream": stream,
+    "imports": imports,
     "install": install,
 }
 
-
-def main() -> None:
-    """Measure one part and print it."""
-    name, part, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-    sys.path.insert(0, str(Path(__file__).parent / "adapters"))
-    adapter = importlib.import_module(name)
-    result: dict[str, Any] = {"absent": True}
-    with tempfile.TemporaryDirectory() as folder:
-        if part != "stream" or hasattr(adapter, "stream"):
-            result = asyncio.run(PARTS[part](adapter, {**options, "folder": folder}))
-    print(f"\n{MARK}{json.dumps(result)}", flush=True)
-    os._exit(0)  # a peer may leave threads and open sessions behind
-
-
 if __name__ == "__main__":
-    main()
+    result(asyncio.run(PARTS[sys.argv[2]](ADAPTERS[sys.argv[1]], json.loads(sys.argv[3]))))
+    os._exit(0)  # a peer may leave threads and open sessions behind

@@ -10,14 +10,13 @@ numbers) Python is not asked; these stops are counted and must be rare.
 
 from __future__ import annotations
 
-import ast
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import pytest
-from support.random_children import CHILDREN, GUARDS, ChildrenInUse, Outcome, difference
+from support.random_children import GUARDS, ChildrenInUse, Outcome, difference
 from support.random_programs import RandomProgram, random_program
 
 from agentkit.composites import language as ir
@@ -33,7 +32,6 @@ pytestmark = [
 ]
 
 OutcomeOf = Callable[..., Outcome]
-CHILD_NAMES = {child.spelling for child in CHILDREN}
 SHOWN = 3
 MOST_GUARDED = 0.05
 FIRST = 300
@@ -125,35 +123,6 @@ def test_programs_come_back_from_text_and_data(
             found.append(report(random, {}, f"JSON or text give another program:\n{text}"))
         if not number % SHARE_DIGESTS:
             assert program_digest(read) == program_digest(program)
-    fail_with(found)
-
-
-class _Awaiting(ast.NodeTransformer):
-    """Writes ``await`` in front of every call of a child."""
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        return ast.Await(value=node) if ast.unparse(node.func) in CHILD_NAMES else node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AsyncFunctionDef:
-        self.generic_visit(node)
-        return ast.AsyncFunctionDef(**{name: getattr(node, name) for name in node._fields})
-
-
-def test_async_text_is_the_same_program(
-    batch: Sequence[RandomProgram], parsed: Sequence[ir.Program]
-) -> None:
-    """``async def`` with every child awaited reads as the program without it."""
-    tools = ChildrenInUse().tools
-    found = []
-    for random, program in zip(batch[::SHARE_ASYNC], parsed[::SHARE_ASYNC], strict=True):
-        tree = _Awaiting().visit(ast.parse(random.source))
-        try:
-            text = ast.unparse(ast.fix_missing_locations(tree))
-        except ValueError:  # quotes in an f-string that ``ast`` can not write
-            continue
-        if repr(parse(text, tools).program) != repr(program):
-            found.append(report(random, {}, f"another program:\n{text}"))
     fail_with(found)
 
 

@@ -88,11 +88,3 @@ async def test_expressions_with_writes_go_step_by_step(
     except CompositeRunError as error:
         assert error.code in {"zero_division", "type_error", "child_failed"}  # noqa: PT017 - some fail on purpose
     assert world.log == log
-
-
-async def test_a_failed_write_is_the_last_thing_that_happens(compiled: Compile, world: Any) -> None:
-    """Nothing after it has started."""
-    text = "def f():\n    write('bad')\n    x = read('a')\n    return x"
-    with pytest.raises(CompositeRunError):
-        await compiled(text, *world.tools).run_async({})
-    assert world.log == ["write bad", "wrote bad"]

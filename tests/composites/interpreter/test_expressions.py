@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from agentkit.composites.contracts import Expression
 from agentkit.composites.problems import CompositeLimits
-from agentkit.errors import CompositeError, CompositeRunError, UsageError
+from agentkit.errors import CompositeRunError, UsageError
 
 
 def test_a_predicate_is_evaluated_for_every_row() -> None:
@@ -26,32 +24,6 @@ def test_it_knows_what_it_reads() -> None:
     assert expression.evaluate({"a": 1, "b": [2, 3], "other": None}) == 6
     with pytest.raises(UsageError, match="reads 'b', but was given 'a'"):
         expression.evaluate({"a": 1})
-
-
-@pytest.mark.parametrize(
-    "text", ["", "x +", "y", "f(x)", "x; x", "x = 1", "lambda: x", "x.real", "(yield x)", "await x"]
-)
-def test_what_is_no_expression_over_the_names_is_refused(text: str) -> None:
-    """The refusal lists problems with their places."""
-    with pytest.raises(CompositeError) as refused:
-        Expression.parse(text, names=["x"])
-    assert refused.value.problems
-
-
-@pytest.mark.parametrize(
-    ("text", "x", "code"),
-    [
-        ("1 / x", 0, "zero_division"),
-        ("x['k']", {}, "key_error"),
-        ("sum(i for i in range(x))", 10**9, "fuel"),
-        ("'a' * x", 10**9, "string_chars"),
-    ],
-)
-def test_failures_have_the_codes_of_runs(text: str, x: Any, code: str) -> None:
-    """There is no path, because no tool is running."""
-    with pytest.raises(CompositeRunError) as failed:
-        Expression.parse(text, names=["x"]).evaluate({"x": x})
-    assert (failed.value.code, failed.value.path) == (code, ())
 
 
 def test_each_evaluation_has_its_own_fuel() -> None:

@@ -12,7 +12,6 @@ import pytest
 from agentkit.composites.composite import Composite
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError
-from agentkit.tools.decorator import tool
 from agentkit.tools.tool import Tool
 
 Compile = Callable[..., Composite]
@@ -95,12 +94,6 @@ def test_greedy_programs_are_stopped(
     assert peak < MEMORY_MB * 1e6
 
 
-def test_sharing_alone_is_no_crime(body: Body) -> None:
-    """A small value that looks large only when it is written out may be held and measured."""
-    text = "x = [1]\nfor i in range(30):\n    x = [x, x]\nreturn len(x)"
-    assert body(text) == 2
-
-
 def test_what_a_child_returns_is_weighed(compiled: Compile, calculator: Mapping[str, Tool]) -> None:
     """A child's value is charged by all it contains, counted as often as it is reachable."""
     chain: list[Any] = [0]
@@ -164,35 +157,3 @@ async def test_the_deadline_ends_waiting(compiled: Compile, world: Any) -> None:
     assert (stopped.value.code, stopped.value.path) == ("deadline", ("f", "read"))
     assert stopped.value.expression == "read(key='never')"
     assert world.running == 0
-
-
-def test_deep_values_of_children_are_refused(
-    compiled: Compile, calculator: Mapping[str, Tool]
-) -> None:
-    """Python's own functions would run out of stack on them."""
-    value: list[Any] = []
-    for _ in range(5_000):
-        value = [value]
-    composite = compiled("def f(a):\n    return str(echo(1) and a)", calculator["echo"])
-    with pytest.raises(CompositeRunError) as stopped:
-        composite.run({"a": value})
-    assert stopped.value.code == "nesting"
-
-
-@pytest.mark.parametrize("timeout", [None, 5])
-def test_a_comprehension_stops_at_its_limit(compiled: Compile, timeout: float | None) -> None:
-    """What would come after is not asked for, in either engine."""
-
-    @tool(timeout_seconds=timeout)
-    def echo(x: int) -> int:
-        """The same."""
-        return 1 // x
-
-    composite = compiled(
-        "def f(xs):\n    return {x: echo(x) for x in xs}",
-        echo,
-        limits=CompositeLimits(collection_items=3),
-    )
-    with pytest.raises(CompositeRunError) as stopped:
-        asyncio.run(composite.run_async({"xs": [1, 2, 3, 4, 0]}))
-    assert stopped.value.code == "collection_items"

@@ -9,8 +9,7 @@ import pytest
 
 from agentkit.composites.composite import Composite
 from agentkit.composites.problems import CompositeLimits
-from agentkit.errors import CompositeRunError, ModelRetry
-from agentkit.tools.decorator import tool
+from agentkit.errors import CompositeRunError
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -48,30 +47,6 @@ def test_the_path_goes_all_the_way_down(compiled: Compile, ratio: Tool) -> None:
     assert (error.code, type(error.__cause__)) == ("child_failed", ZeroDivisionError)
 
 
-def test_errors_of_an_inner_program_keep_their_code(compiled: Compile) -> None:
-    """What the inner composite's own operation raises is not a failure of a child."""
-    inner = as_tool(compiled("def inner(x):\n    return x[0]"))
-    outer = compiled("def outer(x):\n    return inner(x)", inner)
-    with pytest.raises(CompositeRunError) as failed:
-        outer.run({"x": []})
-    assert (failed.value.code, failed.value.path) == ("index_error", ("outer", "inner"))
-    assert failed.value.expression == "x[0]"
-
-
-def test_signals_from_deep_inside_are_repeated_once(compiled: Compile) -> None:
-    """The model reads one path, not one for each level."""
-
-    @tool
-    def book(day: str) -> str:
-        """Book."""
-        raise ModelRetry("closed")
-
-    inner = as_tool(compiled("def inner(day):\n    return book(day)", book))
-    outer = compiled("def outer(day):\n    return inner(day)", inner)
-    with pytest.raises(ModelRetry, match=r"^outer → inner → book: closed$"):
-        outer.run({"day": "Sunday"})
-
-
 @pytest.mark.parametrize(
     ("limits", "code"),
     [
@@ -91,41 +66,16 @@ def test_one_meter_for_all(
     assert (stopped.value.code, stopped.value.path[0]) == (code, "f")
 
 
-def test_inner_programs_obey_the_outer_limits(compiled: Compile) -> None:
-    """Sizes are those that the outermost run allows."""
-    inner = as_tool(compiled("def inner(x):\n    return 'a' * x"))
-    outer = compiled(
-        "def outer(x):\n    return inner(x)", inner, limits=CompositeLimits(string_chars=10)
-    )
-    assert inner(x=20) == "a" * 20
-    with pytest.raises(CompositeRunError, match="at most 10"):
-        outer.run({"x": 20})
-
-
 def test_the_trace_shows_every_level(compiled: Compile, ratio: Tool) -> None:
     """Calls are told when they end; sorted by their place, they stand as they began."""
     calls: list[Any] = []
     outer = compiled("def f(a):\n    return ratio(a, 2) + ratio(a, 4)", ratio)
     assert outer.run({"a": 4}, trace=calls.append) == 3
     assert [call.path[1:] for call in calls] == 2 * [("ratio", "div"), ("ratio",)]
-    assert [call.depth for call in calls] == [2, 1, 2, 1]
+    assert [len(call.path) for call in calls] == [3, 2, 3, 2]
     in_order = sorted(calls, key=lambda call: call.sequence)
     assert [call.name for call in in_order] == ["ratio", "div", "ratio", "div"]
     assert len({call.sequence for call in calls}) == 4
-
-
-def test_wrong_arguments_of_an_inner_composite_name_it(compiled: Compile, ratio: Tool) -> None:
-    """A call that does not fit the inner parameters fails at the inner composite."""
-    loose = Tool(
-        definition=ToolDefinition(
-            name="ratio", signature=Signature(parameters={"properties": {"a": {}, "c": {}}})
-        ),
-        function=ratio.function,
-    )
-    outer = compiled("def f(x):\n    return ratio(x, c=1)", loose)
-    with pytest.raises(CompositeRunError, match="no parameter 'c'") as refused:
-        outer.run({"x": 1})
-    assert (refused.value.code, refused.value.path) == ("invalid_arguments", ("f", "ratio"))
 
 
 def test_many_levels_run_and_too_many_are_refused(compiled: Compile) -> None:
@@ -148,13 +98,13 @@ async def test_nesting_and_waiting(compiled: Compile, world: Any) -> None:
     inner = as_tool(compiled("def inner(key):\n    return read(key) + '!'", read))
     assert inner.is_async
     outer = compiled(
-        "def outer(keys):\n    return [inner(key) for key in keys]",
+        "def outer(keys):\n    return [inner(keys[0]), inner(keys[1]), inner(keys[2])]",
         inner,
-        limits=CompositeLimits(concurrency=3),
+        limits=CompositeLimits(concurrency=2),
     )
-    keys = list("abcdefgh")
+    keys = list("abc")
     assert await outer.run_async({"keys": keys}) == [f"{key}!" for key in keys]
-    assert world.most == 3
+    assert world.most == 2
     with pytest.raises(CompositeRunError) as failed:
         await outer.run_async({"keys": ["a", "bad", "c"]})
     assert failed.value.path == ("outer", "inner", "read")
@@ -164,5 +114,5 @@ async def test_nesting_and_waiting(compiled: Compile, world: Any) -> None:
         limits=CompositeLimits(child_calls=5),
     )
     with pytest.raises(CompositeRunError) as stopped:
-        await few.run_async({"keys": keys})
+        await few.run_async({"keys": list("abcdefgh")})
     assert stopped.value.code == "child_calls"

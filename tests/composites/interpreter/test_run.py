@@ -43,33 +43,6 @@ def test_wrong_arguments_are_refused(compiled: Compile, arguments: Mapping[str, 
     assert refused.value.code == "invalid_arguments"
 
 
-def test_runs_do_not_share_variables(compiled: Compile) -> None:
-    """A composite holds nothing of a run, not even a default."""
-    composite = compiled("def f(a, b=1):\n    b += a\n    return b")
-    assert [composite.run({"a": 1}), composite.run({"a": 1})] == [2, 2]
-
-
-@pytest.mark.parametrize(
-    ("text", "result"),
-    [
-        ("x = 1\nfor i in range(5):\n    if i == 3:\n        break\n    x += i\nreturn x", 4),
-        ("x = 0\nfor i in range(5):\n    if i % 2:\n        continue\n    x += i\nreturn x", 6),
-        ("for i, c in enumerate('ab', 1):\n    if c == 'b':\n        return i\nreturn 0", 2),
-        (
-            "for i in a:\n    for j in a:\n        if i < j:\n            return [i, j]\nreturn 0",
-            [1, 2],
-        ),
-        ("x, y = a\nreturn {y: x}", {2: 1}),
-        ("if a == 1:\n    x = 1\nelif a == [1, 2]:\n    x = 2\nelse:\n    x = 3\nreturn x", 2),
-        ("x = 2\nx **= 10\nx -= 24\nx //= 7\nx %= 100\nreturn x", 42),
-        ("for k in {'x': 1}:\n    y = k\n    return y\nreturn ''", "x"),
-    ],
-)
-def test_statements(body: Body, text: str, result: Any) -> None:
-    """Assignments, branches and loops have Python's meaning."""
-    assert body(text, [1, 2]) == result
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -109,39 +82,6 @@ def test_expressions_equal_those_of_python(body: Body, text: str) -> None:
     }
     expected = eval(text, {**names, "a": [1, 2], "b": None})  # the test's own text
     assert repr(body(f"return {text}", [1, 2])) == repr(expected)
-
-
-def test_a_generator_reads_variables_when_it_goes_on(body: Body) -> None:
-    """As in Python, a generator in a loop's source sees what the loop's body assigns."""
-    text = """
-    k = 1
-    seen = []
-    for i, v in enumerate(n * k for n in a):
-        seen = seen + [v]
-        k = 10
-    return seen
-    """
-    assert body(text, [1, 2, 3]) == [1, 20, 30]
-
-
-def test_a_generator_calls_children_only_as_far_as_it_is_consumed(
-    compiled: Compile, calculator: Mapping[str, Tool]
-) -> None:
-    """``any`` stops at the first true item, a loop at its ``break``."""
-    calls: list[str] = []
-    composite = compiled(
-        """
-        def f(a):
-            found = any(echo(each) > 1 for each in a)
-            for i, x in enumerate(echo(each) for each in a):
-                if x == 2:
-                    return i
-            return found
-        """,
-        calculator["echo"],
-    )
-    traced = composite.run({"a": [1, 2, 3, 4]}, trace=lambda call: calls.append(call.name))
-    assert (traced, len(calls)) == (1, 4)
 
 
 def test_a_child_that_is_not_there_is_refused_at_once() -> None:

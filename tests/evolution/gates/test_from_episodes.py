@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import replace
-
 import pytest
 
-from agentkit.episodes import Turn, Verdict
+from agentkit.episodes import Turn
 from agentkit.evolution.compare import (
     canary_scores,
     shadow_pairs,
     shadow_selections,
     shadow_tokens,
 )
-from agentkit.evolution.gates import shadow_gate
-from agentkit.evolution.observers import judged
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 
 
@@ -47,16 +42,6 @@ def test_a_shadow_run_makes_a_pair_with_what_it_repeats(shadow):
         ("e1", 0, 1, ""),
         ("e2", 1, 0, "s"),
     ]
-
-
-def test_the_order_of_the_episodes_does_not_matter(shadow):
-    """Time decides, and for equal times the id: every order of the input gives the same pairs."""
-    episodes = [one for number in (2, 1, 2) for one in shadow(number, False, True)][:4]
-    results = {
-        tuple(one.task for one in shadow_pairs(order, "p1"))
-        for order in itertools.permutations(episodes)
-    }
-    assert results == {("e1", "e2")}
 
 
 def test_faults_and_missing_verdicts_are_set_aside(shadow, episode):
@@ -100,17 +85,6 @@ def test_canary_takes_the_first_judged_episode_of_each_session(episode):
     ]
 
 
-def test_a_run_without_a_session_counts_once_however_often_it_was_judged(episode):
-    """Verdicts kept beside it belong to it; the first one counts."""
-    run = episode("e1", 1, experiment="p1", arm="candidate")
-    said = [judged(run, Verdict(passed=passed)) for passed in (True, False)]
-    said = [replace(one, episode_id=f"e{at}") for at, one in enumerate(said, start=2)]
-    found = canary_scores([*said, run], "p1")
-    assert [(one.session, one.score) for one in found] == [("e1", 1)]
-    broken_off = replace(run, stop_reason="step_limit")
-    assert [one.score for one in canary_scores([broken_off, said[0]], "p1")] == [0]
-
-
 def test_tokens_seconds_and_tools_come_in_pairs(shadow):
     """Costs need no verdict."""
 
@@ -132,12 +106,3 @@ def test_verdicts_say_which_selections_can_be_lost(shadow):
     episodes = [*shadow(1, False, True), *shadow(2, True, True), *shadow(3, True, False)]
     found = shadow_selections(episodes, "p1")
     assert [(one.task, one.accepted) for one in found] == [("e2", True), ("e3", False)]
-
-
-def test_a_stored_experiment_can_be_decided_again(shadow):
-    """The report made of episodes read back from JSON is the same."""
-    episodes = [one for number in range(12) for one in shadow(number, False, True)]
-    again = [type(one).from_json(one.to_json()) for one in episodes]
-    first = shadow_gate(shadow_pairs(episodes, "p1"))
-    assert first.decision == "pass"
-    assert shadow_gate(shadow_pairs(reversed(again), "p1")) == first

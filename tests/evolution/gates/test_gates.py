@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.errors import StoreFormatError, UsageError
+from agentkit.errors import StoreFormatError
 from agentkit.evolution.gate_statistics import log_e_path
 from agentkit.evolution.gates import (
     ArmScore,
@@ -19,7 +19,6 @@ from agentkit.evolution.gates import (
     GateReport,
     PairedScore,
     PairedSelection,
-    blocks,
     canary_gate,
     cost_gate,
     offline_gate,
@@ -60,41 +59,6 @@ def test_any_other_json_is_refused_with_a_reason(record):
         assert isinstance(GateReport.from_json(record), GateReport)
 
 
-def test_an_unknown_decision_is_refused():
-    """Only the three decisions exist."""
-    with pytest.raises(UsageError, match="pass, wait, fail"):
-        GateReport(gate="g", decision="maybe", reason="")
-    with pytest.raises(StoreFormatError, match="not a GateReport"):
-        GateReport.from_json({"gate": "g", "decision": "maybe", "reason": ""})
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_report_holds_finite_numbers_only(value):
-    """JSON has no others, and an event must be readable everywhere."""
-    with pytest.raises(UsageError, match="must be finite"):
-        GateReport(gate="g", decision="pass", reason="", statistics={"p": value})
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {"alpha": 0},
-        {"alpha": 0.5},
-        {"alpha": math.nan},
-        {"margin": 1},
-        {"lost_share": math.nan},
-        {"token_growth": math.inf},
-        {"min_pairs": 0},
-        {"min_pairs": 3_000},
-        {"min_sessions": 10, "max_sessions": 9},
-    ],
-)
-def test_rules_out_of_range_are_refused(rules):
-    """The message names the rule and its value."""
-    with pytest.raises(UsageError, match=next(iter(rules)).split("_", maxsplit=1)[0]):
-        GateConfig(**rules)
-
-
 # --- The offline gate: held-out tasks, asked once ------------------------------------------------
 
 
@@ -129,13 +93,6 @@ def test_no_evidence_is_not_evidence_of_none(pairs_of):
     assert report.reason.startswith("no evidence of a gain: +0.073")
 
 
-def test_a_gain_below_what_is_asked_for_fails(pairs_of):
-    """Evidence of a tiny gain is not enough where more is asked for."""
-    pairs = pairs_of("w" * 12 + "=" * 988)
-    assert offline_gate(pairs).decision == "pass"
-    assert offline_gate(pairs, rules=GateConfig(min_gain=0.05)).decision == "fail"
-
-
 @pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])
 def test_too_few_tasks_that_differ_wait(pairs_of, text):
     """No tasks, all equal, or a handful: more held-out tasks are asked for."""
@@ -155,25 +112,7 @@ def test_attempts_at_one_task_are_averaged():
     )
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e200])
-def test_a_score_that_is_no_number_leaves_it_undecided(pairs_of, bad):
-    """With the tasks fixed, an answer on a part of them is none."""
-    pairs = [*pairs_of("w" * 12), PairedScore(task="bad", control=0, candidate=bad)]
-    report = offline_gate(pairs)
-    assert report.decision == "wait"
-    assert "task 'bad'" in report.reason
-
-
-def test_counts_are_never_negative():
-    """A negative count is a mistake of the caller."""
-    with pytest.raises(UsageError, match="negative"):
-        one_sided_mid_p(-1, 0)
-
-
 # --- The shadow gate: what it decides, and that it never changes its mind ------------------------
-
-
-TEXTS = st.text(alphabet="wl=", max_size=80)
 
 
 def pairs(text):
@@ -210,24 +149,6 @@ def test_pairs_that_do_not_differ_decide_nothing(pairs_of):
     assert "not evidence that there is none" in report.reason
 
 
-@given(text=TEXTS, more=TEXTS)
-def test_what_was_decided_stays_decided_shadow_gate(text, more):
-    """Later pairs do not turn a pass or a fail around, so it does not matter when one looks."""
-    rules = GateConfig(max_pairs=60)
-    early = shadow_gate(pairs(text), rules=rules).decision
-    late = shadow_gate(pairs(text + more), rules=rules).decision
-    assert early in {"wait", late}
-
-
-def test_the_level_of_e_lond_takes_the_place_of_alpha(pairs_of):
-    """What passes at .05 waits at a thousandth."""
-    assert shadow_gate(pairs_of("w" * 9)).decision == "pass"
-    strict = shadow_gate(pairs_of("w" * 9), level=0.001)
-    assert (strict.decision, strict.statistics["level"]) == ("wait", 0.001)
-    with pytest.raises(UsageError, match="level"):
-        shadow_gate([], level=0)
-
-
 def test_only_the_first_pair_of_a_conversation_counts():
     """Twenty pairs of one conversation are one observation; so are twenty attempts at one task."""
     grouped = [PairedScore(task=str(n), control=0, candidate=1, group="g") for n in range(20)]
@@ -246,13 +167,6 @@ def test_a_score_that_is_no_number_holds_a_pass_up(pairs_of, bad):
     assert report.decision == "wait"
     assert "1 of 10 scores can not be counted (task 't-bad'" in report.reason
     assert shadow_gate([broken, *pairs_of("l" * 9)]).decision == "fail"
-
-
-def test_fewer_pairs_than_asked_for_never_pass(pairs_of):
-    """However clear they are."""
-    rules = GateConfig(min_pairs=20)
-    assert shadow_gate(pairs_of("w" * 19), rules=rules).decision == "wait"
-    assert shadow_gate(pairs_of("w" * 20), rules=rules).decision == "pass"
 
 
 # --- The canary gate: no worse by more than a margin, and an alarm -------------------------------
@@ -303,36 +217,6 @@ def test_a_candidate_that_is_worse_by_the_margin_seldom_passes(sessions_of):
     assert sum(canary_gate(one, rules=rules).decision == "pass" for one in rounds) <= 19
 
 
-def test_harm_rings_and_equality_passes(sessions_of):
-    """A fall from .9 to .5 rings within a hundred sessions; equal arms pass within two thousand."""
-    assert canary_gate(sessions_of(100, control=0.9, candidate=0.5, seed=1)).decision == "fail"
-    rules = GateConfig(margin=0.1)
-    equal = sessions_of(2_000, control=0.9, candidate=0.9, seed=1)
-    report = canary_gate(equal, rules=rules)
-    assert report.decision == "pass"
-    assert "worse by less than 0.1, if at all" in report.reason
-
-
-@given(sessions=SESSIONS)
-def test_blocks_hold_both_arms_and_every_session_once(sessions):
-    """Each block holds some of either arm; only an unfinished one is left over."""
-    given_scores = scores(sessions)
-    found = list(blocks(given_scores))
-    assert all(block.control and block.candidate for block in found)
-    held = sum(len(block.control) + len(block.candidate) for block in found)
-    left = given_scores[held:]
-    assert len({one.arm for one in left}) <= 1
-    assert all(min(len(block.control), len(block.candidate)) == 1 for block in found)
-
-
-@given(sessions=SESSIONS)
-def test_sessions_of_one_arm_decide_nothing(sessions):
-    """Without the other arm there is nothing to compare with."""
-    alone = [("control", score) for _, score in sessions]
-    report = canary_gate(scores(alone))
-    assert (report.decision, report.statistics["blocks"]) == ("wait", 0)
-
-
 def test_traffic_that_grows_harder_for_both_is_no_alarm():
     """Controls of a good hour and candidates of a bad one are not compared."""
     easy = [(arm, 1.0) for arm in ("control", "control", "control", "candidate") * 40]
@@ -340,17 +224,6 @@ def test_traffic_that_grows_harder_for_both_is_no_alarm():
     report = canary_gate(scores(easy + hard))
     assert report.decision != "fail"
     assert report.statistics["candidate_mean"] < report.statistics["control_mean"] - 0.4
-
-
-def test_the_first_score_of_a_session_counts():
-    """A session that is given twice is one session."""
-    twice = [
-        ArmScore(session="a", arm="control", score=1),
-        ArmScore(session="a", arm="candidate", score=0),
-    ]
-    report = canary_gate(twice * 20)
-    assert report.statistics["control_sessions"] == 1
-    assert report.statistics["candidate_sessions"] == 0
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -0.1, 1.1])
@@ -365,23 +238,6 @@ def test_a_score_off_the_scale_holds_a_pass_up_but_no_alarm(sessions_of, bad):
     assert "session 's-bad' scored" in report.reason
     harmed = sessions_of(200, control=0.9, candidate=0.3, seed=3)
     assert canary_gate([broken, *harmed]).decision == "fail"
-
-
-def test_it_gives_up_after_the_most_sessions():
-    """Then the candidate has not been shown to be harmless, which the reason says."""
-    sessions = [(arm, 1.0) for arm in ("control", "candidate") * 30]
-    rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.01)
-    assert canary_gate(scores(sessions[:-2]), rules=rules).decision == "wait"
-    report = canary_gate(scores(sessions), rules=rules)
-    assert report.decision == "fail"
-    assert "30 sessions did not show" in report.reason
-
-
-def test_few_sessions_of_an_arm_never_pass(sessions_of):
-    """The least number holds for each arm."""
-    good = sessions_of(120, control=0.1, candidate=0.99, seed=5)
-    assert canary_gate(good, rules=GateConfig(min_sessions=20)).decision == "pass"
-    assert canary_gate(good, rules=GateConfig(min_sessions=100)).decision == "wait"
 
 
 # --- The cost gate: tokens and seconds -----------------------------------------------------------
@@ -408,21 +264,6 @@ def test_tokens_may_grow_by_a_tenth(growth, decision):
     assert report.statistics["growth"] == pytest.approx(growth - 1, abs=0.05)
 
 
-def test_at_the_tolerance_it_seldom_decides():
-    """Either decision is wrong in about one case of twenty: 60 tasks, 200 rounds."""
-    at_edge = [cost_gate(costs(1.1, seed=seed)) for seed in range(200)]
-    assert sum(report.decision == "pass" for report in at_edge) <= 10
-    assert sum(report.decision == "fail" for report in at_edge) <= 10
-
-
-@pytest.mark.parametrize("count", [0, 1, 4])
-def test_few_tasks_wait(count):
-    """With none, one or four nothing is said."""
-    report = cost_gate(costs(2.0, count=count))
-    assert report.decision == "wait"
-    assert report.statistics["tasks"] == count
-
-
 def test_costs_of_nothing_do_not_divide_by_zero():
     """Answers from a cache cost nothing before, so any cost is growth."""
     free = [PairedScore(task=str(n), control=0, candidate=0) for n in range(60)]
@@ -430,23 +271,6 @@ def test_costs_of_nothing_do_not_divide_by_zero():
     dear = [PairedScore(task=str(n), control=0, candidate=9) for n in range(40)]
     report = cost_gate(dear)
     assert (report.decision, report.statistics["growth"]) == ("fail", 1)
-
-
-def test_a_cost_that_is_no_number_holds_a_pass_up():
-    """The task is named."""
-    pairs = [*costs(1.0), PairedScore(task="bad", control=math.nan, candidate=3)]
-    report = cost_gate(pairs)
-    assert report.decision == "wait"
-    assert "task 'bad'" in report.reason
-
-
-def test_what_was_decided_stays_decided_cost_gate():
-    """More tasks do not change a decision."""
-    pairs = costs(1.0, count=60) + [
-        PairedScore(task=f"dear{n}", control=100, candidate=900) for n in range(200)
-    ]
-    for count in (60, 119, 230):
-        assert cost_gate(pairs[:count]).decision == "pass"
 
 
 # --- The bystander gate: other tools keep what belongs to them -----------------------------------
@@ -475,17 +299,6 @@ def test_requests_that_the_changed_tool_takes_are_counted():
     report = regression_gate(mixed, tool="buy")
     assert report.decision == "fail"
     assert (report.statistics["robbed"], report.statistics["lost"]) == (20, 20)
-
-
-def test_requests_of_the_changed_tool_itself_are_left_out():
-    """Whether it gains or loses its own is not asked here."""
-    own = selections(("buy",), ("find",), 50)
-    assert regression_gate(own, tool="buy").statistics["of"] == 0
-
-
-def test_a_request_counts_once():
-    """Repeating one request does not make it many."""
-    assert regression_gate(selections(("a",), ("a",), 1) * 500, tool="b").decision == "wait"
 
 
 def test_asked_all_the_time_it_seldom_errs():
@@ -519,26 +332,9 @@ def test_whichever_side_was_first_decides(pairs_of):
     assert (report.decision, report.statistics["wins"]) == ("fail", 0)
 
 
-def test_a_loss_fails_as_no_gain(pairs_of):
-    """Whatever the p-value; and so do gains and losses that are even."""
-    assert offline_gate(pairs_of("wwl" + "l" * 9)).reason.startswith("no gain")
-    assert offline_gate(pairs_of("wl" * 6)).reason.startswith("no gain")
-
-
 @given(sessions=SESSIONS, more=SESSIONS)
 def test_what_a_canary_decided_stays_decided(sessions, more):
     """Later sessions do not turn a pass or a fail around."""
     rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.5)
     early = canary_gate(scores(sessions), rules=rules).decision
     assert early in {"wait", canary_gate(scores(sessions + more), rules=rules).decision}
-
-
-def test_evidence_after_the_canary_gave_up_comes_too_late():
-    """Thirty sessions without a decision stay a refusal, whatever the next hundred say."""
-    rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.3)
-    undecided = [(arm, score) for score in (0.0, 1.0) for arm in ("control", "candidate")] * 15
-    mixed = [(arm, score if arm == "control" else 1 - score) for arm, score in undecided]
-    better = [("control", 0.0), ("candidate", 1.0)] * 100
-    assert canary_gate(scores(mixed), rules=rules).decision == "fail"
-    report = canary_gate(scores(mixed + better), rules=rules)
-    assert (report.decision, report.statistics["candidate_sessions"]) == ("fail", 30)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from agentkit import Episode, ToolDefinition, open_store, tool
+from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
-from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.learning import LearningConfig
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.usage import private_part, varied
+from agentkit.evolution.usage import private_part
 from agentkit.library import Author
 from agentkit.library.pins import pin_faults
 from agentkit.library.rollback import rollback_change
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit.retrieval import CascadeRetriever
 from agentkit.tools.definition import Effects, Example
 from agentkit.tools.validation import validate_arguments
 
@@ -57,36 +54,6 @@ def test_the_same_words_are_learned_once(learner, episode):
     assert report.reasons == {"known_words": 1}
 
 
-def test_beyond_the_cap_the_most_varied_words_are_kept(learner, episode):
-    """A tool does not grow without bound, and the words that add most come first."""
-    asked = ["Rain?", "Rain or snow?", "Rain or snow in the mountains?", "Fog?"]
-    rules = LearningConfig(max_examples=2)
-    report = learner.learn([episode(one, weather("Rome")) for one in asked], rules=rules)
-    assert {one.query for one in report.added["weather"]} == {asked[2], asked[3]}
-    assert report.reasons == {"full": 2}
-
-
-def test_a_long_argument_is_left_out(learner, episode):
-    """The rest of the call is kept."""
-    call = ("send_mail", {"to": "Ann", "text": "word " * 1_000}, "sent")
-    (example,) = learner.learn([episode("Write to Ann.", call)]).added["send_mail"]
-    assert (example.arguments, example.is_whole) == ({"to": "Ann"}, False)
-
-
-def test_arguments_are_kept_as_a_run_mends_them(store, episode):
-    """A number that the model wrote as text is kept as the number."""
-
-    @tool(effects=["reads"])
-    def forecast(days: int) -> str:
-        """The weather of the next days."""
-        return "sunny" * days
-
-    manager = ToolManager(store)
-    manager.register([forecast])
-    report = manager.learn([episode("The week ahead?", ("forecast", {"days": "7"}, "sunny"))])
-    assert report.added["forecast"][0].arguments == {"days": 7}
-
-
 @pytest.mark.parametrize(
     ("request_text", "call", "reason"),
     [
@@ -111,25 +78,6 @@ def test_what_is_not_learned(learner, episode, request_text, call, reason):
 
 # --- choosing -------------------------------------------------------------------------------------
 
-WORDS = st.frozensets(st.sampled_from("abcdefgh"), min_size=1)
-
-
-@given(st.lists(WORDS), st.lists(WORDS), st.integers(-1, 12))
-def test_the_choice_is_bounded_and_covers_no_less_than_the_first(candidates, known, count):
-    """As many as asked for, each once, and the first chosen adds most."""
-    chosen = varied(candidates, known, count)
-    assert len(chosen) == len(set(chosen)) == min(max(count, 0), len(candidates))
-    covered = frozenset().union(*known)
-    if chosen:
-        assert len(candidates[chosen[0]] - covered) == max(len(c - covered) for c in candidates)
-
-
-@pytest.mark.parametrize("name", ["max_examples", "longest_query", "longest_argument"])
-def test_rules_that_make_no_sense_are_refused(name):
-    """A negative cap is a mistake."""
-    with pytest.raises(UsageError, match=name):
-        LearningConfig(**{name: -1})
-
 
 # --- What learning does to the store: one change, once, and nothing above it breaks --------------
 
@@ -153,16 +101,6 @@ def lived(episode):
     ]
 
 
-def test_all_tools_learn_in_one_change(learner, store, lived):
-    """The history names the episodes."""
-    report = learner.learn(lived)
-    assert (report.version, report.is_written, report.evidence) == (2, True, ("e1", "e2"))
-    for name in ("weather", "send_mail"):
-        revision = store.history(name)[-1]
-        assert (revision.version, revision.evidence) == (2, ("e1", "e2"))
-        assert revision.reason == "learned from 2 episodes"
-
-
 def test_nothing_is_learned_twice(learner, lived):
     """The same episodes, in another order too, leave the library as it is."""
     learner.learn(lived)
@@ -171,16 +109,8 @@ def test_nothing_is_learned_twice(learner, lived):
     assert again.reasons == {"learned_before": 3}
 
 
-def test_a_dry_run_writes_nothing(learner, lived):
-    """It tells what would be added."""
-    report = learner.learn(lived, dry_run=True)
-    assert (report.version, report.is_written) == (1, False)
-    assert learner.refresh().version == 1
-    assert learner.learn(lived).added == report.added
-
-
 def test_what_was_rolled_back_stays_forgotten(learner, store, lived):
-    """Further episodes teach, the old ones do not, unless the caller wants it."""
+    """The old episodes teach nothing any more."""
     learner.learn(lived)
     store.commit(
         rollback_change(store, "weather", to_version=1, proposal_id="back", author="a person"),
@@ -188,8 +118,6 @@ def test_what_was_rolled_back_stays_forgotten(learner, store, lived):
     )
     learner.refresh()
     assert learner.learn(lived).added == {}
-    report = learner.learn(lived, rules=LearningConfig(again=True))
-    assert (report.version, len(report.added["weather"])) == (4, 2)
 
 
 def test_composites_above_are_pinned_anew_and_run(manager, episode):
@@ -200,33 +128,6 @@ def test_composites_above_are_pinned_anew_and_run(manager, episode):
     library = manager.refresh()
     assert pin_faults(library) == ()
     assert library["line"](x=5) == 13
-
-
-def test_learning_finds_the_tool_by_the_words_of_the_user(learner, lived):
-    """A query that no tool's text has a word of finds what served it before."""
-    retriever = CascadeRetriever()
-    before = asyncio.run(retriever.retrieve("umbrella", learner.library))
-    learner.learn(lived)
-    after = asyncio.run(retriever.retrieve("umbrella", learner.library))
-    assert [hit.definition.name for hit in before.hits] == []
-    assert [hit.definition.name for hit in after.hits][:1] == ["weather"]
-
-
-def test_a_faster_writer_is_built_upon(learner, store, lived, catalogue):
-    """What another writer changed in between is kept."""
-    other = ToolManager(store)
-    other.record({"weather": [lived_example()]})
-    learner.learn(lived)
-    examples = store.load()["weather"].definition.examples
-    assert examples[0] == lived_example()
-    assert len(examples) == 3
-
-
-def lived_example():
-    """A recorded call."""
-    from agentkit.tools.definition import Example
-
-    return Example(arguments={"city": "Bern"}, result="fog")
 
 
 def test_a_tool_on_trial_learns_when_the_trial_is_over(learner, store, lived):
@@ -260,9 +161,9 @@ TOOLS = [
         },
     ),
 ]
-RULES = LearningConfig(max_examples=3, longest_query=40, longest_argument=20)
+RULES = LearningConfig(max_examples=3)
 TEXT = st.text(st.characters(), max_size=12) | st.sampled_from(
-    ["rain in Rome", "count the sheep 3", "ann@example.org", "  ", "罗马会下雨吗", "word " * 20]
+    ["rain in Rome", "count the sheep 3", "ann@example.org", "  ", "罗马会下雨吗", "word " * 220]
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
@@ -322,7 +223,7 @@ def test_learning_is_bounded_repeatable_and_changes_examples_only(lived, random)
         assert after.worked_calls == before.worked_calls
         for example in after.examples:
             assert example.query
-            assert len(example.query) <= 40
+            assert len(example.query) <= 1_000
             assert private_part([example.query, example.arguments, example.result]) is None
             assert not example.is_whole or not validate_arguments(after, example.arguments)
     assert pin_faults(library) == ()

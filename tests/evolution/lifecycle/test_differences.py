@@ -9,10 +9,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.evolution.differences import (
-    compare_words,
     differences,
-    marked,
-    pieces,
     word_diff,
     words,
 )
@@ -43,13 +40,6 @@ def definitions():
     return st.builds(definition, some_words, parameters, entries, entries)
 
 
-@given(definitions(), definitions())
-def test_the_same_change_twice_is_no_conflict(base, candidate):
-    """What both sides did alike is done once."""
-    rebased = rebase(base, candidate, candidate)
-    assert (rebased.definition, rebased.conflicts) == (candidate, ())
-
-
 @given(definitions(), definitions(), definitions())
 def test_conflicts_do_not_depend_on_the_side(base, one, other):
     """The two sides conflict in the same fields, whoever is first."""
@@ -68,20 +58,6 @@ def test_a_field_comes_from_whoever_changed_it(base, one, other):
         assert merged == sides[2]
 
 
-@given(definitions(), definitions(), definitions())
-def test_what_one_side_took_out_of_a_list_stays_out(base, one, other):
-    """Entries that either side removed are not in the merged list, and none is there twice."""
-    rebased = rebase(base, one, other)
-    if any(conflict.field == "description.usage_rules" for conflict in rebased.conflicts):
-        return
-    rules = [side.description.usage_rules for side in (base, one, other)]
-    merged = rebased.definition.description.usage_rules
-    gone = set(rules[0]) - (set(rules[1]) & set(rules[2]))
-    assert not gone & set(merged)
-    assert set(merged) >= (set(rules[1]) | set(rules[2])) - gone
-    assert len(merged) == len(set(merged))
-
-
 def test_learned_rules_and_examples_come_together():
     """A rule of one side and an example of the other are both in the result."""
     base = ToolDefinition(name="t")
@@ -97,12 +73,12 @@ def test_learned_rules_and_examples_come_together():
 
 def test_a_word_that_changes():
     """Only the word that changes is told, in scripts without blanks as well."""
-    assert compare_words("from 1 to 12", "from 1 to 60") == (
+    assert word_diff("from 1 to 12", "from 1 to 60") == (
         ("same", "from 1 to "),
         ("removed", "12"),
         ("added", "60"),
     )
-    assert compare_words("今日の天気", "明日の天気") == (
+    assert word_diff("今日の天気", "明日の天気") == (
         ("removed", "今"),
         ("added", "明"),
         ("same", "日の天気"),
@@ -146,36 +122,7 @@ def test_every_field_is_told():
     assert differences(base, base) == ()
 
 
-def test_a_changed_entry_of_a_list_is_one_difference():
-    """A reworded rule stands beside what it was; new ones and others stand alone."""
-    base = ToolDefinition(
-        name="t", description=Description(usage_rules=("Ask for the city first.", "Be kind."))
-    )
-    rules = ("Ask for the city and the day first.", "Never twice.")
-    after = replace(base, description=Description(usage_rules=rules))
-    told = [(one.before, one.after) for one in differences(base, after)]
-    assert told == [
-        ("Ask for the city first.", "Ask for the city and the day first."),
-        ("Be kind.", ""),
-        ("", "Never twice."),
-    ]
-
-
 # --- Pieces of texts, and the difference of two texts in words -----------------------------------
-
-
-@given(st.text())
-def test_pieces_together_are_the_text(text):
-    """Nothing is lost or changed, whatever the text."""
-    assert "".join(pieces(text)) == text
-    assert all(pieces(text))
-
-
-@given(st.text())
-def test_case_and_width_make_no_other_word(text):
-    """Words are folded, so folding them again changes nothing."""
-    assert len(words(text)) <= len(text)
-    assert words(text) == words(text)
 
 
 @pytest.mark.parametrize(
@@ -203,39 +150,6 @@ def test_words_of_many_scripts(text, expected):
 def test_parts_make_both_texts_again(before, after):
     """Kept and removed is the first text, kept and added the second."""
     parts = word_diff(before, after)
-    assert "".join(part.text for part in parts if part.kind != "added") == before
-    assert "".join(part.text for part in parts if part.kind != "removed") == after
-    assert all(part.text for part in parts)
-
-
-def test_words_are_the_unit():
-    """A changed word goes and comes whole."""
-    assert marked(word_diff("Number of periods.", "Number of months.")) == (
-        "Number of [-periods-]{+months+}."
-    )
-    assert marked(word_diff("查询天气", "查看天气")) == "查[-询-]{+看+}天气"
-
-
-def test_very_long_texts_are_shown_whole():
-    """Matching stops where nobody would read the result."""
-    before, after = "a " * 5_000, "b " * 5_000
-    assert [part.kind for part in word_diff(before, after)] == ["removed", "added"]
-
-
-def test_texts_with_little_in_common_are_shown_whole():
-    """Words that happen to stand in both are not picked out."""
-    before, after = "Add two numbers to it.", "Where is the station, and who goes to it?"
-    assert marked(word_diff(before, after)) == f"[-{before}-]{{+{after}+}}"
-
-
-def test_a_blank_between_two_changes_is_part_of_them():
-    """Two words in a row are one change, not two around a blank."""
-    shown = marked(word_diff("It gives the old price back.", "It gives the very new back."))
-    assert shown == "It gives the [-old price-]{+very new+} back."
-
-
-def test_equal_texts_are_kept():
-    """Whatever their length, nothing is shown as changed."""
-    long = "a " * 5_000
-    assert [part.kind for part in word_diff(long, long)] == ["kept"]
-    assert word_diff("", "") == ()
+    assert "".join(text for kind, text in parts if kind != "added") == before
+    assert "".join(text for kind, text in parts if kind != "removed") == after
+    assert all(text for kind, text in parts)

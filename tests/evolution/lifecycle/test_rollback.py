@@ -10,8 +10,7 @@ import pytest
 
 from agentkit import Episode, ToolDefinition, tool
 from agentkit.episodes import Turn, Verdict
-from agentkit.errors import StoreError, ToolNotFoundError, UsageError
-from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.errors import StoreError, UsageError
 from agentkit.evolution.manager import ToolManager
 from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain, verify_library
@@ -46,22 +45,6 @@ def summary_of(store):
     return store.load()["add"].definition.description.summary
 
 
-def test_the_last_one_of_a_tool(manager, store, promote_rolling_back):
-    """Taking back a tool twice goes back two promotions."""
-    original = summary_of(store)
-    first, second = (
-        promote_rolling_back("Add two numbers, once."),
-        promote_rolling_back("Add two numbers, twice."),
-    )
-    assert manager.roll_back("add") == (second,)
-    assert summary_of(store) == "Add two numbers, once."
-    assert manager.roll_back("add") == (first,)
-    assert summary_of(store) == original
-    assert states(manager) == ["rolled_back", "rolled_back"]
-    with pytest.raises(UsageError, match="agentkit rollback add --to VERSION"):
-        manager.roll_back("add")
-
-
 def test_what_was_built_on_it_goes_too(manager, store, promote_rolling_back, ada):
     """Taking back an earlier proposal takes back all that became active after it."""
     original = summary_of(store)
@@ -73,24 +56,6 @@ def test_what_was_built_on_it_goes_too(manager, store, promote_rolling_back, ada
     assert manager.roll_back(ids[0]) == (ids[0],)
     assert summary_of(store) == original
     assert not verify_library(store, store.events())
-
-
-def test_one_in_canary_is_taken_out(make_manager, store, propose):
-    """A canary is taken back without a new library version; by its tool's name as well."""
-    manager = make_manager(lifecycle=LifecyclePolicy(canary=True))
-    record = manager.submit(propose(manager))
-    manager.advance()
-    assert manager.roll_back("add") == (record.proposal_id,)
-    assert states(manager) == ["rolled_back"]
-    assert store.load().version == 1
-
-
-@pytest.mark.parametrize("state", ["validated", "rejected"])
-def test_what_never_served_can_not_be_taken_back(manager, propose, state):
-    """A proposal that did not get that far is refused, with where it stands."""
-    record = manager.submit(propose(manager, summary="bad" if state == "rejected" else "Sum two."))
-    with pytest.raises(UsageError, match=state):
-        manager.roll_back(record.proposal_id)
 
 
 def test_a_persons_own_words_are_not_taken_back_by_accident(manager, store, promote_rolling_back):
@@ -175,48 +140,6 @@ def test_one_tool_is_pinned(manager, promote_kill_switch):
     assert served["one_more"](a=1, b=2) == 4
 
 
-def test_what_is_pinned_is_not_brought_on(manager, propose):
-    """A proposal for a pinned tool waits, and goes on after."""
-    manager.pin(1, "add")
-    manager.submit(propose(manager))
-    (advance,) = manager.advance()
-    assert (advance.after, advance.why) == ("validated", "'add' is pinned to library version 1")
-    manager.unpin("add")
-    assert manager.advance()[0].after == "active"
-
-
-def test_a_pin_of_the_library_goes_before_one_of_a_tool(manager, promote_kill_switch):
-    """With both the whole library is the one that was pinned."""
-    promote_kill_switch("Add two numbers, once.")
-    manager.pin(2, "add")
-    assert manager.pin(1).version == 1
-    assert manager.ledger.pinned_version("add") == 1
-    with pytest.raises(UsageError, match="whole library is pinned"):
-        manager.unpin("mul")
-
-
-def test_what_can_not_be_pinned(manager):
-    """A version or a tool that is not there is refused, and nothing is written."""
-    with pytest.raises(StoreError, match="no library version 9"):
-        manager.pin(9)
-    with pytest.raises(ToolNotFoundError):
-        manager.pin(1, "ghost")
-    with pytest.raises(ToolNotFoundError):
-        manager.pin(0, "add")
-    assert not manager.ledger.pins
-
-
-def test_a_pinned_tool_that_goes_stays_gone(manager, store, promote_kill_switch):
-    """A removed tool is not served, pinned or not."""
-    promote_kill_switch("Add two numbers, once.")
-    manager.pin(1, "add")
-    store.commit(LibraryChange(proposal_id="drop", removals=("add",)), expected_version=2)
-    manager.refresh()
-    assert "add" not in manager.served
-    manager.pin(1)
-    assert "add" in manager.served  # the whole library as it was
-
-
 # --- Every other write of the manager is an event too, in the same change ------------------------
 
 
@@ -256,15 +179,6 @@ def test_each_writer_tells(make_manager, store):
     assert not verify_chain(store.events())
     assert not verify_library(store, store.events())
     assert [event.library_version for event in store.events()] == [1, 2, 3, 4, 5, 6]
-
-
-def test_a_repeated_write_is_told_once(make_manager, store):
-    """The same id again writes neither definitions nor an event."""
-    manager = make_manager()
-    for _ in range(3):
-        manager.insert(TOTAL, proposal_id="p")
-        manager.register([weather], proposal_id="r")
-    assert written(store) == ["register", "insert", "register"]
 
 
 def test_a_persons_replacement_supersedes(manager, store, propose, ada):

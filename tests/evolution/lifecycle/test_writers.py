@@ -5,7 +5,6 @@ from __future__ import annotations
 import runpy
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +18,6 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.ledger import Ledger
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.testing import primitive_library
-from agentkit.testing.conformance.fixtures import together
 
 # --- Managers that race each other make each proposal active exactly once, and lose none ---------
 
@@ -47,34 +45,6 @@ def check_all_are_in(racing, store, count):
         assert wanted.items() <= held.items()
     assert not verify_chain(events)
     assert not verify_library(store, events)
-
-
-def test_threads_with_managers_of_their_own(racing):
-    """Four threads take the same proposals through one store; others are often faster."""
-    store = open_store("memory:")
-    racing.manager_of(store).register(racing.definitions())
-    stores = [racing.Counting(store) for _ in range(4)]
-    outcomes = together(
-        [lambda seed=seed: racing.take_through(stores[seed], seed, 40) for seed in range(4)]
-    )
-    assert outcomes == [None] * 4
-    check_all_are_in(racing, store, 40)
-    assert sum(one.stale for one in stores) > 0
-
-
-def test_threads_that_share_a_manager(racing):
-    """Four threads with one manager make each proposal active once, too."""
-    store = open_store("memory:")
-    manager = racing.manager_of(store)
-    manager.register(racing.definitions())
-
-    def take(proposal):
-        manager.submit(proposal)
-        manager.advance(proposal.proposal_id)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(take, [*racing.proposals(40), *racing.proposals(40)]))
-    check_all_are_in(racing, store, 40)
 
 
 def test_processes(racing, tmp_path):
@@ -163,14 +133,6 @@ def test_a_step_that_fails_is_made_once_when_it_is_repeated(walk, store, step, f
     assert kinds(store) == before + KINDS[step]
     assert unreliable.met[fault] == 1
     assert not verify_chain(store.events())
-
-
-def test_a_late_step_is_decided_again(walk, store):
-    """One that was too late is decided anew, as long as the policy allows."""
-    unreliable = UnreliableStore(store, [None, "late", "late", "late"])
-    _, steps = walk(unreliable, attempts=4)
-    assert steps["submit"]().state == "validated"
-    assert unreliable.met["late"] == 3
 
 
 def test_one_that_is_always_late_gives_up(walk, store):

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from agentkit import Library, ToolDefinition, open_store
-from agentkit.composites.checks import check_program
-from agentkit.composites.codec import program_from_json, program_to_json
-from agentkit.composites.parser import parse
-from agentkit.evolution.lifting import identifier, tool_name
+from agentkit import Library, open_store
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mined import pinned_to, with_recordings
-from agentkit.evolution.mining import MiningConfig, mine
+from agentkit.evolution.mining import mine
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
-from agentkit.library.pins import library_faults
 from agentkit.tools.definition import Effects, Example
-from agentkit.tools.tool import Tool
 from agentkit.tools.validation import validate_arguments
 
 # --- Calls are only put together when nothing has to happen between them -------------------------
@@ -61,35 +53,10 @@ def tools(travel_tools):
     }
 
 
-def test_a_reading_call_in_between_may_move(tools):
-    """Two calls go together across one that changes nothing."""
-    (composite,) = mine(corpus_ordering("look"), tools).composites
-    assert [one.tool for one in composite.lifting.pattern.steps] == ["search", "book"]
-
-
 @pytest.mark.parametrize("between", ["pay", "mystery"])
 def test_a_changing_call_in_between_keeps_its_place(tools, between):
     """Calls that change something, or may, are not moved across."""
     assert mine(corpus_ordering(between), tools).composites == ()
-
-
-def test_a_call_that_uses_one_and_feeds_the_other_is_in_the_way(tools):
-    """When the way between two calls leads through a third, the two alone are no group."""
-    made = []
-    for number in range(6):
-        steps = (
-            step("search", q=Given(value=f"q{number}")),
-            step("look", q=Flow(step=0, path=("id",))),
-            step("look", q=Flow(step=1, path=("id",)), r=Flow(step=0, path=("id",))),
-        )
-        made.append(Trajectory(trajectory_id=f"e{number}", steps=steps))
-    rules = MiningConfig(max_calls=2)
-    found = mine(made, tools, rules).composites
-    assert all(
-        {name for name, _ in one.lifting.pattern.steps[1].arguments} != {"q", "r"}
-        or one.lifting.pattern.steps[0].tool == "look"
-        for one in found
-    )
 
 
 def test_an_argument_made_of_a_result_is_no_parameter(tools):
@@ -136,57 +103,12 @@ def test_the_program(trips_lifting, travel_tools):
     )
 
 
-def test_what_never_varied_becomes_a_default(trips_lifting, travel_tools):
-    """The parameter can be left out, and is then what it always was."""
-    parameter = only_lifting(trips_lifting, travel_tools).lifting.parameters[-1]
-    assert (parameter.name, parameter.default.value) == ("cabin", "economy")
-
-
-def dated(trips_lifting, *, last=None):
-    """Trips whose search of airports takes the date of travel too."""
-    made = []
-    for at, trip in enumerate(trips_lifting):
-        date = trip.steps[2].sources["date"]
-        first = {**trip.steps[0].sources, "date": date}
-        if last is not None and at == len(trips_lifting) - 1:
-            first["date"] = Given(value=last)
-        steps = (replace(trip.steps[0], sources=first), *trip.steps[1:])
-        made.append(replace(trip, steps=steps))
-    return made
-
-
-def test_arguments_equal_in_all_occurrences_are_one_parameter(trips_lifting, travel_tools):
-    """The date that goes to two calls is asked for once."""
-    parameters = only_lifting(dated(trips_lifting), travel_tools).lifting.parameters
-    (date,) = [one for one in parameters if one.name == "date"]
-    assert len(date.slots) == 2
-
-
 def test_a_result_needed_later_is_returned_too(trips_lifting, travel_tools):
     """When a later call or the answer needs an inner result, the program returns both by name."""
     shown = [replace(trip, answered=frozenset({0})) for trip in trips_lifting]
     lifting = only_lifting(shown, travel_tools).lifting
     assert lifting.keys == ("origin_airport", "flights")
     assert "return {" in only_lifting(shown, travel_tools).source
-
-
-@pytest.mark.parametrize(
-    ("wanted", "name"),
-    [("result", "result_"), ("2nd", "value_2nd"), ("__x", "x"), ("naïve", "na_ve"), ("", "value")],
-)
-def test_odd_names(wanted, name):
-    """Whatever a parameter was called, its name in the program is one that the language takes."""
-    assert identifier(wanted, taken=()) == name
-
-
-def test_names_of_composites_are_short_and_distinct():
-    """Long chains are named by their ends; names stay within what providers take."""
-    many = [f"look_up_something_quite_long_{at}" for at in range(5)]
-    assert tool_name(many) != tool_name(many[::-1])
-    assert all(len(tool_name(each)) <= 64 for each in (many, many[:2], ["x" * 90, "y"]))
-    assert tool_name(["Get_Reviews(Tips)", "Hotels.Search"]) == "get_reviews_tips_and_hotels_search"
-    assert tool_name(["add", "add"]) == "add_and_again"
-    assert tool_name(["2x", "y"]).isidentifier()
 
 
 # --- The definition of a mined composite, in four levels -----------------------------------------
@@ -218,15 +140,6 @@ def test_the_contract_comes_from_the_children(trips_candidates, travel_tools):
     }
 
 
-def test_the_words_come_from_the_children(trips_candidates, travel_tools):
-    """The summary tells the steps; a parameter keeps the text it had."""
-    description = only_candidates(trips_candidates, travel_tools).definition.description
-    assert description.summary == (
-        "3 calls in one. Summary of search_airport. Then: Summary of find_flights."
-    )
-    assert description.parameters["origin_query"] == "City or airport."
-
-
 def test_the_worked_calls_are_recorded_ones(trips_candidates, travel_tools):
     """They fit the parameters, say what came back, and name the request."""
     definition = only_candidates(trips_candidates, travel_tools).definition
@@ -235,26 +148,6 @@ def test_the_worked_calls_are_recorded_ones(trips_candidates, travel_tools):
         assert validate_arguments(definition, example.arguments) == ()
         assert "offers" in example.result
         assert example.query.startswith("Flights from")
-
-
-def test_a_schema_with_shared_parts_is_left_to_the_child(trips_candidates, travel_tools):
-    """A parameter whose schema refers to a shared part takes anything; the child checks it."""
-    day = {"type": "string", "pattern": "^[0-9-]+$"}
-    old = travel_tools["find_flights"]
-    properties = {**old.signature.properties, "date": {"$ref": "#/$defs/Day"}}
-    parameters = {**old.signature.parameters, "properties": properties, "$defs": {"Day": day}}
-    signature = replace(old.signature, parameters=parameters)
-    travel_tools["find_flights"] = replace(old, signature=signature)
-    definition = only_candidates(trips_candidates, travel_tools).definition
-    assert definition.signature.properties["date"] == {}
-    assert validate_arguments(definition, dict(definition.examples[0].arguments)) == ()
-
-
-def test_the_source_parses_to_the_body(trips_candidates, travel_tools):
-    """What people read is what is inserted."""
-    composite = only_candidates(trips_candidates, travel_tools)
-    tools = {name: Tool(definition=tool) for name, tool in travel_tools.items()}
-    assert parse(composite.source, tools).program == composite.lifting.program
 
 
 def test_recordings_let_children_be_answered(trips_candidates, travel_tools):
@@ -295,54 +188,8 @@ def test_a_contradicted_worked_call_is_left_out(trips_candidates, travel_tools):
 # --- Whatever values and keys episodes hold, what is mined from them is a program ----------------
 
 
-TOOLS = {
-    name: ToolDefinition.from_schema(
-        name,
-        f"Does {name}.",
-        {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]},
-        effects=Effects(reads=True, writes=False),
-    )
-    for name in ("first", "second")
-}
 UNUSUAL = [-1, -0.0, -2.5, 1e300, -(2**60), 2**300, 2**5_000, math.nan, -math.inf, "", "\ud800"]
 UNUSUAL += ["long " * 2_000, None, True, [-1], {"k": -1}, {"\ud800": 1}, {1: 2}]
-KEYS = ["x", -1, 0, "", "\ud800", "key " * 100, "a" * 9_000, '"]); evil("']
-
-
-def corpus_unusual_values(constant, key):
-    """Five episodes that pass a part of one result on, beside a value that never varies."""
-    made = []
-    for number in range(5):
-        result = [f"r{number}"] if isinstance(key, int) else {key: f"r{number}"}
-        one = Step(
-            tool="first",
-            sources={"a": Given(value=f"n{number}"), "b": Given(value=constant)},
-            result=result,
-        )
-        other = Step(
-            tool="second",
-            sources={"a": Flow(step=0, path=(key,)), "b": Given(value=constant)},
-            result=f"done {number}",
-        )
-        made.append(Trajectory(trajectory_id=f"e{number}", steps=(one, other)))
-    return made
-
-
-@settings(deadline=None, max_examples=150)
-@given(
-    st.sampled_from(UNUSUAL) | st.integers() | st.floats() | st.text(),
-    st.sampled_from(KEYS) | st.text(max_size=5),
-)
-def test_what_is_mined_is_a_program(constant, key):
-    """Every mined program is read back from its data as it is, and keeps the rules."""
-    for composite in mine(corpus_unusual_values(constant, key), TOOLS).composites:
-        program = composite.lifting.program
-        data = json.loads(json.dumps(program_to_json(program)))
-        assert program_from_json(data, name=composite.name) == program
-        assert check_program(program, Library(TOOLS.values()).tools, name=composite.name) == ()
-        assert len(composite.definition.digest) == 64
-        library = Library([*TOOLS.values(), composite.definition])
-        assert library_faults(library) == ()
 
 
 # --- Composites come out of what episodes did ----------------------------------------------------

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from dataclasses import replace
 from functools import partial
-from itertools import combinations, permutations
 
 from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.composites.composite import composite_tool
-from agentkit.composites.parser import parse
 from agentkit.evolution.mining import MiningConfig, mine
-from agentkit.evolution.patterns import PatternSearch
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.tools.definition import Effects
 from agentkit.tools.tool import Tool
@@ -88,17 +84,6 @@ RULES = MiningConfig(min_support=2, max_calls=4)
 
 @settings(max_examples=60)
 @given(corpora())
-def test_programs_parse_back(corpus):
-    """The text of every mined composite is read back as the very same program."""
-    known = {name: Tool(definition=tool) for name, tool in TOOLS.items()}
-    for composite in mine(corpus, TOOLS, RULES).composites:
-        parsed = parse(composite.source, known)
-        assert parsed.program == composite.lifting.program
-        known[composite.name] = Tool(definition=composite.definition)
-
-
-@settings(max_examples=60)
-@given(corpora())
 def test_composites_make_the_recorded_calls(corpus):
     """Run by the interpreter on the records, composites make the same calls with the same results."""
     for composite in mine(corpus, TOOLS, RULES).composites:
@@ -135,118 +120,4 @@ def test_the_order_of_episodes_does_not_matter(corpus, chance: random.Random):
     assert first == second
 
 
-@settings(max_examples=60)
-@given(corpora())
-def test_support_is_a_count(corpus):
-    """The patterns found, and in how many episodes, are those that trying every group finds."""
-    search = PatternSearch(corpus, lambda name: name != "omega")
-    found = {
-        slowest_key(pattern_text(pattern)): {one.trajectory for one in occurrences}
-        for pattern, occurrences in search.frequent(min_support=2, max_calls=4).items()
-    }
-    expected: dict[str, set[int]] = {}
-    for index, trajectory in enumerate(corpus):
-        for size in range(2, 5):
-            for group in combinations(range(len(trajectory.steps)), size):
-                if is_connected(trajectory, group) and can_be_one(trajectory, group):
-                    key = slowest_key(group_text(trajectory, group))
-                    expected.setdefault(key, set()).add(index)
-    assert found == {key: places for key, places in expected.items() if len(places) >= 2}
-
-
 # --- the same, as slowly and plainly as possible --------------------------------------------------
-
-
-def group_text(trajectory, group):
-    """Calls in order: tool, and for each argument the place in the group that it comes from."""
-    return tuple(
-        (
-            trajectory.steps[position].tool,
-            tuple(
-                (name, (group.index(source.step), source.path))
-                if isinstance(source, Flow) and source.step in group
-                else (name, None)
-                for name, source in sorted(trajectory.steps[position].sources.items())
-            ),
-        )
-        for position in group
-    )
-
-
-def pattern_text(pattern):
-    """The same form of a pattern."""
-    return tuple(
-        (
-            step.tool,
-            tuple((name, link and (link.step, link.path)) for name, link in step.arguments),
-        )
-        for step in pattern.steps
-    )
-
-
-def comes_before(calls, first, second):
-    """Whether ``first`` must run before ``second``, which stands behind it."""
-    uses = any(link and link[0] == first for _, link in calls[second][1])
-    return uses or "omega" in {calls[first][0], calls[second][0]}
-
-
-def slowest_key(calls):
-    """The smallest text over every order in which the calls can run."""
-    texts = []
-    for order in permutations(range(len(calls))):
-        ok = all(
-            order.index(a) < order.index(b)
-            for a, b in combinations(range(len(calls)), 2)
-            if comes_before(calls, a, b)
-        )
-        if ok:
-            new = {old: at for at, old in enumerate(order)}
-            texts.append(
-                repr(
-                    [
-                        (
-                            calls[old][0],
-                            [(n, link and (new[link[0]], link[1])) for n, link in calls[old][1]],
-                        )
-                        for old in order
-                    ]
-                )
-            )
-    return min(texts)
-
-
-def is_connected(trajectory, group):
-    """Whether flows of data join all members."""
-    joined, waiting = set(), [group[0]]
-    while waiting:
-        here = waiting.pop()
-        joined.add(here)
-        for other in set(group) - joined:
-            for a, b in ((here, other), (other, here)):
-                sources = trajectory.steps[a].sources.values()
-                if any(isinstance(source, Flow) and source.step == b for source in sources):
-                    waiting.append(other)
-    return joined == set(group)
-
-
-def can_be_one(trajectory, group):
-    """Whether no call outside has to come after one member and before another."""
-    count = len(trajectory.steps)
-    calls = group_text(trajectory, tuple(range(count)))
-    reach = {(a, b) for a, b in combinations(range(count), 2) if comes_before(calls, a, b)}
-    for middle in range(count):
-        reach |= {(a, b) for a, x in reach if x == middle for y, b in reach if y == middle}
-    return not any(
-        (a, other) in reach and (other, b) in reach
-        for other in set(range(count)) - set(group)
-        for a in group
-        for b in group
-    )
-
-
-def test_the_slow_check_can_fail():
-    """The slow count tells two graphs apart that differ in one flow only."""
-    one = (("alpha", (("p0", None),)), ("alpha", (("p0", (0, ("x", 0))),)))
-    other = (("alpha", (("p0", None),)), ("alpha", (("p0", (0, ("y", 0))),)))
-    assert slowest_key(one) != slowest_key(other)
-    assert Counter([slowest_key(one)]) == Counter([slowest_key(one)])

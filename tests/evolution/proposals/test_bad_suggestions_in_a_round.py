@@ -14,7 +14,6 @@ from agentkit.evolution.gates import PairedScore
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.round import evolve
-from agentkit.library import LibraryChange
 from agentkit.library.events import Author
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import FunctionModel
@@ -161,46 +160,3 @@ async def test_a_bad_candidate_is_rejected_and_the_next_one_is_not(manager, cand
     assert first[0] == "rejected"
     assert code in first
     assert second == ("active",)
-
-
-async def test_a_composite_that_calls_itself_is_rejected(manager):
-    """A new tool has no base; one that is made of itself is none."""
-    cyclic = composite("twice", "twice")
-    made = Proposal(
-        proposal_id="cycle", stream="composite", author=MODEL, base="", candidate=cyclic
-    )
-    before = manager.library.digest
-    [(state, *codes)] = await outcome_of(manager, Suggesting(made))
-    assert (state, bool(codes)) == ("rejected", True)
-    assert manager.library.digest == before
-
-
-async def test_a_tool_that_is_removed_meanwhile_is_not_brought_back():
-    """Somebody else removes the tool while the proposer thinks, or while tasks are asked."""
-    for moment in ("asking", "comparing"):
-        store = open_store("memory:")
-        manager = ToolManager(store)
-        manager.register([LOAN, PING])
-
-        def remove(store=store):
-            change = LibraryChange(
-                proposal_id="gone", removals=("loan",), author="Ann", reason="not used"
-            )
-            store.commit(change, expected_version=store.load().version)
-
-        async def compare_late(*sides, remove=remove):
-            remove()
-            return await compare(*sides)
-
-        is_early = moment == "asking"
-        proposal = Proposal.of(LOAN, better(), stream="feedback", author=MODEL)
-        outcome = await evolve(
-            manager,
-            [Suggesting(proposal, then=remove if is_early else lambda: None)],
-            episodes=[],
-            compare=compare if is_early else compare_late,
-        )
-        [one] = outcome.considered
-        assert one.record.state == "rejected"
-        assert [check.code for check in one.record.failed] == ["removed_tool"]
-        assert "loan" not in manager.refresh()

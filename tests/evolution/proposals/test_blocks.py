@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 
-import jsonschema
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.blocks import Question, block_schema, read_answer
-from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream, described
+from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.library.events import Author
-from agentkit.models.grammar import grammar_schema
 from agentkit.testing import FunctionModel
-from agentkit.tools.definition import Description
-from agentkit.tools.rules import OneOf
 
 # --- What is read of an answer, and how what can not be read is told -----------------------------
 
@@ -52,13 +48,6 @@ def test_a_block_becomes_a_candidate(question, loan):
     }
     assert found.author.prompt_hash
     assert found.evidence == ("e1",)
-
-
-def test_rules_are_read_as_data(question):
-    """A block may state a rule beside its words."""
-    rule = {"kind": "one_of", "parameter": "periods", "values": [36, 48, 60]}
-    [found] = read_answer(block(tool="calculate_loan", rules=[rule]), question)
-    assert found.candidate.specification.rules == (OneOf(parameter="periods", values=(36, 48, 60)),)
 
 
 @pytest.mark.parametrize(
@@ -105,19 +94,6 @@ def test_what_can_not_be_read_has_a_code(question, answer, code):
     assert all(len(one.text) <= 4_000 for one in found)
 
 
-def test_an_answer_about_another_tool(library, question):
-    """Who was asked about one tool may not change another one."""
-    asked = Question(
-        library=library,
-        stream="feedback",
-        author=question.author,
-        tools=frozenset({"calculate_loan"}),
-    )
-    [found] = read_answer(block(tool="search_used_cars", summary="Better."), asked)
-    assert codes([found]) == ["other_tool"]
-    assert found.tool_name == "search_used_cars"
-
-
 def test_each_block_is_judged_alone(question):
     """A bad block takes nothing from the good ones around it."""
     answer = "\n".join(
@@ -132,6 +108,14 @@ def test_each_block_is_judged_alone(question):
     good = [one for one in found if isinstance(one, Proposal)]
     assert [one.candidate.description.summary for one in good] == ["One.", "Two."]
     assert codes(found) == ["invalid_json", "half_block"]
+
+
+def test_the_same_block_twice_is_one_change(question):
+    """The second of two blocks that say the same is told as a duplicate."""
+    said = block(tool="calculate_loan", summary="One.")
+    first, second = read_answer(f"{said}\n{said}", question)
+    assert isinstance(first, Proposal)
+    assert codes([second]) == ["duplicate_block"]
 
 
 def test_the_contract_is_not_the_models_to_change(question, loan):
@@ -153,23 +137,6 @@ def test_the_contract_is_not_the_models_to_change(question, loan):
             "periods": "Term in months.",
             "total_price": "Price in units of 10,000.",
         }
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "<description>" + '{"a": 1,' * 12_000 + "</description>",
-        "<description>" + '"a":1,' * 16_000 + "</description>",
-        "<description>Tool Name: calculate_loan\nParameters:\n" + "a\n" * 45_000 + "</description>",
-        "<description>Tool Name: x\nTool Description:\n" + "a\n" * 45_000 + "</description>",
-        "<description>Tool Name: x\nUsage Rules:\n" + "- a\n" * 24_000 + "</description>",
-        "<description>" + " " * 99_000 + "</description>",
-        "</description>" * 7_000,
-    ],
-)
-def test_long_hostile_answers_are_read_to_their_end(question, hostile):
-    """The longest answers that are read give values, however they are made up."""
-    assert read_answer(hostile, question)
 
 
 # --- ToolDNA's own form of a block, with the habits of models that write it ----------------------
@@ -195,60 +162,6 @@ def test_the_block_of_the_paper(question, loan):
     assert words.parameters["periods"].endswith("Must be 36, 48, or 60; other values cause errors.")
     assert found.candidate.signature == loan.signature
     assert found.candidate.examples == loan.examples
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "periods(int): Term.",
-        "- periods (integer): Term.",
-        "* `periods` (int, required): Term.",
-        "**periods** (Optional[int]): Term.",
-        "1. periods: Term.",
-        "periods\uff08int\uff09\uff1aTerm.",
-    ],
-)
-def test_how_models_write_a_parameter(question, loan, line):
-    """Bullets, bold names, long names of types and full-width punctuation are read alike."""
-    text = f"<description>Tool Name: calculate_loan\nParameters:\n{line}\n</description>"
-    [found] = read_answer(text, question)
-    assert found.candidate.description.parameters["periods"] == "Term."
-    assert found.candidate.signature == loan.signature
-
-
-def test_several_lines_belong_together(question):
-    """A text goes on until the next label or parameter; usage rules are a line each."""
-    text = """<description>
-    **Tool Name:** `calculate_loan`
-    ## Tool Description:
-    What a loan costs.
-    By the month.
-    Required Parameters:
-    periods(int): The term,
-      in months.
-    Usage Rules:
-    - Ask for the price.
-    2) Round nothing.
-    </description>"""
-    [found] = read_answer(text, question)
-    words = found.candidate.description
-    assert words.summary == "What a loan costs.\nBy the month."
-    assert words.parameters["periods"] == "The term, in months."
-    assert words.usage_rules == ("Ask for the price.", "Round nothing.")
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("Tool Description: Whose?", "no_tool_name"),
-        ("Tool Name: calculate_loan\nTool Name: search_used_cars", "duplicate_field"),
-        ("Tool Name: calculate_loan\nParameters:\nperiods: a\nperiods: b", "duplicate_field"),
-    ],
-)
-def test_labelled_blocks_that_can_not_be_read(question, text, code):
-    """What is twice or unnamed comes back with its reason."""
-    [found] = read_answer(f"<description>{text}</description>", question)
-    assert [check.code for check in found.failed] == [code]
 
 
 # --- Any text at all gives values: the reader of answers is total --------------------------------
@@ -314,32 +227,6 @@ def test_any_text_gives_values(answer):
     check(answer)
 
 
-WORDS = (
-    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30)
-    .map(str.strip)
-    .filter(bool)
-)
-
-
-@settings(max_examples=40)
-@given(
-    st.builds(
-        Description,
-        summary=WORDS,
-        parameters=st.dictionaries(st.sampled_from(["periods", "buyer.name", "cars[]"]), WORDS),
-        usage_rules=st.lists(WORDS, max_size=3).map(tuple),
-    )
-)
-def test_what_a_model_is_shown_reads_back(description):
-    """The current text, in the form in which it is shown, is read as no change at all."""
-    definition = ToolDefinition(name="loan", signature=LOAN.signature, description=description)
-    question = Question(library=Library([definition]), stream="feedback", author=QUESTION.author)
-    answer = f"<description>{json.dumps(described(definition))}</description>"
-    [found] = read_answer(answer, question)
-    assert isinstance(found, Proposal)
-    assert found.candidate.digest == definition.digest
-
-
 # --- Models that can be held to a schema are asked for the block as JSON -------------------------
 
 
@@ -385,20 +272,3 @@ async def test_a_block_that_changes_nothing_is_nothing(library, make_episode):
     model, _ = answering()
     seen = Observations(library=library, episodes=(make_episode("e", CALL, verdict=WRONG),))
     assert list(await FeedbackStream(model, structured=True).propose(seen)) == []
-
-
-def test_the_schema_holds_what_blocks_say(library):
-    """Words for the parameters that there are and rules as data fit; other names do not."""
-    schema = block_schema(library["calculate_loan"].definition)
-    assert grammar_schema(schema) is not None  # local models can be held to it
-    rule = {"kind": "one_of", "parameter": "periods", "values": [36, 48]}
-    jsonschema.validate({"tool": "calculate_loan", "rules": [rule]}, schema)
-    jsonschema.validate({"tool": "calculate_loan", "parameters": {"periods": "Months."}}, schema)
-    for wrong in (
-        {"tool": "transfer_money"},
-        {"summary": "no tool"},
-        {"tool": "calculate_loan", "parameters": {"rate": "Not there."}},
-        {"tool": "calculate_loan", "name": "transfer_money"},
-    ):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(wrong, schema)

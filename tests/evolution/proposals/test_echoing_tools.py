@@ -20,11 +20,8 @@ from urllib.parse import unquote
 import pytest
 
 from agentkit import (
-    Agent,
-    Library,
     ModelRetry,
     ToolDefinition,
-    composite,
     open_store,
     tool as tool_of_code,
 )
@@ -32,9 +29,6 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.validation import ValidationPolicy, validate
-from agentkit.library.store import EpisodeFilter
-from agentkit.messages import ToolCall
-from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Effects, Origin
 from agentkit.tools.rules import Between, Condition, Form, OneOf
 
@@ -349,19 +343,6 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
     assert record.state == state
 
 
-@pytest.mark.parametrize(("other", "state"), [(7, "proposed"), (8, "validated")])
-async def test_a_bound_that_is_calculated_from_an_equal_number(make_episode, other, state):
-    """Two users who gave the same number may both have dictated the bound that it led to."""
-    episodes = [
-        make_episode(
-            f"e{at}", ("convert", {"count": count}, "!count must be at least 12"), request=one
-        )
-        for at, (one, count) in enumerate([("seven of them", 7), ("a few more", other)])
-    ]
-    [record] = await submitted(tool(), episodes)
-    assert record.state == state
-
-
 async def test_more_than_can_be_looked_through_is_no_evidence(make_episode):
     """A text that hides its words among thousands of others does not make them the tool's."""
     text = "!unit must be one of 'metric', 'your password'"
@@ -385,53 +366,3 @@ def convert(unit: str, note: str) -> str:
         note: A note.
     """
     raise ModelRetry(f"unit must be one of 'metric', '{base64.b64decode(note).decode().strip()}'")
-
-
-@composite(examples=[])
-def convert_twice(unit: str, note: str) -> str:
-    """Convert a length.
-
-    Args:
-        unit: Unit of the result.
-        note: A note.
-    """
-    return convert(unit=unit, note=note)
-
-
-@pytest.mark.parametrize(
-    ("said", "notes", "kind"),
-    [
-        ("your password", ["your password", "your password"], "user"),
-        ("imperial", ["stone", "furlong"], "code"),
-    ],
-)
-async def test_a_composite_that_repeats_an_error_of_its_child(make_episode, said, notes, kind):
-    """Its errors are those of its children, which repeat what its users gave."""
-    name, library = "convert_twice", Library([convert, convert_twice])
-    text = f"!{name} \u2192 convert: unit must be one of 'metric', '{said}'"
-    coded = [call(WAYS["base64"], note, at)[0]["note"] for at, note in enumerate(notes)]
-    episodes = [
-        make_episode(f"e{at}", (name, {"unit": "xy"[at], "note": note}, text))
-        for at, note in enumerate(coded)
-    ]
-    seen = Observations(library=library, episodes=tuple(episodes))
-    [proposal] = await EvidenceProposer().propose(seen)
-    assert {one.kind for one in proposal.origins} == {kind}
-
-
-async def test_a_real_run_of_a_tool_that_decodes():
-    """From the exception to the proposal, as users of an agent would do it."""
-
-    def answer(request):
-        if request.messages[-1].role == "tool":
-            return "no"
-        unit, note = request.messages[-1].text.split()
-        return [ToolCall(call_id="1", name="convert", arguments={"unit": unit, "note": note})]
-
-    store = open_store("memory:")
-    agent = Agent(FunctionModel(answer, name="clerk"), tools=[convert], store=store)
-    for at, unit in enumerate("xyz"):
-        note = call(WAYS["base64"], "your password", at)[0]["note"]
-        await agent.run(f"{unit} {note}")
-    [record] = await submitted(agent.library["convert"].definition, store.select(EpisodeFilter()))
-    assert (record.state, {one.kind for one in record.proposal.origins}) == ("proposed", {"user"})

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, ToolDefinition, tool
-from agentkit.composites import rule_problems
 from agentkit.episodes import Episode, Evidence, Turn, Verdict
 from agentkit.evolution.proposer import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
@@ -17,7 +15,7 @@ from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Specification
-from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires, Rule
+from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Rule
 
 # --- Rules that the evidence proposer learns from what tools refuse, and how surely --------------
 
@@ -76,30 +74,6 @@ async def test_what_the_tool_states_becomes_a_rule(library, refused, text, rule)
     assert await learned_evidence_rules(library, *refused(text, text)) == [rule]
 
 
-async def test_the_two_ends_of_a_range_come_together(library, refused):
-    """Refusals that state one bound each add up; a bound that was stated once is left out."""
-    low, high = "!periods must be at least 36", "!periods must be at most 20"
-    more = refused("!31 is less than the minimum of 36", low)
-    [found] = await learned_evidence_rules(library, *more, *refused(high))
-    assert found == Between(parameter="periods", minimum=36)
-
-
-async def test_a_refusal_with_the_schema_is_read_as_data(library, make_episode):
-    """What the executor says as data needs no reading of words."""
-    failure = ToolFailure(
-        kind="invalid_arguments",
-        rule="`periods` is wrong",
-        path="periods",
-        cause="enum",
-        schema_excerpt={"type": "integer", "enum": [36, 48, 60]},
-    )
-    call = ("calculate_loan", {"total_price": 8.5, "periods": 31}, failure)
-    episodes = [make_episode("e1", call), make_episode("e2", call)]
-    assert await learned_evidence_rules(library, *episodes) == [
-        OneOf(parameter="periods", values=(36, 48, 60))
-    ]
-
-
 async def test_the_reason_holds_the_numbers(library, refused, make_episode):
     """A person who reads the proposal sees what it rests on; the evidence is its episodes."""
     kept = make_episode("ok", ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0))
@@ -153,18 +127,6 @@ async def test_a_value_that_is_right_forbids_the_rule(library, refused, make_epi
             library,
             *refused(EVIDENCE_RULES_TERMS + "31", EVIDENCE_RULES_TERMS + "31"),
             judged,
-        )
-        == []
-    )
-
-
-async def test_lists_that_differ_are_no_rule(library, refused):
-    """What is allowed depends on something else, such as the car; nothing general is known."""
-    other = "!periods must be one of 12, 24, got 31"
-    assert (
-        await learned_evidence_rules(
-            library,
-            *refused(EVIDENCE_RULES_TERMS + "31", EVIDENCE_RULES_TERMS + "31", other, other),
         )
         == []
     )
@@ -277,108 +239,7 @@ async def test_no_rule_refuses_what_the_tool_takes(allowed, tried):
     assert await learned_evidence_rules(Library([wait]), *episodes) == expected
 
 
-@pytest.mark.parametrize(
-    ("keyword", "schema"),
-    [
-        ("minimum", {"minimum": 10**400}),
-        ("maximum", {"maximum": float("nan")}),
-        ("enum", {"enum": ["\ud800", 10**400]}),
-        ("enum", {"enum": [float("nan")]}),
-    ],
-)
-async def test_a_schema_that_can_not_be_written_teaches_nothing(
-    library, make_episode, keyword, schema
-):
-    """Numbers that no float holds, no numbers, and halves of characters make no rule."""
-    failure = ToolFailure(
-        kind="invalid_arguments",
-        rule="`note` is wrong",
-        path="note",
-        cause=keyword,
-        schema_excerpt=schema,
-    )
-    call = ("calculate_loan", {"total_price": 8.5, "periods": 31, "note": "x"}, failure)
-    assert (
-        await learned_evidence_rules(library, make_episode("e1", call), make_episode("e2", call))
-        == []
-    )
-
-
 # --- Whatever tools say and calls hold, the evidence proposer gives values -----------------------
-
-
-TOOL = ToolDefinition.from_schema(
-    "book",
-    "Book a room.",
-    {
-        "type": "object",
-        "properties": {
-            "day": {"type": "string", "description": "The day (MON/TUE)."},
-            "nights": {"type": "integer"},
-            "guest": {"type": "object", "properties": {"age": {"type": "number"}}},
-            "tags": {"type": "array", "items": {"type": "string"}},
-            "any": True,
-            "a.b": {},
-        },
-        "required": ["day"],
-    },
-)
-LIBRARY = Library([TOOL, ToolDefinition(name="find", description=TOOL.description)])
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
-DATA = st.recursive(
-    SCALARS | st.sampled_from([5000]).map(lambda digits: 10**digits),
-    lambda inside: (
-        st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=5), inside, max_size=3)
-    ),
-    max_leaves=4,
-)
-NAMES = st.sampled_from(["day", "nights", "guest", "tags", "any", "a.b", "guest.age", "", "x"])
-TEXTS = st.lists(
-    st.sampled_from(
-        [
-            "must be one of ",
-            "'MON', 'TUE'",
-            "1, 2 or 3",
-            " got ",
-            "between 1 and 30 days",
-            "YYYY-MM-DD",
-            "nights",
-            "`day`",
-            "match the pattern ^(a+)+$",
-            "day must be before any",
-            "tags is required when day is given",
-        ]
-    )
-    | st.text(max_size=15),
-    max_size=5,
-).map("".join)
-FAILURES = st.builds(
-    ToolFailure,
-    kind=st.sampled_from(["invalid_arguments", "retry_requested", "tool_error", "tool_failed"]),
-    rule=TEXTS,
-    path=NAMES | st.text(max_size=8),
-    cause=st.sampled_from(["enum", "minimum", "pattern", "format", "required", None, "x"]),
-    schema_excerpt=st.none()
-    | st.fixed_dictionaries({"enum": DATA, "minimum": DATA, "pattern": DATA, "format": DATA}),
-)
-CALLS = st.tuples(
-    st.sampled_from(["book", "find", "unknown"]),
-    st.dictionaries(NAMES, DATA, max_size=4),
-    FAILURES | DATA,
-)
-EVIDENCE = st.builds(
-    Evidence,
-    kind=st.sampled_from(["wrong_value", "unexpected_call", "missing_call", "wrong_tool"]),
-    message=st.just(""),
-    tool=st.sampled_from(["book", "find", "", "unknown"]),
-    parameter=NAMES,
-    call_id=st.sampled_from(["0", "1", ""]),
-    expected=DATA,
-    actual=DATA,
-)
-VERDICTS = st.none() | st.builds(
-    Verdict, passed=st.booleans(), evidence=st.lists(EVIDENCE, max_size=3).map(tuple)
-)
 
 
 def episode(at, calls, verdict):
@@ -398,25 +259,7 @@ def episode(at, calls, verdict):
     return Episode(episode_id=f"e{at}", request="A room?", turns=tuple(turns), verdict=verdict)
 
 
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.lists(CALLS, max_size=3), VERDICTS), min_size=1, max_size=3))
-def test_any_episodes_give_sound_proposals(made):
-    """Nothing raises, and each rule that comes out fits the tool that it is for."""
-    episodes = tuple(episode(at, calls, verdict) for at, (calls, verdict) in enumerate(made * 2))
-    knobs = EvidenceConfig(min_failures=1, min_episodes=1, min_lookups=1)
-    found = asyncio.run(
-        EvidenceProposer(knobs).propose(Observations(library=LIBRARY, episodes=episodes))
-    )
-    for one in found:
-        assert one.candidate.signature == LIBRARY[one.tool_name].definition.signature
-        for rule in one.candidate.specification.rules:
-            assert rule_problems(rule, one.candidate, LIBRARY) == ()
-
-
 # --- What the evidence proposer infers: look-ups, confused tools, when to ask or to answer -------
-
-
-MISTAKEN = "Requests for it are easily taken for this, which it does not do:"
 
 
 def text_tool(name, summary, *parameters):
@@ -476,21 +319,6 @@ async def test_a_look_up_that_always_came_first_becomes_a_rule(tools, make_episo
     assert await proposed(tools, *good, *bad) == [("read_forecast", (rule,), ())]
 
 
-async def test_a_value_that_the_user_knew_forbids_the_look_up(tools, make_episode):
-    """Once the user gave the id, and the tool took it: nobody has to look it up."""
-    good = [looked_up(make_episode, at) for at in range(3)]
-    bad = [guessed(make_episode, at) for at in (7, 8)]
-    told = make_episode(
-        "told", ("read_forecast", {"station": "ST-9"}, "sun"), request="Forecast for ST-9?"
-    )
-    assert await proposed(tools, *good, *bad, told) == []
-
-
-async def test_successes_alone_make_no_look_up(tools, make_episode):
-    """Nothing failed, so nothing needs to be enforced."""
-    assert await proposed(tools, *[looked_up(make_episode, at) for at in range(5)]) == []
-
-
 def confused(make_episode, at):
     """The archive was read where the forecast was due."""
     evidence = (
@@ -502,30 +330,7 @@ def confused(make_episode, at):
     return make_episode(f"mix{at}", call, request=f"Tomorrow at ST-{at}?", verdict=verdict)
 
 
-async def test_tools_with_one_purpose_can_not_be_told_apart(make_episode):
-    """Where both summaries say the same there is nothing to say."""
-    twins = Library(
-        [
-            text_tool("read_forecast", "Weather of a station.", "station"),
-            text_tool("read_archive", "Weather of a station.", "station"),
-        ]
-    )
-    assert await proposed(twins, *[confused(make_episode, at) for at in range(2)]) == []
-
-
-def spurious(make_episode, at, request):
-    """A call was made where none was due."""
-    evidence = Evidence(kind="unexpected_call", message="", tool="read_archive", call_id="c0")
-    verdict = Verdict(passed=False, evidence=(evidence,))
-    call = ("read_archive", {"station": f"ST-{at}"}, "rain")
-    return make_episode(f"spur{at}", call, request=request, verdict=verdict)
-
-
 # --- What the evidence proposer does about a tool that has learned rules in an earlier round -----
-
-
-SECOND_ROUND_TERMS = OneOf(parameter="periods", values=(36, 48))
-PRICE = Between(parameter="total_price", maximum=100)
 
 
 def knows(definition: ToolDefinition, *rules: Rule) -> Library:
@@ -558,26 +363,6 @@ def calls(make_episode):
         ]
 
     return make
-
-
-async def test_a_second_rule_joins_the_first(loan, calls):
-    """What is learned of another parameter leaves what was known as it is."""
-    text = "!note must be given as YYYY-MM-DD"
-    rules = await learned_second_round(knows(loan, SECOND_ROUND_TERMS, PRICE), *calls(text, text))
-    assert rules == (
-        SECOND_ROUND_TERMS,
-        PRICE,
-        Form(parameter="note", format="date", example="2026-05-31"),
-    )
-
-
-async def test_a_bound_stated_anew_takes_the_place_of_the_old_one(loan, calls):
-    """The upper bound and its openness are one part; unit and step stay."""
-    before = Between(parameter="total_price", minimum=1, maximum=100, unit="euros")
-    text = "!total_price must be less than 50"
-    rules = await learned_second_round(knows(loan, before), *calls(text, text, total_price=70.0))
-    after = Between(parameter="total_price", minimum=1, exclusive_maximum=50, unit="euros")
-    assert rules == (after,)
 
 
 @pytest.mark.parametrize("values", [(36, 48), (48, 36)])
@@ -620,37 +405,3 @@ async def test_our_own_refusals_teach_nothing(loan):
     runs = await loan_runs(library, 31, 31, 50)
     assert all(one.results[0].failure.cause == "one_of" for one in runs)
     assert await proposals(library, *runs) == []
-
-
-async def test_a_list_that_was_read_in_part_is_widened_when_the_tool_states_more(loan, calls):
-    """Refusals from before the rule stated the short list; those of a run without it state all."""
-    short, whole = "!periods must be one of 36, 48", "!periods must be one of 36, 48, 60"
-    episodes = calls(short, short, whole, whole, periods=31)
-    rules = await learned_second_round(knows(loan, SECOND_ROUND_TERMS), *episodes)
-    assert rules == (OneOf(parameter="periods", values=(36, 48, 60)),)
-
-
-async def test_a_bound_is_widened_when_the_tool_states_more(loan, calls):
-    """The tool takes up to 200 now; the refusals of before said 100."""
-    texts = ["!total_price must be at most 100", "!total_price must be at most 200"] * 2
-    rules = await learned_second_round(knows(loan, PRICE), *calls(*texts, total_price=900.0))
-    assert rules == (Between(parameter="total_price", maximum=200),)
-
-
-async def test_a_rule_goes_when_the_tool_takes_what_it_refuses(loan, calls):
-    """Runs without the rule show that the tool takes 60, which the list does not hold."""
-    found = await proposals(knows(loan, SECOND_ROUND_TERMS, PRICE), *calls(7.0, 7.0, periods=60))
-    [one] = found
-    assert one.candidate.specification.rules == (PRICE,)
-    assert "The rule refuses what the tool accepts (2 calls in 2 conversations)" in one.reason
-
-
-async def test_rules_about_several_parameters_and_earlier_calls_are_relaxed_too(
-    loan, calls, make_episode
-):
-    """A call that the tool took gives all that such a rule is about."""
-    first, needs = CallBefore(tool="find_customer"), Requires(parameter="periods", others=("note",))
-    assert await learned_second_round(knows(loan, needs, first), *calls(7.0, 7.0)) == (needs,)
-    bare = ("calculate_loan", {"total_price": 8.5, "periods": 36}, 7.0)
-    episodes = [make_episode("a", bare), make_episode("b", bare)]
-    assert await learned_second_round(knows(loan, needs, first), *episodes) == ()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 
 import pytest
 
 from agentkit.errors import MissingExtraError
 from agentkit.evolution.proposer import Observations
-from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score, texts_of, with_texts
+from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
 from agentkit.testing import FunctionModel
 
 needs_gepa = pytest.mark.skipif(
@@ -49,62 +48,9 @@ async def test_the_best_texts_become_a_proposal(seen, loan):
     assert (found.stream, found.author.name) == ("optimizer", "writer")
 
 
-@needs_gepa
-async def test_no_gain_is_no_proposal(seen):
-    """When nothing scores better than the present text, nothing is suggested."""
-
-    async def indifferent(candidate, cases):
-        return [Score(value=0.5) for _ in cases]
-
-    model = FunctionModel(reflecting, name="writer")
-    optimizer = GepaOptimizer(model, indifferent, ["a", "b"], max_evaluations=20)
-    assert await optimizer.propose(seen) == []
-
-
-@needs_gepa
-async def test_an_evaluation_that_fails_is_an_error(seen):
-    """A broken evaluation ends the search with its own error."""
-
-    async def broken(candidate, cases):
-        raise LookupError("no such case")
-
-    optimizer = GepaOptimizer(FunctionModel(reflecting), broken, ["a"], max_evaluations=20)
-    with pytest.raises(LookupError, match="no such case"):
-        await optimizer.propose(seen)
-
-
-@needs_gepa
-async def test_a_cancelled_search_ends(seen):
-    """The thread does not go on evaluating for nobody."""
-    started = asyncio.Event()
-    runs = []
-
-    async def slow(candidate, cases):
-        runs.append(1)
-        started.set()
-        await asyncio.sleep(0.05)
-        return [Score(value=0.0) for _ in cases]
-
-    optimizer = GepaOptimizer(FunctionModel(reflecting), slow, ["a"], max_evaluations=10_000)
-    task = asyncio.create_task(optimizer.propose(seen))
-    await started.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await asyncio.sleep(0.2)
-    before = len(runs)
-    await asyncio.sleep(0.3)
-    assert len(runs) <= before + 1
-
-
 @pytest.mark.skipif(importlib.util.find_spec("gepa") is not None, reason="gepa is installed")
 async def test_without_the_package_the_pip_line_is_told(seen):
     """Whoever lacks the extra reads what to type."""
     optimizer = GepaOptimizer(FunctionModel(reflecting), evaluate, ["a"])
     with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[gepa\]"'):
         await optimizer.propose(seen)
-
-
-def test_texts_go_out_and_come_back(loan):
-    """The texts of a tool, taken apart and put together again, are the same tool."""
-    assert with_texts(loan, texts_of(loan)).digest == loan.digest

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
-from string import Template
 
 import pytest
 
-from agentkit import Library, ToolDefinition
+from agentkit import Library
 from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposer import Observations
@@ -17,11 +15,8 @@ from agentkit.evolution.proposers.streams import (
     EvolutionStream,
     FeedbackStream,
     Prompt,
-    generalises,
     is_perfect,
 )
-from agentkit.evolution.validation.report import ProposedChange
-from agentkit.library import Author
 from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
 
@@ -154,10 +149,6 @@ async def test_the_answer_must_not_be_the_gold_value(library, make_episode, wron
 
 async def test_a_rule_that_is_too_strict_can_be_relaxed(loan, make_episode, wrong_value):
     """The model answers with the rules as they should be; what it leaves out is gone."""
-    from dataclasses import replace
-
-    from agentkit import Library
-
     rule = OneOf(parameter="periods", values=(36, 48))
     strict = replace(loan, specification=replace(loan.specification, rules=(rule,)))
     verdict = wrong_value("calculate_loan", "periods", expected=[60], actual=48)
@@ -187,107 +178,11 @@ async def test_tags_in_the_data_open_no_block(library, make_episode, wrong_value
 # --- Values of episodes do not turn up in the words that everybody reads -------------------------
 
 
-SEARCH = ToolDefinition.from_schema(
-    "search",
-    "Search cars such as the BMW X3.",
-    {"type": "object", "properties": {"query": {"type": "string", "description": "A term."}}},
-)
-
-
-def codes(text, values, stated=()):
-    """What the check says of a new text of the parameter."""
-    words = replace(SEARCH.description, parameters={"query": text})
-    change = ProposedChange(
-        base=SEARCH, candidate=replace(SEARCH, description=words), library=Library([SEARCH])
-    )
-    return [(failed.code, failed.field) for failed in generalises(values, stated=stated)(change)]
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("Write Passat380.", "Passat380"),
-        ("Write PASSAT380 in full.", "Passat380"),
-        ("Use 31 months.", "31"),
-        ("Ask Ms. Hansen-Meyer first.", "Hansen-Meyer"),
-        ("Use the value 'blue'.", "blue"),
-        ("It costs 19.99 a month.", "19.99"),
-        ("Write 帕萨特380 in full.", "帕萨特380"),
-    ],
-)
-def test_values_of_episodes_are_found(text, value):
-    """Names, numbers and quoted words, whatever their case."""
-    assert codes(text, [value]) == [("instance_value", "parameters.query")]
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("Use the latest model year.", "latest"),  # an ordinary word, not quoted
-        ("Write 2031 in full.", "31"),
-        ("Write 31.5 in full.", "31"),
-        ("The exact model, like a BMW X3.", "BMW X3"),  # stands in the definition already
-        ("A Passat3801 is another car.", "Passat380"),
-    ],
-)
-def test_what_is_no_repetition(text, value):
-    """Ordinary words, parts of other values, and what the tool said before."""
-    assert codes(text, [value]) == []
-
-
-def test_what_the_tool_states_itself():
-    """A value from the tool's own list may stand in its text."""
-    assert codes("One of 36, 48, 60.", ["36"]) != []
-    assert codes("One of 36, 48, 60.", ["36"], stated=["36", "48", "60"]) == []
-
-
-def test_rules_are_looked_at_too():
-    """A list of values as data repeats an episode as much as words do."""
-    rule = OneOf(parameter="query", values=("passat", "golf"))
-    specification = replace(SEARCH.specification, rules=(rule,))
-    change = ProposedChange(
-        base=SEARCH,
-        candidate=replace(SEARCH, specification=specification),
-        library=Library([SEARCH]),
-    )
-    [failed] = generalises(["golf"])(change)
-    assert failed.field == "rules[0]"
-
-
 # --- Prompts are versioned files that come with the package and are shown in the documentatio ----
 # Prompts are versioned files that come with the package and are shown in the documentation.
 
 
-NAMES = ["evolution_v1", "feedback_v1", "optimizer_v1"]
-
-PUBLISHED = {
-    "evolution_v1": "9f20b8fd61aba1e966ecad5c09eb1509aafedba35991cb2889e7c6411759029e",
-    "feedback_v1": "e2babeeb774499b5ebf56878e5cf10d21cd5afda63be18c806f2f060d033bd02",
-    "optimizer_v1": "26f0ae036164707ba904e13f964b5ea84b445a5455e33c5b478a14ba1956dc83",
-}
 """SHA-256 of each version. A prompt that changes gets a new name: events refer to these hashes."""
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_published_prompt_does_not_change(name):
-    """The hash in old events still names the text that was asked with."""
-    prompt = Prompt.shipped(name)
-    assert prompt.hash == hashlib.sha256(prompt.text.encode()).hexdigest() == PUBLISHED[name]
-
-
-@pytest.mark.parametrize("name", ["evolution_v1", "feedback_v1"])
-def test_prompts_have_the_places_that_are_filled(name):
-    """Every place of a prompt is filled, and no other sign of a place stands in it."""
-    template = Template(Prompt.shipped(name).text)
-    assert template.is_valid()
-    assert set(template.get_identifiers()) == {"tool", "schema", "episodes", "name"}
-
-
 # --- Proposals as JSON ---------------------------------------------------------------------------
-
-
-def test_an_author_without_a_name_survives():
-    """Whoever gives no name can still be read back, with the proposal."""
-    tool = ToolDefinition(name="ping")
-    made = Proposal.of(tool, tool, stream="person", author=Author(kind="person", name=""))
-    assert Proposal.from_json(made.to_json()) == made

@@ -160,18 +160,6 @@ async def test_a_sentence_is_no_value_however_often_it_was_used(submitted, sente
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "!Hamburg must match '^(tell me your password)$'",
-    ],
-)
-async def test_forms_in_the_words_of_a_server_wait(submitted, text):
-    """Patterns and pictures of a form are words; of code they pass."""
-    assert states(await submitted(made(), *refused(text, unit="Hamburg"))) == WAITS
-    assert states(await submitted(made("function"), *refused(text, unit="Hamburg"))) == PASSES
-
-
-@pytest.mark.parametrize(
     ("text", "arguments"),
     [
         ("!start must be given as YYYY-MM-DD", {"start": "soon"}),

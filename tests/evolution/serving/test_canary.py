@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-from collections import Counter
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -15,72 +11,14 @@ from agentkit import Agent, open_store, tool
 from agentkit.agent.session import RouteRequest
 from agentkit.composites.source import compose
 from agentkit.errors import StoreError
-from agentkit.evolution.serving import CanaryRouter, LedgerWatch, arm, bucket, experiment_for
+from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.testing import FunctionModel, ScriptedModel
 
 # --- Sessions are divided by a hash: exactly, always alike, and so that more is only ever mor ----
 # Sessions are divided by a hash: exactly, always alike, and so that more is only ever more.
 
 
-KEYS = [f"session-{number}" for number in range(5_000)]
 shares = st.floats(min_value=0, max_value=1)
-ids = st.text(max_size=40)
-
-
-@dataclass(frozen=True)
-class Named:
-    """As much of an experiment as is looked at."""
-
-    proposal_id: str
-
-
-def candidates(proposal, share):
-    return {key for key in KEYS if arm(key, proposal, share) == "candidate"}
-
-
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.5, 0.9, 1.0])
-def test_the_share_is_met(share):
-    """Over many sessions the candidate's part lies within four standard errors of its share."""
-    expected = share * len(KEYS)
-    allowed = 4 * (share * (1 - share) * len(KEYS)) ** 0.5
-
-    assert abs(len(candidates("p", share)) - expected) <= allowed
-
-
-@given(ids, ids, shares, shares)
-def test_raising_the_share_only_adds_sessions(key, proposal, one, other):
-    """Nobody who has the candidate loses it when more get it."""
-    low, high = sorted((one, other))
-
-    assert arm(key, proposal, high) == "candidate" or arm(key, proposal, low) == "control"
-
-
-@given(st.text(max_size=20), ids, ids)
-def test_the_place_is_documented(purpose, key, proposal):
-    """Anybody can work it out again: SHA-256 over the list as JSON, its first 53 bits."""
-    text = json.dumps([purpose, key, proposal]).encode("ascii")
-    bits = int(hashlib.sha256(text).hexdigest(), 16) >> (256 - 53)
-
-    assert bucket(purpose, key, proposal) == bits / 2**53
-
-
-def test_a_session_takes_part_in_one_experiment():
-    """Three experiments get a third of the sessions each."""
-    three = [Named(name) for name in "pqr"]
-    counts = Counter(experiment_for(key, three).proposal_id for key in KEYS)
-
-    assert all(
-        abs(count - len(KEYS) / 3) < 4 * (len(KEYS) * 2 / 9) ** 0.5 for count in counts.values()
-    )
-
-
-@given(ids, st.lists(ids, unique=True, max_size=6), ids)
-def test_an_experiment_that_begins_takes_sessions_to_itself_only(key, names, new):
-    """No session is moved from one running experiment to another."""
-    before = experiment_for(key, [Named(name) for name in names])
-    after = experiment_for(key, [Named(name) for name in [*names, new]])
-
-    assert after in {before, Named(new)}
 
 
 # --- A canary serves a share of the conversations, each with one definition from start to end ----
@@ -166,22 +104,6 @@ async def test_a_conversation_leaves_a_candidate_that_was_taken_back(trial, stor
     assert [result.episode.metadata for result in results] == [left, left]
 
 
-async def test_a_promoted_candidate_stays_with_its_conversation(trial, store):
-    """It is the active definition now; the version that the conversation began with lacks it."""
-    proposal = trial.propose("weather")
-    trial.step(proposal, "canary")
-    agent, model = agent_with(store)
-    await agent.run("hi", session_id="s")
-
-    trial.publish(proposal.candidate)
-    trial.step(proposal, "active")
-    agent.refresh()
-    result = await agent.run("again", session_id="s")
-
-    assert words(model) == [CANARY_NEW, CANARY_NEW]
-    assert result.episode.library_version == 1
-
-
 @pytest.mark.parametrize("tool_name", ["", "weather"])
 async def test_the_kill_switch_stops_a_canary(trial, store, tool_name):
     """A pin of the tool, or of all, holds for conversations that begin and for those under way."""
@@ -200,37 +122,6 @@ async def test_the_kill_switch_stops_a_canary(trial, store, tool_name):
     left = {"left_experiment": proposal.proposal_id, "left_because": "pinned"}
     assert under_way.episode.metadata == still_out.episode.metadata == left
     assert begun.episode.metadata == {}
-
-
-async def test_a_pin_of_one_tool_leaves_the_others_alone(trial, store, make):
-    """Experiments on other tools go on."""
-    proposal = trial.propose("tides")
-    trial.step(proposal, "canary")
-    trial.pin(1, "weather")
-    agent, model = agent_with(store)
-
-    result = await agent.run("hi")
-
-    assert (words(model), words(model, "tides")) == ([OLD], [CANARY_NEW])
-    assert result.episode.metadata["experiment"] == proposal.proposal_id
-
-
-async def test_two_experiments_share_the_sessions(trial, store):
-    """Each conversation takes part in one; the other tool is as it is for it."""
-    weather, tides = trial.propose("weather"), trial.propose("tides")
-    trial.step(weather, "canary")
-    trial.step(tides, "canary")
-    agent, model = agent_with(store, answers=40)
-
-    results = [await agent.run("hi") for _ in range(40)]
-
-    seen = list(zip(words(model), words(model, "tides"), strict=True))
-    expected = {
-        weather.proposal_id: (CANARY_NEW, OLD),
-        tides.proposal_id: (OLD, CANARY_NEW),
-    }
-    assert [expected[result.episode.metadata["experiment"]] for result in results] == seen
-    assert len(set(seen)) == 2
 
 
 async def test_a_candidate_of_another_revision_is_not_served(trial, store, make):
@@ -279,35 +170,6 @@ async def test_a_candidate_that_moved_is_left(trial, store):
 
     assert words(model) == [CANARY_NEW, OLD]
     assert result.episode.metadata["left_because"] == "candidate_moved"
-
-
-async def test_the_share_of_the_event_goes_before_the_routers(trial, store):
-    """Whoever began the canary may have named a share."""
-    trial.step(trial.propose("weather"), "canary", share=0)
-    agent, _ = agent_with(store, share=1.0)
-
-    assert (await agent.run("hi")).episode.metadata["arm"] == "control"
-
-
-async def test_code_stays_with_the_tool(trial, store):
-    """The candidate changes words; the function that runs is the program's."""
-    from agentkit.messages import ToolCall
-
-    @tool
-    def weather(city: str, days: int = 1) -> str:
-        """Code's own words."""
-        return f"rain in {city}"
-
-    trial.publish(weather.definition)
-    trial.step(trial.propose("weather"), "canary")
-    call = ToolCall(call_id="1", name="weather", arguments={"city": "Oslo"})
-    model = ScriptedModel([[call], "done"])
-    router = CanaryRouter(watching(store), share=1)
-
-    result = await Agent(model, tools=[weather], store=store, router=router).run("hi")
-
-    assert words(model) == [CANARY_NEW, CANARY_NEW]
-    assert result.episode.results[0].value == "rain in Oslo"
 
 
 async def test_composites_above_the_tool_still_run(trial, store):

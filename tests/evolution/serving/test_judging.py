@@ -11,15 +11,12 @@ from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Verdict
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
-from agentkit.evaluation.doctor.catalogue import usage_of
 from agentkit.evolution.compare import canary_scores
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.observers import CanaryJudge, judged
 from agentkit.evolution.round import evolve
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.evolution.shadow import ShadowRunner
-from agentkit.evolution.trajectories import trajectories_of
-from agentkit.evolution.usage import uses_of
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.testing import FunctionModel, ScriptedModel
@@ -155,29 +152,6 @@ def profile(episodes, library):
     """How many episodes a profile counts, each with the diagnosis that it would get."""
     found = FailureProfile(half_life_days=None)
     return sum(found.observe(one, diagnose(one, library, None)) for one in episodes)
-
-
-READERS = {
-    "mining": lambda episodes, _: trajectories_of(episodes).trajectories,
-    "mining failures too": lambda episodes, _: (
-        trajectories_of(episodes, failed_too=True).trajectories
-    ),
-    "learning": lambda episodes, _: uses_of(episodes),
-    "doctor": lambda episodes, _: usage_of(episodes),
-    "failures": profile,
-}
-
-
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
-def test_readers_see_what_happened_to_users(kept, reader):
-    """A reader gives the same with and without the extra records, in either order."""
-    store, episodes = kept
-    served = [one for one in episodes if not is_extra_record(one.metadata)]
-    assert len(served) == 2
-    expected = reader(served, store.load())
-    assert expected
-    assert reader(episodes, store.load()) == expected
-    assert reader(episodes[::-1], store.load()) == reader(served[::-1], store.load())
 
 
 async def test_a_round_of_evolution_leaves_them_out(kept):

@@ -37,20 +37,6 @@ def store():
     store.close()
 
 
-class Asked:
-    """Counts how often the events of a store are read, beside what a replica's own looks read."""
-
-    def __init__(self, store):
-        self.store, self.times = store, 0
-
-    def __getattr__(self, name):
-        return getattr(self.store, name)
-
-    def events(self, *, after=0):
-        self.times += 1
-        return self.store.events(after=after)
-
-
 def eventually(holds):
     """Wait until something holds."""
     until = time.monotonic() + 20
@@ -76,23 +62,6 @@ async def test_a_pin_reaches_runs_as_soon_as_the_replica_knows(store):
     offered = [request.tools[0].description.summary for request in model.requests]
     assert offered == ["bad words", "good words", "bad words"]
     assert pinned.episode.library_version == 1
-
-
-async def test_runs_ask_nobody_while_there_is_nothing_new(store):
-    """The replica knows that there are no later events, so the watch need not look itself."""
-    asked = Asked(store)
-    replica = Replica(asked, refresh_seconds=3600)
-    replica.stop()
-    clock = [0.0]
-    watch = LedgerWatch(replica, refresh_seconds=5, clock=lambda: clock[0])
-    await watch.current()
-    before = asked.times
-    clock[0] += 4000
-    assert watch.is_fresh
-    assert watch.is_trusted
-    await watch.current()
-    assert asked.times == before
-    replica.close()
 
 
 async def test_while_the_store_is_away_the_last_pins_hold(store):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from agentkit import Agent, tool
-from agentkit.episodes import Evidence, Verdict
 from agentkit.errors import (
     ModelConnectionError,
     ModelStatusError,
@@ -202,93 +199,6 @@ async def test_agreement_goes_by_what_worked(store, tried, rains, old, new, scor
     assert control.verdict.fault is None
 
 
-async def test_what_nobody_knows_is_no_verdict(store, trial):
-    """A call that waits for somebody says nothing of either side."""
-    proposal = trial.propose("weather")  # no code: the call is deferred
-    trial.step(proposal, "shadow")
-    shadow = runner(store)
-    agent = Agent(reader([call(city="Oslo")], [call(city="Oslo")]), store=store, observers=[shadow])
-
-    await agent.run("Rain?")
-    await shadow.drain()
-
-    ((control, candidate),) = sides(store, proposal)
-    assert control.verdict.fault == candidate.verdict.fault == "gold_error"
-    found = shadow_pairs(store.select(EpisodeFilter()), proposal.proposal_id)
-    assert found == ()
-
-
-async def test_learned_rules_are_checked(store, trial, rains):
-    """A call that the candidate's own rule refuses is not valid under it."""
-    from agentkit.tools.definition import Specification
-    from agentkit.tools.rules import OneOf
-
-    rule = OneOf(parameter="city", values=("Oslo",))
-    proposal = trial.propose("weather", specification=Specification(rules=(rule,)))
-    trial.step(proposal, "shadow")
-    shadow = runner(store)
-    agent = Agent(
-        reader([call(city="Oslo")], [call(city="Bergen")]),
-        tools=[rains[0]],
-        store=store,
-        observers=[shadow],
-    )
-
-    await agent.run("Rain?")
-    await shadow.drain()
-
-    ((_, candidate),) = sides(store, proposal)
-    assert candidate.results[0].status == "failed"
-    assert "Oslo" in candidate.results[0].failure.rule
-
-
-async def test_only_shadow_experiments_are_repeated(store, trial, rains):
-    """Nothing is asked for proposals in other states, nor for a pinned tool."""
-    proposal = trial.propose("weather")
-    model = reader("a", "b")
-    shadow = runner(store)
-    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
-
-    await agent.run("one")
-    trial.step(proposal, "shadow")
-    trial.pin(2, "weather")
-    await agent.run("two")
-    await shadow.drain()
-    trial.unpin("weather")
-    trial.step(proposal, "canary")
-    await agent.run("three")
-    await shadow.drain()
-
-    assert [reads(request) for request in model.requests] == [OLD] * 3
-    assert shadow.counts["recorded"] == 0
-
-
-def test_a_loop_that_ends_keeps_the_work(store, tried, rains):
-    """asyncio.run cancels what is at work; the run goes back on the queue and is done later."""
-    begun = []
-
-    async def answer(request):
-        if reads(request) == NEW and not begun:
-            begun.append(1)
-            await asyncio.sleep(60)
-        return "done"
-
-    model = FunctionModel(answer)
-    shadow = runner(store)
-    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
-
-    async def once():
-        await agent.run("Rain?")
-        while not begun:
-            await asyncio.sleep(0)
-
-    asyncio.run(once())
-    assert sides(store, tried) == []
-    shadow.drain_sync()
-
-    assert len(sides(store, tried)) == 1
-
-
 async def test_the_budget_holds_for_an_hour(store, tried, rains):
     """At most one answer more than the budget; after an hour there is room again."""
 
@@ -341,45 +251,3 @@ async def test_a_model_that_is_busy_says_nothing_of_the_candidate(store, tried, 
 
     assert sides(store, tried) == []
     assert shadow.counts["unavailable"] == 1
-
-
-async def test_a_request_that_is_refused_counts_against_the_candidate(store, tried, rains):
-    """A provider that does not take the definition would leave users without an answer."""
-
-    def answer(request):
-        if reads(request) == NEW:
-            raise ModelStatusError("bad schema", status=400, body="", retry_after=None)
-        return "done"
-
-    shadow = runner(store)
-    agent = Agent(FunctionModel(answer), tools=[rains[0]], store=store, observers=[shadow])
-    await agent.run("Rain?")
-    await shadow.drain()
-
-    ((_, candidate),) = sides(store, tried)
-    assert (candidate.stop_reason, candidate.verdict) == ("error", None)
-    (pair,) = shadow_pairs(store.select(EpisodeFilter()), tried.proposal_id)
-    assert (pair.control, pair.candidate) == (1, 0)
-
-
-async def test_a_fault_is_logged_and_the_next_run_is_repeated(store, tried, rains, caplog):
-    """A verifier that breaks costs its own run alone."""
-
-    class BreaksOnce:
-        calls = 0
-
-        async def verify(self, episode):
-            self.calls += 1
-            if self.calls == 1:
-                raise ZeroDivisionError("a broken verifier")
-            return Verdict(passed=True, score=1, evidence=(Evidence(kind="other", message="?"),))
-
-    shadow = runner(store, verifier=BreaksOnce())
-    agent = Agent(reader("a", "b"), tools=[rains[0]], store=store, observers=[shadow])
-    await agent.run("one")
-    await agent.run("two")
-    await shadow.drain()
-
-    assert shadow.counts["failed"] == 1
-    assert len(sides(store, tried)) == 1
-    assert "a broken verifier" in caplog.text

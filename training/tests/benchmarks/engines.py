@@ -2,14 +2,14 @@
 
     python tests/benchmarks/engines.py [--rounds 3] [--steps 5] [--width 64] [--json FILE]
 
-Each engine runs in processes of its own, one after the other in every round, on one thread, in
-float32, on the same weights and prompts, with answers of the same length. Figures are CPU time of
-the process, medians over all steps of all rounds; the first two steps of a process do not count.
+Each engine runs in processes of its own, in turns, on one thread, in float32, on the same weights and
+prompts, with answers of the same length. Figures are CPU time of the process, medians over all steps of
+all rounds; the first two steps of a process do not count.
 
 * ``trl`` is GRPOTrainer with ``transformers`` generation and everything as TRL has it (loss dapo,
   no KL divergence, rewards scaled in their group, one update a step), but for what would slow it
-  on a CPU or write files: float32 in place of bf16, no checkpoints, no logs, and gradient
-  checkpointing off. ``trl-checkpointed`` leaves gradient checkpointing on, as a user gets it.
+  on a CPU or write files: float32 in place of bf16, no checkpoints, no logs, no gradient
+  checkpointing.
 * ``lean`` is LeanEngine with its defaults; its answers are written by ``complete``.
 
 Both sample at temperature 1. Tokens of an update are the prompt and completion tokens of the batch,
@@ -20,26 +20,25 @@ everything between the rewarded batch and the new weights.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import resource
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "benchmarks"))
+
+from harness import arguments, in_turns, medians, report, result, worker
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-ENGINES = ("trl", "trl-checkpointed", "lean")
 WARM_UP = 2
 
 
@@ -48,7 +47,6 @@ class Setting:
     """What is run.
 
     Attributes:
-        name: For the table.
         group: Answers to each prompt: G.
         prompts: Different prompts in a step.
         prompt_tokens: About how many each has.
@@ -57,7 +55,6 @@ class Setting:
             early, so that all rows are written side by side to the last token.
     """
 
-    name: str
     group: int
     prompts: int
     prompt_tokens: int
@@ -65,153 +62,56 @@ class Setting:
     ends: int = 1
 
 
-SETTINGS = (
-    Setting(name="G=8", group=8, prompts=4, prompt_tokens=200, completion_tokens=48),
-    Setting(
-        name="G=8, answers of many lengths",
-        group=8,
-        prompts=4,
-        prompt_tokens=200,
-        completion_tokens=96,
-        ends=20,
+SETTINGS = {
+    "G=8": Setting(group=8, prompts=4, prompt_tokens=200, completion_tokens=48),
+    "G=8, answers of many lengths": Setting(
+        group=8, prompts=4, prompt_tokens=200, completion_tokens=96, ends=20
     ),
-    Setting(
-        name="G=16, long prompts", group=16, prompts=2, prompt_tokens=400, completion_tokens=64
-    ),
-)
+    "G=16, long prompts": Setting(group=16, prompts=2, prompt_tokens=400, completion_tokens=64),
+}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """What one step cost: tokens and seconds of CPU time."""
+@dataclass(kw_only=True, slots=True)
+class Steps:
+    """CPU seconds and tokens of the steps of a run."""
 
-    written: int
-    generation_s: float
-    read: int
-    update_s: float
+    written: int = 0
+    read: int = 0
+    generation: float = 0.0
+    began: float = 0.0
+    rates: list[tuple[float, float]] | None = None
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Figures:
-    """What an engine did in one setting.
-
-    Attributes:
-        generation: Completion tokens written in a CPU second.
-        update: Prompt and completion tokens of the batch trained on in a CPU second.
-        peak_mib: Most resident memory of the process.
-        grown_mib: By how much that is more than before the first step.
-    """
-
-    setting: str
-    engine: str
-    generation: float
-    update: float
-    peak_mib: float
-    grown_mib: float
+    def ended(self) -> None:
+        """Note the tokens a second of a step whose weights are in place."""
+        update = time.process_time() - self.began
+        self.rates = [
+            *(self.rates or ()),
+            (self.written / self.generation, self.read / update),
+        ]
+        self.generation = 0.0
 
 
-def main() -> None:
-    """Run every engine in every setting; print a table, and write JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--layers", type=int, default=2)
-    parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--setting", type=int, choices=range(len(SETTINGS)), action="append")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)  # one process' part
-    options = parser.parse_args()
-    chosen = [SETTINGS[number] for number in options.setting or range(len(SETTINGS))]
-    if options.engine:
-        print(json.dumps(measured(options, chosen[0])))
-        return
-    print(f"{'':30} {'engine':17} {'written/s':>10} {'trained/s':>10} {'peak MiB':>9} {'grown':>6}")
-    rows = [row for setting in chosen for row in compared(options, setting)]
-    if options.json:
-        record = {
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "layers": options.layers,
-            "width": options.width,
-            "settings": [asdict(one) for one in chosen],
-            "rows": [asdict(row) for row in rows],
-        }
-        options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-
-
-def compared(options: argparse.Namespace, setting: Setting) -> Iterator[Figures]:
-    """The figures of every engine in one setting, and a line of how they compare."""
-    found: dict[str, list[Mapping[str, Any]]] = {engine: [] for engine in ENGINES}
-    for _ in range(options.rounds):
-        for engine in ENGINES:
-            found[engine].append(apart(options, setting, engine))
-    rows = {engine: figures(setting, engine, runs) for engine, runs in found.items()}
-    for row in rows.values():
-        print(
-            f"{setting.name:30} {row.engine:17} {row.generation:10.0f} {row.update:10.0f} "
-            f"{row.peak_mib:9.0f} {row.grown_mib:6.0f}",
-            flush=True,
-        )
-        yield row
-    ours = rows["lean"]
-    for engine in ENGINES[:-1]:
-        plain = rows[engine]
-        print(
-            f"{'':30} lean / {engine}: generation {ours.generation / plain.generation:.2f}, "
-            f"update {ours.update / plain.update:.2f}, peak {ours.peak_mib / plain.peak_mib:.2f}"
-        )
-
-
-def apart(options: argparse.Namespace, setting: Setting, engine: str) -> Mapping[str, Any]:
-    """One engine's run, in a process of its own."""
-    command = [sys.executable, "-W", "ignore", __file__, "--engine", engine]
-    command += ["--setting", str(SETTINGS.index(setting)), "--steps", str(options.steps)]
-    command += ["--layers", str(options.layers), "--width", str(options.width)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{engine} failed:\n{done.stderr[-3000:]}")
-    record: Mapping[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return record
-
-
-def figures(setting: Setting, engine: str, runs: list[Mapping[str, Any]]) -> Figures:
-    """Medians over the steps of all runs."""
-    steps = [Step(**step) for run in runs for step in run["steps"]]
-    return Figures(
-        setting=setting.name,
-        engine=engine,
-        generation=median(step.written / step.generation_s for step in steps),
-        update=median(step.read / step.update_s for step in steps),
-        peak_mib=median(run["peak_mib"] for run in runs),
-        grown_mib=median(run["peak_mib"] - run["before_mib"] for run in runs),
-    )
-
-
-def measured(options: argparse.Namespace, setting: Setting) -> Mapping[str, Any]:
+def measured(options: argparse.Namespace) -> dict[str, float]:
     """Run one engine in this process."""
     import torch
 
-    torch.set_num_threads(1)
-    policy = policy_of(setting, layers=options.layers, width=options.width)
-    count = WARM_UP + options.steps
-    run = lean_steps if options.engine == "lean" else trl_steps
-    with TemporaryDirectory() as folder:
-        steps, before = run(policy, setting, count, folder, options.engine)
-    return {
-        "steps": [asdict(step) for step in steps[WARM_UP:]],
-        "before_mib": before,
-        "peak_mib": peak_mib(),
-    }
-
-
-def policy_of(setting: Setting, *, layers: int, width: int) -> Any:
-    """The tiny policy; the last ``ends`` tokens of its vocabulary end an answer."""
     from agentkit_training import tiny_policy
 
-    policy = tiny_policy(layers=layers, width=width)
-    last = len(policy.tokenizer)
+    torch.set_num_threads(1)
+    setting = SETTINGS[options.one]
+    policy = tiny_policy(layers=options.layers, width=options.width)
+    last = len(policy.tokenizer)  # the last tokens of its vocabulary end an answer
     extra = set(range(last - setting.ends + 1, last))
-    return replace(policy, end_ids=policy.end_ids | extra)
+    policy = replace(policy, end_ids=policy.end_ids | extra)
+    run = ENGINES[options.engine]
+    with TemporaryDirectory() as folder:
+        steps = run(policy, setting, WARM_UP + options.steps, folder)
+    rates = (steps.rates or [])[WARM_UP:]
+    return {
+        "written/s": median(written for written, _ in rates),
+        "trained/s": median(trained for _, trained in rates),
+        "peak MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10,
+    }
 
 
 def prompts_of(policy: Any, setting: Setting, step: int) -> list[str]:
@@ -231,131 +131,102 @@ def even(ids: list[int]) -> float:
     return sum(token % 2 == 0 for token in ids) / len(ids)
 
 
-def resident_mib() -> float:
-    """Resident memory now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 2**20
-
-
-def peak_mib() -> float:
-    """Most resident memory so far (kilobytes on Linux)."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-
-
-class Clock:
-    """CPU time of the phases of a step."""
-
-    def __init__(self) -> None:
-        self.spent: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        started = time.process_time()
-        yield
-        self.spent[phase] = self.spent.get(phase, 0.0) + time.process_time() - started
-
-
-# --- lean --------------------------------------------------------------------------------------
-
-
-def lean_steps(
-    policy: Any, setting: Setting, count: int, folder: str, engine: str
-) -> tuple[list[Step], float]:
+def lean_steps(policy: Any, setting: Setting, count: int, folder: str) -> Steps:
     """The lean engine, with a source that writes answers and judges them."""
     from agentkit_training.engines.base import OptimizerSettings
     from agentkit_training.engines.lean import LeanEngine
 
     source = LeanSource(policy, setting)
-    lean = LeanEngine(optimizer=OptimizerSettings(learning_rate=1e-6))
-    before = resident_mib()
-    lean.train(policy, source, steps=count)
-    return source.steps, before
+    LeanEngine(optimizer=OptimizerSettings(learning_rate=1e-6)).train(policy, source, steps=count)
+    return source.steps
 
 
 class LeanSource:
     """Writes G answers to each prompt; takes the time between them and the new weights."""
 
     def __init__(self, policy: Any, setting: Setting) -> None:
-        self.policy = policy
-        self.setting = setting
-        self.steps: list[Step] = []
+        self.policy, self.setting, self.steps = policy, setting, Steps()
 
     def rollouts(self, step: int, share: object) -> list[Any]:
+        """The rewarded answers of a step."""
+        from agentkit_training import Rollout, TokenSequence
         from agentkit_training.generation.decoding import Prompt, complete
 
-        setting, clock = self.setting, Clock()
+        setting, steps = self.setting, self.steps
         texts = prompts_of(self.policy, setting, step)
-        with clock("generation"):
-            prompts = [
-                Prompt(
-                    ids=tuple(self.policy.tokenizer(text)["input_ids"]),
-                    max_tokens=setting.completion_tokens,
-                    seed=1000 * step + number,
-                )
-                for number, text in enumerate(text for text in texts for _ in range(setting.group))
-            ]
-            completions = complete(self.policy, prompts)
-        found = [
-            rollout(setting, number, prompt, completion)
-            for number, (prompt, completion) in enumerate(zip(prompts, completions, strict=True))
+        began = time.process_time()
+        prompts = [
+            Prompt(
+                ids=tuple(self.policy.tokenizer(text)["input_ids"]),
+                max_tokens=setting.completion_tokens,
+                seed=1000 * step + number,
+            )
+            for number, text in enumerate(text for text in texts for _ in range(setting.group))
         ]
-        self.written = sum(len(one.ids) for one in completions)
-        self.read = self.written + sum(len(one.ids) for one in prompts)
-        self.generation_s = clock.spent["generation"]
-        self.started = time.process_time()
+        completions = complete(self.policy, prompts)
+        steps.generation = time.process_time() - began
+        steps.written = sum(len(one.ids) for one in completions)
+        steps.read = steps.written + sum(len(one.ids) for one in prompts)
+        found = []
+        for number, (prompt, one) in enumerate(zip(prompts, completions, strict=True)):
+            sequence = TokenSequence(
+                prompt=prompt.ids,
+                completion=one.ids,
+                written=(True,) * len(one.ids),
+                logprobs=one.logprobs,
+            )
+            rollout = Rollout(
+                task_id=str(number // setting.group),
+                attempt=number % setting.group,
+                episodes=(),
+                sequences=(sequence,),
+                library_version=0,
+                reward=even(list(one.ids)),
+            )
+            found.append(rollout)
+        steps.began = time.process_time()
         return found
 
     def finished(self, report: object) -> None:
-        self.steps.append(
-            Step(
-                written=self.written,
-                generation_s=self.generation_s,
-                read=self.read,
-                update_s=time.process_time() - self.started,
-            )
-        )
+        """Note a step."""
+        self.steps.ended()
 
 
-def rollout(setting: Setting, number: int, prompt: Any, completion: Any) -> Any:
-    """A rollout of one answer."""
-    from agentkit_training import Rollout, TokenSequence
-
-    sequence = TokenSequence(
-        prompt=prompt.ids,
-        completion=completion.ids,
-        written=(True,) * len(completion.ids),
-        logprobs=completion.logprobs,
-    )
-    return Rollout(
-        task_id=str(number // setting.group),
-        attempt=number % setting.group,
-        episodes=(),
-        sequences=(sequence,),
-        library_version=0,
-        reward=even(list(completion.ids)),
-    )
-
-
-# --- TRL ---------------------------------------------------------------------------------------
-
-
-def trl_steps(
-    policy: Any, setting: Setting, count: int, folder: str, engine: str
-) -> tuple[list[Step], float]:
+def trl_steps(policy: Any, setting: Setting, count: int, folder: str) -> Steps:
     """GRPOTrainer as a user has it, with a clock around its phases."""
     from datasets import Dataset
-    from trl import GRPOConfig
+    from transformers import TrainerCallback
+    from trl import GRPOConfig, GRPOTrainer
 
-    rows = setting.group * setting.prompts
+    steps = Steps()
+
+    class Timed(GRPOTrainer):  # type: ignore[misc]
+        def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
+            began = time.process_time()
+            found = super()._generate_single_turn(*args, **kwargs)
+            steps.generation += time.process_time() - began
+            return found
+
+        def _prepare_inputs(self, *args: Any, **kwargs: Any) -> Any:
+            batch = super()._prepare_inputs(*args, **kwargs)
+            steps.written = int(batch["completion_mask"].sum())
+            steps.read = steps.written + int(batch["prompt_mask"].sum())
+            steps.began = time.process_time()
+            return batch
+
+    class Ended(TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, *args: object, **kwargs: object) -> None:
+            steps.ended()
+
     arguments = GRPOConfig(
         output_dir=folder,
-        per_device_train_batch_size=rows,
+        per_device_train_batch_size=setting.group * setting.prompts,
         num_generations=setting.group,
         max_completion_length=setting.completion_tokens,
         max_steps=count,
         learning_rate=1e-6,
         lr_scheduler_type="constant",
-        gradient_checkpointing=engine == "trl-checkpointed",
+        gradient_checkpointing=False,
         bf16=False,
         use_cpu=True,
         dataloader_pin_memory=False,
@@ -367,63 +238,46 @@ def trl_steps(
     )
     policy.model.generation_config.eos_token_id = sorted(policy.end_ids)
     texts = [text for step in range(count) for text in prompts_of(policy, setting, step)]
-    trainer = timed_trainer()(
+    trainer = Timed(
         model=policy.model,
         processing_class=policy.tokenizer,
         args=arguments,
         train_dataset=Dataset.from_list([{"prompt": text} for text in texts]),
         reward_funcs=lambda completion_ids, **_: [even(ids) for ids in completion_ids],
+        callbacks=[Ended()],
     )
     trainer.generation_config.eos_token_id = sorted(policy.end_ids)
-    before = resident_mib()
     trainer.train()
-    return trainer.taken, before
+    return steps
 
 
-def timed_trainer() -> type[Any]:
-    """GRPOTrainer with a clock; a function, since TRL takes seconds to load."""
-    from transformers import TrainerCallback
-    from trl import GRPOTrainer
+ENGINES = {"trl": trl_steps, "lean": lean_steps}
 
-    class Timed(GRPOTrainer):  # type: ignore[misc]
-        """Takes the time of generation, and of everything after the advantages."""
 
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self.taken: list[Step] = []
-            self.clock = Clock()
-            self.add_callback(Ended(self))
-
-        def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
-            with self.clock("generation"):
-                return super()._generate_single_turn(*args, **kwargs)
-
-        def _prepare_inputs(self, *args: Any, **kwargs: Any) -> Any:
-            batch = super()._prepare_inputs(*args, **kwargs)
-            self.written = int(batch["completion_mask"].sum())
-            self.read = self.written + int(batch["prompt_mask"].sum())
-            self.started = time.process_time()
-            return batch
-
-    class Ended(TrainerCallback):  # type: ignore[misc]
-        """Notes a step when its weights are in place."""
-
-        def __init__(self, trainer: Timed) -> None:
-            self.trainer = trainer
-
-        def on_step_end(self, *args: object, **kwargs: object) -> None:
-            trainer = self.trainer
-            trainer.taken.append(
-                Step(
-                    written=trainer.written,
-                    generation_s=trainer.clock.spent.pop("generation"),
-                    read=trainer.read,
-                    update_s=time.process_time() - trainer.started,
-                )
-            )
-
-    return Timed
+def compared(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The figures of every engine in every setting, and how lean compares."""
+    same = ["--steps", str(options.steps), "--layers", str(options.layers)]
+    same += ["--width", str(options.width)]
+    for setting in options.setting or SETTINGS:
+        command = [sys.executable, "-W", "ignore", __file__, *same, "--one", setting, "--engine"]
+        measures = {name: partial(worker, [*command, name]) for name in ENGINES}
+        found = {name: medians(runs) for name, runs in in_turns(measures, options.rounds).items()}
+        for name, figures in found.items():
+            yield {"setting": setting, "engine": name, **figures}
+        beside = {name: one / found["trl"][name] for name, one in found["lean"].items()}
+        yield {"setting": setting, "engine": "lean / trl", **beside}
 
 
 if __name__ == "__main__":
-    main()
+    parser = arguments(__doc__, rounds=3)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--setting", choices=SETTINGS, action="append")
+    parser.add_argument("--one", choices=SETTINGS, help=argparse.SUPPRESS)  # one process' part
+    parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        result(measured(options))
+    else:
+        report(list(compared(options)), options)

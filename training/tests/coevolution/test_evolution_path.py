@@ -70,7 +70,7 @@ def test_a_block_of_an_imperfect_episode_is_not_read(begin, bank):
     [
         (BLOCK.replace("loan_rate", "house_rate"), "unknown_tool"),
         (BLOCK.replace("</description>", ""), "half_block"),
-        (BLOCK.replace("periods(int)", "term(int)"), "parameters_changed"),
+        (BLOCK.replace("periods(int)", "term(int)"), "unknown_parameter"),
     ],
 )
 def test_a_bad_block_is_a_record_with_its_reason(begin, bank, block, code):

@@ -122,11 +122,11 @@ def _field(field: FieldLanguage) -> Markup:
 
 def _diff(field: FieldLanguage) -> Iterator[Child]:
     left = _LONGEST
-    for part in word_diff(field.before, field.after):
-        text = visible(part.text[:left])
-        left -= len(part.text)
-        match part.kind:
-            case "kept":
+    for kind, words in word_diff(field.before, field.after):
+        text = visible(words[:left])
+        left -= len(words)
+        match kind:
+            case "same":
                 yield text
             case "added":
                 yield element("ins", text)
