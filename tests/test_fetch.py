@@ -1,16 +1,29 @@
 """Fetching data files out of a package."""
 
 import hashlib
+import shutil
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from agentkit import fetch
 from agentkit.errors import FetchError
 from agentkit.fetch import PackageFile, cache_directory, fetch_package_files
 
 CONTENT = b"one line of data\n"
 FILES = (PackageFile(path="sample_data/numbers.txt", saved_as="in/numbers.txt"),)
+
+
+@pytest.fixture
+def downloaded(wheel, tmp_path, monkeypatch):
+    """The same wheel, downloaded without a process of pip."""
+
+    def download(requirement, folder, progress):
+        return Path(shutil.copy(next((tmp_path / "links").iterdir()), folder))
+
+    monkeypatch.setattr(fetch, "_download", download)
+    return wheel
 
 
 @pytest.fixture
@@ -52,31 +65,31 @@ def test_a_second_fetch_downloads_nothing(wheel, tmp_path, monkeypatch):
     assert all((tmp_path / "d" / file.saved_as).is_file() for file in FILES)
 
 
-def test_an_altered_wheel_is_refused_and_leaves_nothing(wheel, tmp_path):
+def test_an_altered_wheel_is_refused_and_leaves_nothing(downloaded, tmp_path):
     """A wheel with another digest raises an error that names both digests."""
-    with pytest.raises(FetchError, match=f"{wheel}, expected {'0' * 64}"):
+    with pytest.raises(FetchError, match=f"{downloaded}, expected {'0' * 64}"):
         fetch_package_files(
             "sample_data==1.0", sha256="0" * 64, files=FILES, destination=tmp_path / "d"
         )
     assert list((tmp_path / "d").iterdir()) == []
 
 
-def test_an_altered_file_is_refused(wheel, tmp_path):
+def test_an_altered_file_is_refused(downloaded, tmp_path):
     """A file whose own digest differs is not put in its place."""
     files = (PackageFile(path=FILES[0].path, saved_as="x", sha256="1" * 64),)
     with pytest.raises(FetchError, match=r"sample_data/numbers\.txt has SHA-256"):
         fetch_package_files(
-            "sample_data==1.0", sha256=wheel, files=files, destination=tmp_path / "d"
+            "sample_data==1.0", sha256=downloaded, files=files, destination=tmp_path / "d"
         )
     assert not (tmp_path / "d" / "x").exists()
 
 
-def test_a_missing_member_is_named(wheel, tmp_path):
+def test_a_missing_member_is_named(downloaded, tmp_path):
     """A wheel that lacks a wanted file raises an error that names the file."""
     files = (PackageFile(path="sample_data/other.txt", saved_as="x"),)
     with pytest.raises(FetchError, match=r"holds no .sample_data/other\.txt."):
         fetch_package_files(
-            "sample_data==1.0", sha256=wheel, files=files, destination=tmp_path / "d"
+            "sample_data==1.0", sha256=downloaded, files=files, destination=tmp_path / "d"
         )
 
 

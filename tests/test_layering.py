@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 import networkx as nx
 import pytest
@@ -51,7 +52,7 @@ def imported_names(module: str, tree: ast.Module, *, is_package: bool) -> Iterat
 
     ``from package import name`` gives ``package.name``, which may be a module or a member of one.
     """
-    for node in ast.walk(tree):
+    for node in importing(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -59,8 +60,19 @@ def imported_names(module: str, tree: ast.Module, *, is_package: bool) -> Iterat
             above = package[: len(package) - node.level + 1] if node.level else []
             stem = ".".join([*above, *filter(None, [node.module])])
             yield from ((node.lineno, f"{stem}.{alias.name}") for alias in node.names)
-        elif isinstance(node, ast.Constant) and str(node.value).startswith("agentkit."):
+        elif isinstance(node, ast.Constant):
             yield node.lineno, f"{node.value}.*"  # import_module("agentkit.…")
+
+
+@cache
+def importing(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """The nodes of a module that import something; several checks ask for them."""
+    return tuple(
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Constant) and str(node.value).startswith("agentkit."))
+    )
 
 
 def internal_edges(modules: Mapping[str, ast.Module]) -> Iterator[tuple[str, int, str]]:

@@ -140,7 +140,7 @@ async def served_outcomes(folder, environment):
     )
     async with Client(started) as client:
         [listed] = (await client.list_tools()).tools
-    return listed.input_schema["properties"]["outcome"].get("enum")
+    return listed.input_schema["properties"]["outcome"]["enum"]
 
 
 async def toolset_outcomes():
@@ -159,7 +159,6 @@ async def test_what_was_promoted_is_what_everybody_sees(folder, environment):
     assert await run("run", REQUEST) == f"{OLD}\n"
     async with serving(folder, environment) as client:
         assert await answer_of(client, 1) == (1, OLD)
-        assert await served_outcomes(folder, environment) is None
 
         told = json.loads(await run("evolve", "--json"))
         [proposal] = told["proposals"]
@@ -181,7 +180,6 @@ async def test_what_was_promoted_is_what_everybody_sees(folder, environment):
         assert await run("run", REQUEST) == f"{OLD}\n"
         assert OLD in await run("chat", lines=f"{REQUEST}\n")
         assert await answer_of(client, 3) == (3, OLD)
-        assert await served_outcomes(folder, environment) is None
         assert await toolset_outcomes() is None
         assert await run("run", REQUEST, "--pin", "2") == f"{NEW}\n"
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+_TEST = re.compile(
+    r"^ *(?:async )?def (?P<name>test_\w+)\((?P<signature>.*?)\)(?: -> [^\n]*?)?:(?: *\.\.\.)?\n"
+    r"(?:\s+(?P<quotes>\"\"\"|\'\'\')(?P<text>.*?)(?P=quotes))?",
+    re.DOTALL | re.MULTILINE,
+)
 
-def untold_tests(tree: ast.Module) -> Iterator[tuple[int, str]]:
+
+def untold_tests(source: str) -> Iterator[tuple[int, str]]:
     """Line and name of each test whose docstring is missing or is not a sentence."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            told = not node.name.startswith("test_") or is_sentence(ast.get_docstring(node))
-            yield from () if told else [(node.lineno, node.name)]
+    for match in _TEST.finditer(source):
+        if not is_sentence(match["text"]):
+            yield source.count("\n", 0, match.start("name")) + 1, match["name"]
 
 
 def is_sentence(text: str | None) -> bool:
@@ -33,7 +38,8 @@ def test_every_test_has_a_sentence(project_root: Path) -> None:
         f"{path.relative_to(project_root)}:{line} {name}"
         for folder in folders
         for path in sorted(folder.rglob("*.py"))
-        for line, name in untold_tests(ast.parse(path.read_text(encoding="utf-8")))
+        if path != Path(__file__)  # whose samples are texts
+        for line, name in untold_tests(path.read_text(encoding="utf-8"))
     ]
     assert untold == []
 
@@ -50,7 +56,7 @@ class TestStore:
     async def test_sentence(self):
         '''A second close does nothing.'''
 """
-    assert [name for _, name in untold_tests(ast.parse(sample))] == [
+    assert [name for _, name in untold_tests(sample)] == [
         "test_nothing",
         "test_label",
         "test_phrase",

@@ -1,4 +1,4 @@
-"""When two answers make the same calls."""
+"""When two sets of calls are the same."""
 
 from __future__ import annotations
 
@@ -112,3 +112,33 @@ def test_equality_is_symmetric_and_transitive(a, b, c):
     assert ab == calls_equal([b], [a], TOOLS)
     assert ac or not (ab and bc)
     assert ab == (hash(canonical_calls([a], TOOLS)) == hash(canonical_calls([b], TOOLS)))
+
+
+FIND = ToolDefinition.from_schema("find", "Find.", {"properties": {"x": {}}})
+
+
+def call_call(value):
+    return ToolCall(call_id="1", name="find", arguments={"x": value})
+
+
+def nested(innermost, levels=900):
+    for _ in range(levels):
+        innermost = [innermost] if levels % 2 else {"a": innermost}
+    return innermost
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(nested(1), nested(2), id="objects"),
+        pytest.param(nested(1, 901), nested(2, 901), id="lists"),
+        pytest.param(nested([1, [2]]), nested([[1], 2]), id="places"),
+        pytest.param(10**5000, 10**5000 + 1, id="digits"),
+        pytest.param({"n": 10**5000, "t": "a b"}, {"n": 10**5000, "t": "a  b"}, id="texts"),
+    ],
+)
+def test_only_the_same_arguments_are_equal(one, other):
+    """No exception, no two different calls that count as the same."""
+    assert calls_equal([call_call(one)], [call_call(one)], [FIND])
+    assert not calls_equal([call_call(one)], [call_call(other)], [FIND])
+    assert canonical_calls([call_call(one)], [FIND])[0].is_malformed

@@ -67,24 +67,11 @@ def test_what_the_table_does_not_know_is_a_row_of_zeros(folder: Path) -> None:
     assert [bool(row.any()) for row in rows] == [False, False, False, False, True, True]
 
 
-def test_no_text_gives_no_row(folder: Path) -> None:
-    """An empty list keeps the number of dimensions."""
-    assert StaticEmbedder(folder).embed([]).shape == (0, 12)
-
-
 def test_a_very_long_text_is_cut(folder: Path) -> None:
     """What stands behind the first eight thousand characters changes nothing."""
     embedder = StaticEmbedder(folder)
     long, longer = embedder.embed(["abc " * 2_000, "abc " * 2_000 + "b " * 50_000])
     assert (long == longer).all()
-
-
-def test_many_texts_are_embedded_like_each_alone(folder: Path) -> None:
-    """Batches do not leak into each other."""
-    embedder = StaticEmbedder(folder)
-    texts = ["abc", "", "b a", "天"] * 150
-    alone = np.concatenate([embedder.embed([text]) for text in texts])
-    assert (embedder.embed(texts) == alone).all()
 
 
 def test_pairs_learnt_first_merge_first() -> None:

@@ -72,19 +72,6 @@ def test_likeness_is_the_product_of_both_shares():
     assert found["b"] == pytest.approx(rarity["red"] / mass / 3, rel=1e-5)
 
 
-@pytest.mark.parametrize("text", ["", "the of and", "?!", "天" * 30_000, "word " * 20_000])
-def test_any_text_is_answered(text):
-    """Empty, endless or unknown texts are like nothing."""
-    assert scores(Library([worked("a", "red car")]), text) == {"a": 0.0}
-
-
-def test_an_index_without_examples_is_empty():
-    """Then the stage passes candidates on untouched."""
-    index = Library([worked("a"), worked("b", "the of")]).derived(IndexConfig(channels=(CHANNEL,)))
-    assert CHANNEL.is_empty(index)
-    assert CHANNEL.scores(index, "red").tolist() == [0.0, 0.0]
-
-
 def test_only_the_last_examples_count():
     """A tool with thousands of episodes does not grow without bound."""
     library = Library([worked("a", "red car", "blue bus", "green tram")])
@@ -188,26 +175,6 @@ async def test_learning_one_request_for_several_tools_helps_the_next(define):
     stages = [Examples(), TextRanker(embedder=None)]
     found = await CascadeRetriever(stages=stages).retrieve("plan a trip to Oslo for us", library)
     assert {hit.definition.name for hit in found.hits[:2]} == {"fx_rate", "rooms"}
-
-
-async def test_words_of_examples_are_not_unmatched():
-    """What an example of a tool of this version says is known; what a removed tool said is not."""
-    library = Library([worked("rain", "do i need an umbrella"), worked("train", "rails to oslo")])
-    retriever = CascadeRetriever()
-    query = "an umbrella on the rails, quickly"
-    found = await retriever.retrieve(query, library)
-    assert found.unmatched == ("quickly",)
-    found = await retriever.retrieve(query, library.without(["rain"]))
-    assert found.unmatched == ("umbrella", "quickly")
-
-
-async def test_a_long_text_of_unknown_words_is_answered_beside_many_examples():
-    """Words are looked up together, so a pasted file costs no pass over the examples for each."""
-    queries = [f"{word} number{at}" for at in range(60) for word in WORDS]
-    library = Library([worked(f"tool_{at}", *queries[at : at + 60]) for at in range(300)])
-    found = await CascadeRetriever().retrieve(" ".join(f"w{n}" for n in range(60_000)), library)
-    assert found.unmatched[:2] == ("w0", "w1")
-    assert len(found.unmatched) == 64
 
 
 def test_examples_that_do_not_predict_each_other_count_less():

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.retrieval import CascadeRetriever, IndexConfig, LexicalChannel
+from agentkit.retrieval import IndexConfig, LexicalChannel
 
 WORDS = ("weather", "loan", "mail", "find the", "天气 预报", "طقس", "🌦 rain", "getHTTP", "")
 NAMES = [f"tool_{number}" for number in range(12)] + [
@@ -78,32 +76,6 @@ def test_older_snapshots_go_on_answering_as_before(changes):
         snapshots.append(changed(snapshots[-1], step))
         said.append(answers(snapshots[-1]))
     assert [answers(library) for library in snapshots] == said
-
-
-@given(steps)
-def test_changes_may_pile_up_before_anyone_asks(changes):
-    """The index catches up with several changes at once."""
-    library = Library([definition("tool_0", "weather", "q")])
-    answers(library)
-    for step in changes:
-        library = changed(library, step)
-    assert answers(library) == answers(Library(list(library)))
-
-
-@given(steps, st.sampled_from(QUERIES))
-def test_a_retriever_finds_the_same_in_a_grown_library(changes, query):
-    """Hits, scores, cards and tokens do not tell how a library came to be."""
-    retriever = CascadeRetriever()
-    library = Library()
-    for step in changes:
-        library = changed(library, step)
-        found = asyncio.run(retriever.retrieve(query, library))
-        fresh = asyncio.run(CascadeRetriever().retrieve(query, Library(list(library))))
-        assert found.hits == fresh.hits
-        assert found.cards == fresh.cards
-        assert [(one.survivors, one.tokens) for one in found.stages] == [
-            (one.survivors, one.tokens) for one in fresh.stages
-        ]
 
 
 def test_reading_the_name_of_a_removed_row_does_not_bring_the_tool_back():

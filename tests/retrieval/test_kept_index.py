@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.library import LibraryChange
@@ -213,6 +213,7 @@ def test_a_library_outlives_its_store(store_at):
     assert answer(library) == fresh(library)
 
 
+@settings(max_examples=10)
 @given(
     st.lists(
         st.one_of(

@@ -1,11 +1,13 @@
-"""Definitions are ranked by the words that they share with a query."""
+"""Words, and ranking by them."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval import FieldWeights, IndexConfig, LexicalChannel
+from agentkit.retrieval.words import terms
 
 
 @pytest.fixture
@@ -30,11 +32,6 @@ def test_only_sharing_tools_have_a_score(catalogue, rank):
 def test_a_query_without_known_words_scores_nothing(catalogue, rank, query):
     """Unknown words and stop words give no scores."""
     assert rank(query, catalogue) == []
-
-
-def test_an_empty_index_scores_nothing(rank):
-    """A library without tools is no error."""
-    assert rank("weather", []) == []
 
 
 @pytest.mark.parametrize("field", ["name", "description", "parameter_names", "parameter_texts"])
@@ -85,15 +82,6 @@ def test_nested_parameters_and_allowed_values_are_searched(define, rank):
     assert set(rank("in kelvin", tools)) == {"three"}
 
 
-def test_a_parameter_may_have_no_schema(define, rank):
-    """``true`` as a schema, which allows anything, is no error; nor is an empty one."""
-    tools = [
-        define("one", "Plain.", x={"items": {}}),
-        ToolDefinition.from_schema("two", "Plain.", {"properties": {"y": True}}),
-    ]
-    assert set(rank("plain", tools)) == {"one", "two"}
-
-
 def test_tags_and_usage_rules_are_searched(rank):
     """Whatever describes a tool helps to find it."""
     definition = ToolDefinition.from_schema("one", "It.", {}, tags=["astronomy"])
@@ -117,3 +105,46 @@ def test_a_number_counts_half(rank):
     ]
     assert rank("1040 tax", tools) == ["form_tax", "form_1040"]
     assert rank("1040", tools) == ["form_1040"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("get_weather", ["get", "weather"]),
+        ("getWeather", ["get", "weather"]),
+        ("HTTPServerError", ["http", "server", "error"]),
+        ("math.prime_factors", ["math", "prime", "factor"]),
+        ("list-all-files", ["list", "all", "file"]),
+        ("What is the area of circles?", ["area", "circle"]),
+        ("gas bus class", ["gas", "bus", "class"]),
+        ("Café CAFÉ cafe", ["cafe", "cafe", "cafe"]),
+        ("\uff27\uff25\uff34 weather", ["get", "weather"]),  # full-width letters
+        ("", []),
+        ("_ . -", []),
+    ],
+)
+def test_identifiers_and_words_become_terms(text, expected):
+    """Identifiers are split, case, accents, plurals and stop words are gone."""
+    assert terms(text) == expected
+
+
+def test_scripts_without_spaces_give_pairs():
+    """A Chinese query shares terms with a Chinese description although nothing separates words."""
+    assert set(terms("查询今天的天气")) & set(terms("天气预报")) == {"天气"}
+
+
+def test_mixed_scripts_are_separated():
+    """An ASCII name inside Chinese text is a term of its own."""
+    assert "weather" in terms("请用get_weather查询天气")
+
+
+@given(st.text())
+def test_any_text_has_terms(text):
+    """No text is an error, and no term is empty or a stop word."""
+    assert all(term and term != "the" for term in terms(text))
+
+
+@given(st.text(alphabet="abcsyz ._-"))
+def test_case_of_whole_words_does_not_matter(text):
+    """Upper-casing everything or lower-casing everything gives the same terms."""
+    assert terms(text.lower()) == terms(text.upper())

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.errors import UsageError
 from agentkit.retrieval import word_vectors
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.embedders import FunctionEmbedder
@@ -182,15 +181,6 @@ async def test_an_embedder_that_fails_on_a_request_has_no_say(library):
     assert not (await ranked(stage, library, "A film, and mail it", start)).notes
 
 
-@pytest.mark.parametrize(
-    "text", ["", "   ", "!?", "\U0001f600" * 50, "发送邮件", "أرسل بريدا", "\ud800"]
-)
-async def test_unusual_requests_find_nothing_or_something(library, text):
-    """Empty texts, signs, emoji, other scripts and broken ones do not raise."""
-    found = await ranked(TextRanker(embedder=MODEL), library, text)
-    assert set(names(found)) <= set(library.tools)
-
-
 async def test_a_request_of_a_hundred_kilobytes_is_read_at_both_ends(library):
     """What stands before or behind pasted text is found, the middle is not."""
     padding = "lorem ipsum dolor " * 6_000
@@ -198,34 +188,6 @@ async def test_a_request_of_a_hundred_kilobytes_is_read_at_both_ends(library):
     for text in (f"Send a mail. {padding}", f"{padding} Send a mail."):
         assert names(await ranked(stage, library, text)) == ["send_mail"]
     assert names(await ranked(stage, library, f"{padding} Send a mail. {padding}")) == []
-
-
-@pytest.mark.parametrize("count", [0, 1])
-async def test_libraries_of_no_tool_and_of_one(count):
-    """There is no smallest catalogue."""
-    library = Library([ToolDefinition.from_schema("mail", "", {})][:count])
-    found = await ranked(TextRanker(embedder=MODEL), library, "mail and plane")
-    assert names(found) == ["mail"][:count]
-
-
-async def test_ten_thousand_identical_tools_are_answered_by_name():
-    """Ties go by name however many there are."""
-    tools = [
-        ToolDefinition.from_schema(f"mail_{number:04}", "A plane.", {}) for number in range(3_000)
-    ]
-    found = await ranked(TextRanker(keep=3, embedder=MODEL), Library(tools[::-1]), "plane")
-    assert names(found) == ["mail_0000", "mail_0001", "mail_0002"]
-
-
-def test_nothing_to_keep_is_refused():
-    """The error names the argument."""
-    with pytest.raises(UsageError, match="keep=0"):
-        TextRanker(keep=0)
-
-
-def test_a_request_of_one_sentence_has_no_clauses():
-    """Neither has one whose other sentences say nothing."""
-    assert clauses("Book a flight to Rome") == clauses("Hi! Book a flight to Rome. Thanks.") == ()
 
 
 def test_there_are_at_most_eight_clauses():

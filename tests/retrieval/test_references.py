@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.errors import UsageError
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index import IndexConfig
@@ -94,11 +93,6 @@ async def test_dropped_tools_stay_dropped(library):
     assert names(found) == ["Get_Reviews"]
 
 
-async def test_only_so_many_are_kept(library):
-    """The cut comes after lifting."""
-    assert names(await ranked(library, keep=2)) == ["Get_Reviews", "Search_Hotels"]
-
-
 async def test_tools_that_need_each_other_end():
     """A cycle of mentions neither loops nor lifts anything above its reader."""
     library = Library(
@@ -166,9 +160,3 @@ def test_an_index_that_grew_mentions_the_same(library):
         "Ask_Weather",
         "Get_Filter",
     ]
-
-
-def test_nothing_to_follow_is_refused():
-    """The error shows the numbers."""
-    with pytest.raises(UsageError, match="follow=0"):
-        References(follow=0)

@@ -1,4 +1,4 @@
-"""Stages rank and narrow the candidates; any async callable is one."""
+"""Stages one by one, and what is known of a tool's place in the graph."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import gc
 import weakref
 from dataclasses import replace
 
+import networkx as nx
 import pytest
+from hypothesis import given, strategies as st
 
-from agentkit import Library
-from agentkit.errors import UsageError
+from agentkit import Library, ToolDefinition
+from agentkit.errors import ToolNotFoundError, UsageError
 from agentkit.messages import Usage
 from agentkit.retrieval import (
     Candidates,
     CascadeRetriever,
     Examples,
-    FieldWeights,
+    GraphFeatures,
     SubGoal,
     TextRanker,
+    graph_features,
 )
 
 
@@ -72,38 +75,6 @@ async def test_lexical_adds_to_ranked_tools_beyond_its_cut(catalogue):
     assert left.hits[0].score > 2.0
 
 
-async def test_lexical_stays_among_the_survivors(catalogue):
-    """A tool that a filter dropped does not come back."""
-    before = everything(catalogue, TextRanker(embedder=None)).where(
-        lambda definition: definition.name != "get_weather"
-    )
-    assert ranked(await run(TextRanker(embedder=None), "weather or time", before)) == ["get_time"]
-
-
-async def test_guessed_argument_names_help(catalogue):
-    """Argument names of the sub-goal are searched along with its intent."""
-    goal = SubGoal(intent="money each month", argument_names=("term",))
-    start = everything(catalogue, TextRanker(embedder=None))
-    left = await run(TextRanker(embedder=None), "money each month", start, goal)
-    assert "calculate_loan" in ranked(left)
-    assert "calculate_loan" in ranked(await run(TextRanker(embedder=None), "the term", start))
-    assert ranked(await run(TextRanker(embedder=None), "money each week", start)) == []
-
-
-async def test_lexical_takes_weights(define):
-    """The weights given are those of its index."""
-    library = Library([define("rocket", "Plain."), define("plain", "Some rocket.")])
-    weights = FieldWeights(name=0.1, description=5.0)
-    weighted = TextRanker(embedder=None, weights=weights)
-    start = everything(library, TextRanker(embedder=None), weighted)
-    assert ranked(await run(TextRanker(embedder=None), "a rocket, please", start)) == [
-        "rocket",
-        "plain",
-    ]
-    left = await run(weighted, "a rocket, please", start)
-    assert ranked(left) == ["plain", "rocket"]
-
-
 async def test_a_stage_keeps_nothing_of_a_dead_library(define):
     """Indexes go when their snapshot goes, and several snapshots can be in use at once."""
     stages = [Examples(), TextRanker(embedder=None)]
@@ -143,15 +114,6 @@ def test_best_drops_the_unranked(catalogue):
     assert len(candidates.best()) == 2
     assert ranked(candidates.best(1)) == ["search"]
     assert ranked(candidates.best(1).add({"get_time": 5.0, "add": 5.0})) == ["search"]
-
-
-def test_where_drops_ranked_and_unranked_alike(catalogue):
-    """A filter holds for the whole pool."""
-    candidates = Candidates.of(catalogue).add({"add": 1.0, "search": 2.0})
-    left = candidates.where(lambda definition: definition.name in {"add", "get_time"})
-    assert ranked(left) == ["add"]
-    assert [definition.name for definition in left.pool] == ["add", "get_time"]
-    assert not left.is_whole_library
 
 
 async def test_an_async_function_is_a_stage(catalogue):
@@ -225,3 +187,52 @@ async def test_a_stage_may_show_a_tool_in_other_words(catalogue):
         "weather", catalogue
     )
     assert found.offered[0].name == "weather_now"
+
+
+def calling(name, *children):
+    """A tool, or a composite that calls others; its program is not run here."""
+    if not children:
+        return ToolDefinition(name=name)
+    calls = [{"kind": "Call", "child": child} for child in children]
+    return ToolDefinition(name=name, body={"body": calls})
+
+
+def graph_of(library):
+    """The DAG as networkx has it."""
+    return nx.DiGraph(dict(library.dag.children))
+
+
+@st.composite
+def graphs(draw):
+    """Any graph of calls, with circles and missing tools."""
+    names = [f"t{number}" for number in range(draw(st.integers(1, 12)))]
+    targets = st.lists(st.sampled_from([*names, "missing"]), max_size=4)
+    return Library([calling(name, *draw(targets)) for name in names])
+
+
+@given(graphs())
+def test_features_are_those_of_the_graph(library):
+    """Depth, children and reachable tools are what networkx says, also in a broken library."""
+    graph = graph_of(library)
+    for tool in library:
+        features = graph_features(library, tool.name)
+        below = nx.descendants(graph, tool.name)
+        assert set(features.children) == set(graph.successors(tool.name))
+        assert features.subgraph_size == len(below | {tool.name})
+        part = graph.subgraph(below | {tool.name})
+        if nx.is_directed_acyclic_graph(part) and "missing" not in below:
+            assert features.depth == nx.dag_longest_path_length(part)
+        else:
+            assert features.depth is None
+
+
+def test_a_primitive_has_no_parts():
+    """It stands at the bottom, and no DAG is worked out to say so."""
+    library = Library([calling("one"), calling("two", "one")])
+    assert graph_features(library, "one") == GraphFeatures(depth=0, children=(), subgraph_size=1)
+
+
+def test_an_unknown_tool_is_an_error():
+    """The message is that of the library."""
+    with pytest.raises(ToolNotFoundError, match="nowhere"):
+        graph_features(Library(), "nowhere")

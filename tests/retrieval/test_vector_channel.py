@@ -126,12 +126,6 @@ def test_a_text_that_the_model_does_not_know_is_near_nothing() -> None:
     assert CHANNEL.cosines(index, zeros, np.array([0])).tolist() == [[0.0]]
 
 
-def test_an_empty_library_has_no_vectors() -> None:
-    """Nothing is near in a library of no tool."""
-    index = Library([]).derived(CONFIG)
-    assert not len(CHANNEL.nearest(index, CHANNEL.query(["time"])[0], 5))
-
-
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 12)), max_size=25))
 def test_an_index_that_grew_answers_like_one_that_was_built(
     changes: list[tuple[bool, int]],
@@ -181,15 +175,6 @@ def test_an_embedder_that_answers_nonsense_is_told(answer: Callable[[list[str]],
     config = IndexConfig(channels=(VectorChannel(embedder=Plugged(answer)),))
     with pytest.raises(UsageError, match="the embedding function returned"):
         Library([tool(1), tool(2), tool(3)]).derived(config)
-
-
-@pytest.mark.parametrize("number", [1e-45, 1e-38, 1e-30, 1e30, 3e38])
-def test_very_small_and_very_large_numbers_are_no_error(number: float) -> None:
-    """Vectors of any length are compared by their direction; what vanishes counts as unknown."""
-    channel = VectorChannel(embedder=FunctionEmbedder(lambda texts: [[number, 0.0]] * len(texts)))
-    index = Library([tool(1)]).derived(IndexConfig(channels=(channel,)))
-    (found,) = channel.cosines(index, channel.query(["anything"]), np.arange(1))
-    assert found[0] in (0.0, pytest.approx(1.0))
 
 
 @pytest.mark.parametrize("tools", [3, 600])

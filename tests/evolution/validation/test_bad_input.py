@@ -1,23 +1,28 @@
-"""Definitions as foreign JSON gives them: reasons, and no exception."""
+"""Malformed, huge and hidden content, and properties that always hold."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from agentkit.evolution.validation import ProposedChange, validate
+from agentkit.evolution.validation.character_checks import no_invisible_characters
+from agentkit.evolution.validation.checks import STRUCTURAL_CHECKS
+from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import (
     Description,
     Example,
     Signature,
-    Specification,
     ToolDefinition,
 )
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf
+from agentkit.tools.schema import copied
 
 LIBRARY = sample_library()
 BASE = LIBRARY["weather_forecast"].definition
@@ -57,17 +62,6 @@ def test_texts_of_other_types_are_malformed(words):
 def test_examples_that_are_no_calls_are_malformed(examples):
     """Arguments that are no object, or no JSON, are told and break nothing."""
     assert "malformed" in codes(replace(BASE, examples=examples))
-
-
-def test_conditions_of_other_types_break_nothing():
-    """The same for conditions in words and for rules."""
-    for specification in (
-        Specification(text=5),
-        Specification(text=(5,)),
-        Specification(complexity=5),
-        Specification(pre="x"),
-    ):
-        assert codes(replace(BASE, specification=specification)) - {"no_change"}
 
 
 @pytest.mark.parametrize(
@@ -139,15 +133,6 @@ def test_deep_schemas_are_compared():
     assert found & {"schema_changed", "parameters_changed", "type_changed"}
 
 
-def test_deep_examples_are_malformed():
-    """An example of nine hundred lists in lists, as a parser lets it through."""
-    nested = []
-    for _ in range(900):
-        nested = [nested]
-    example = Example(arguments={"city": "Oslo", "days": nested})
-    assert "malformed" in codes(replace(BASE, examples=(*BASE.examples, example)))
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -160,14 +145,6 @@ def test_deep_examples_are_malformed():
 def test_a_megabyte_is_refused_without_being_read_to_its_end(text):
     """A huge text is too long, whatever it holds; what is looked at is bounded."""
     assert "too_long" in codes(replace(BASE, description=Description(summary=text)))
-
-
-def test_many_texts_are_too_many():
-    """Twenty thousand usage rules, or parameters that are not there."""
-    rules = Description(summary=BASE.description.summary, usage_rules=("Fine.",) * 20_000)
-    assert "too_long" in codes(replace(BASE, description=rules))
-    extra = Description(parameters={f"p{n}": "Fine." for n in range(20_000)})
-    assert "unknown_parameter" in codes(replace(BASE, description=extra))
 
 
 def test_the_text_beyond_what_is_scanned_hides_nothing():
@@ -199,3 +176,98 @@ def test_a_long_text_of_one_piece_is_read_once(unit):
     start = time.process_time()
     validate(change)
     assert time.process_time() - start < 5
+
+
+SAMPLES = sample_library().definitions
+TOOLS = st.sampled_from(SAMPLES)
+HIDDEN = st.sampled_from(
+    [
+        *"\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202d\u202e\u2060\u2061\u2066\u2067\u2069",
+        *"\ufeff\u00ad\u061c\u180e\u115f\u3164\uffa0\u2800\ufe00\ue000\uf8ff\x00\x07\x1b\x7f\x85",
+        *map(chr, (0xE0001, 0xE0041, 0xE007F, 0xE0100, 0xF0000, 0x1BCA0)),
+    ]
+)
+
+
+@given(TOOLS, st.text(max_size=200), st.lists(st.text(max_size=80), max_size=4))
+def test_an_unchanged_definition_is_merely_unchanged(tool, summary, rules):
+    """Whatever its texts hold, a definition that stays draws ``no_change`` and nothing else."""
+    words = Description(
+        summary=summary,
+        usage_rules=tuple(rules),
+        parameters=dict.fromkeys(tool.signature.properties, summary),
+    )
+    base = replace(tool, description=words)
+    same = ToolDefinition(
+        name=base.name,
+        signature=base.signature,
+        description=replace(words),
+        specification=base.specification,
+        examples=base.examples,
+        body=base.body,
+        origin=base.origin,
+    )
+    for candidate in (base, same):
+        change = ProposedChange(base=base, candidate=candidate, library=Library([base]))
+        assert [failed.code for failed in validate(change).failed] == ["no_change"]
+
+
+@given(TOOLS, st.sampled_from(["summary", "rule", "parameter", "tag"]), HIDDEN, st.data())
+def test_a_hidden_character_is_found_wherever_it_stands(tool, place, char, data):
+    """In any text of any tool, at any place in it."""
+    words = tool.description
+    parameter = next(iter(words.parameters))
+    text = {"parameter": words.parameters[parameter], "tag": "weather"}.get(place, words.summary)
+    at = data.draw(st.integers(0, len(text)))
+    hidden = text[:at] + char + text[at:]
+    changed = {
+        "summary": replace(words, summary=hidden),
+        "rule": replace(words, usage_rules=(hidden,)),
+        "parameter": replace(words, parameters={**words.parameters, parameter: hidden}),
+        "tag": replace(words, tags=(hidden,)),
+    }[place]
+    change = ProposedChange(
+        base=tool, candidate=replace(tool, description=changed), library=sample_library()
+    )
+    assert [found.code for found in no_invisible_characters(change)] == ["invisible_characters"]
+
+
+def test_scripts_that_join_keep_their_joiners():
+    """Persian, Hindi and emoji are written with joiners, and nothing is hidden by them."""
+    for text in ("می‌خواهم", "क्‍ष", "👩‍🔧 ok", "❤️ ok", "©️"):
+        assert list(no_invisible_characters(rewrite("weather_now", {"rule": text}))) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 100) | st.text("abc", max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("abc", max_size=3), inner),
+    max_leaves=4,
+)
+KEYWORDS = ["type", "enum", "minimum", "maximum", "default", "pattern", "title", "$comment", "x-y"]
+
+
+@given(TOOLS, st.data())
+def test_any_change_of_the_contract_is_found(tool, data):
+    """Whatever is put into a parameter's schema, or taken out, structure checks see it."""
+    schema = copied(tool.signature.parameters)
+    name = data.draw(st.sampled_from(list(schema["properties"])))
+    keyword = data.draw(st.sampled_from(KEYWORDS))
+    value = data.draw(st.just("gone") | JSON)
+    part = schema["properties"][name]
+    if value == "gone":
+        part.pop(keyword, None)
+    else:
+        part[keyword] = value
+    candidate = replace(tool, signature=replace(tool.signature, parameters=schema))
+    change = ProposedChange(base=tool, candidate=candidate, library=sample_library())
+    codes = {found.code for check in STRUCTURAL_CHECKS for found in check(change)}
+    assert (codes == {"no_change"}) == (candidate.digest == tool.digest)
+
+
+@pytest.mark.parametrize("char", ["\u217f", "\uff57", "\u212f"])
+def test_compatibility_characters_are_no_letters_of_words(char):
+    """A Roman numeral by itself passes; in a word it looks like the letter that it is not."""
+    found = validate(rewrite("cars_search", {"rule": f"Nu{char}ber of the car."})).failed
+    assert "confusable_characters" in {failed.code for failed in found}
+    alone = rewrite("cars_search", {"rule": "Price in \u2103, chapter \u2167."})
+    assert "confusable_characters" not in {failed.code for failed in validate(alone).failed}

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.evolution.validation.checks import LEXICAL_CHECKS
-from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions
-from agentkit.evolution.validation.pattern_checks import NO_SECRET_REQUESTS
-from agentkit.evolution.validation.report import FailedCheck
+from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.testing import primitive_library, sample_library
 from agentkit.tools.definition import Description, Example, Specification
 
@@ -133,30 +130,12 @@ def test_usual_values_and_patterns_pass(part):
     assert suspicions(schema(part)) == ()
 
 
-def test_a_check_of_ones_own_reads_every_text_by_itself():
-    """What such a check objects to is not known, so that nothing is read together for it."""
-
-    def not_this_text(change):
-        for edit in change.edits:
-            if edit.after == ORDER:
-                yield FailedCheck(code="own", layer="lexical", message="no", advice="", field="x")
-
-    found = suspicions(described(usage_rules=("Fine, all of it.", ORDER)), checks=[not_this_text])
-    assert [one.code for one in found] == ["own"]
-
-
 def test_tools_of_people_pass():
     """Whole definitions may hold addresses and names of other tools; the samples all pass."""
     for definition in (*sample_library().definitions, *primitive_library().definitions):
         assert suspicions(definition) == ()
     told = described(summary="See https://example.org/docs. Call `other_tool` **first** for ids.")
     assert suspicions(told) == ()
-
-
-def test_the_checks_are_of_the_first_layer():
-    """They are lexical ones, in that order, and one about names, which no suggestion changes."""
-    kept = [check for check in LEXICAL_CHECKS if check in IMPORT_CHECKS]
-    assert kept == [check for check in IMPORT_CHECKS if check is not NO_SECRET_REQUESTS]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.novelty import new_words, says_new
-from agentkit.evolution.validation.phrases import words
 from agentkit.evolution.validation.wording import stem
 from agentkit.library.library import Library
 from agentkit.testing.rewrites import rewrite
@@ -176,26 +175,6 @@ def test_known_values_need_not_stand_in_ascii_or_english():
     assert words_of("weather_now", {"rule": "邻居的城市。"}) != []
 
 
-def test_nouns_of_catalogues_are_no_sensitive_ones():
-    """None asks for data, names people, orders calls, praises or says what is to be done."""
-    nouns = words("catalogue_words")
-    assert len(nouns) > 200
-    for word in [
-        "account",
-        "address",
-        "email",
-        "file",
-        "first",
-        "last",
-        "more",
-        "other",
-        "password",
-        "price",
-        "user",
-    ]:
-        assert word not in nouns
-
-
 TICKET = ToolDefinition.from_schema(
     "ticket_create",
     "Create a ticket for a customer. Priorities do not change the price of the ticket.",
@@ -261,9 +240,3 @@ def test_the_same_in_other_words_needs_nobody(place, text):
     """What the text of the parameter says already may be said again."""
     report = validate(rewrite("ticket_create", {place: text}, library=Library([TICKET])))
     assert (report.failed, report.needs) == ((), ())
-
-
-def test_a_text_of_another_parameter_is_exchanged():
-    """In words that the tool has elsewhere, none of which is about this parameter."""
-    exchanged = {"parameters.max_price": "Earliest year of registration."}
-    assert "nothing of max_price" in words_of("cars_search", exchanged)

@@ -9,12 +9,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from support.random_children import ChildrenInUse
-from support.random_programs import random_program
 
 from agentkit import Library, ToolDefinition, open_store
-from agentkit.composites.codec import program_digest, program_from_json, program_to_json
-from agentkit.composites.parser import parse
 from agentkit.errors import ArtifactError
 from agentkit.interop.export import (
     ArtifactStore,
@@ -264,23 +260,3 @@ def test_any_history_comes_back(
         assert read.load(version).digest == store.load(version).digest
     for name in store.load().tools:
         assert read.history(name) == tuple(store.history(name))
-
-
-def test_any_program_comes_back() -> None:
-    """Programs of random composites, and the DAG that they make, are the same afterwards."""
-    children = ChildrenInUse()
-    parsed = [parse(random_program(seed).source, children.tools) for seed in range(12)]
-    composites = [
-        ToolDefinition(name=one.name, body=program_to_json(one.program)) for one in parsed
-    ]
-    library = Library([*children.by_name.values(), *composites])
-    artifact = artifact_of(library)
-    read = parse_artifact(artifact_text(artifact).encode())
-
-    assert read.library.digest == library.digest
-    assert read.dag == artifact.dag
-    assert read.library.dag.depths == library.dag.depths
-    for one in parsed:
-        body = read.library[one.name].definition.body
-        assert body is not None
-        assert program_digest(program_from_json(body)) == program_digest(one.program)

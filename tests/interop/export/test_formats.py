@@ -6,7 +6,6 @@ import json
 import re
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
@@ -88,21 +87,6 @@ def test_any_tool_comes_back_from_mcp(
     assert after.signature.effects == before.signature.effects
 
 
-@SEVERAL
-@given(data=st.data())
-def test_any_library_makes_schemas_that_are_valid(
-    definitions: st.SearchStrategy[ToolDefinition], data: st.DataObject
-) -> None:
-    """Each schema is valid JSON Schema 2020-12, and holds what the tool's own does."""
-    definition = data.draw(definitions)
-    schema = render([definition], "json-schema").value[definition.name]
-
-    jsonschema.Draft202012Validator.check_schema(schema)
-    whole = definition.parameters_schema
-    assert schema.items() >= {key: whole[key] for key in whole if key != "title"}.items()
-    json.dumps(schema)
-
-
 def test_gemini_takes_json_schema() -> None:
     """Schemas go whole; a tool without parameters has none, and names begin as they must."""
     taken = {"x": {"type": "string"}}
@@ -134,9 +118,6 @@ def test_what_has_no_place_is_told() -> None:
         render([split], "yaml")
 
 
-BROKEN = {"type": "object", "required": [{"a": 1}, 1], "properties": {"a": {"type": ["x", ["y"]]}}}
-
-
 def test_a_broken_schema_is_named_with_its_tool() -> None:
     """A definition that a renderer can not read ends the export with an error that names it."""
     bad = Signature(parameters=[1])  # type: ignore[arg-type] # that is the point
@@ -144,15 +125,3 @@ def test_a_broken_schema_is_named_with_its_tool() -> None:
     with pytest.raises(DefinitionError, match=r"rendered as .* `signature\.parameters`") as refused:
         render(tools, "gemini")
     assert refused.value.tool_name == "odd"
-
-
-def test_a_broken_schema_in_our_own_form_is_reported_on_import() -> None:
-    """A file in agentkit's own form is checked as those of others are; the rest is imported."""
-    good = one({}, "calm").to_json()
-    broken = {"name": "odd", "signature": {"parameters": BROKEN}}
-    words = {"name": "loud", "signature": {}, "description": {"summary": 5}}
-    batch = definitions_from_json([good, broken, words])
-    assert [definition.name for definition in batch.definitions] == ["calm"]
-    assert [entry.index for entry in batch.rejected] == [1, 2]
-    assert "'odd' is not a tool definition: signature.parameters" in batch.rejected[0].reason
-    assert "`description.summary` must be a string, got the number 5" in batch.rejected[1].reason

@@ -1,4 +1,4 @@
-"""A run that another loop drives: what is chosen, executed and recorded, without any framework."""
+"""A toolset's run, driven by nobody's framework."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from agentkit.agent.types import Limits
 from agentkit.interop import Toolset, ToolsetRun
 from agentkit.library import LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
-from agentkit.retrieval import Hit, Retrieval
+from agentkit.retrieval import Hit, Retrieval, default_retriever
+from agentkit.tracing import Tracing
 
 Write = Callable[..., ToolCall]
 
@@ -276,3 +277,41 @@ async def test_calls_from_threads(library: Library, call: Write) -> None:
     values = await asyncio.gather(*(asyncio.to_thread(in_a_thread, one) for one in calls))
     assert values == [2 * x for x in range(8)]
     assert [result.value for result in (await run.finish()).results] == values
+
+
+reason = "needs opentelemetry-sdk"
+sdk = pytest.importorskip("opentelemetry.sdk.trace", reason=reason)
+
+
+async def test_spans_below_those_of_the_framework(
+    library: Library, call: Callable[..., ToolCall]
+) -> None:
+    """Retrieval, calls and refused calls are spans in the framework's trace, which is not ours."""
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), sdk.TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = Tracing(tracer_provider=provider)
+    toolset = Toolset(library, tracing=tracer, retriever=default_retriever())
+    with provider.get_tracer("framework").start_as_current_span("agent run"):
+        run = await toolset.start("Delete everything below a path; twice a number?")
+        calls = call("1", "double", x=4), call("2", "double", x="four"), call("3", "wipe", path="/")
+        run.answered(AssistantMessage(tool_calls=calls))
+        for one in calls:
+            await run.call(one)
+        await run.finish("8")
+    spans = sorted(exporter.get_finished_spans(), key=lambda span: span.start_time)
+    names = {span.context.span_id: span.name for span in spans}
+    told = [(span.parent and names[span.parent.span_id], span.name) for span in spans]
+    assert told == [
+        (None, "agent run"),
+        ("agent run", "retrieval"),
+        ("agent run", "execute_tool double"),
+        ("agent run", "execute_tool double"),
+        ("execute_tool double", "run_guardrail validation"),
+        ("agent run", "execute_tool wipe"),
+        ("execute_tool wipe", "run_guardrail approval"),
+    ]
+    failed = [span.name for span in spans if "error.type" in span.attributes]
+    assert failed == ["execute_tool double"]  # to wait for a person is no error

@@ -212,16 +212,6 @@ async def test_a_call_of_no_tool_is_an_answer_that_says_so():
         assert "Similar: add" in answer.content[0].text
 
 
-async def test_our_client_gets_back_what_our_server_serves():
-    """Served and imported again, with trust, a tool has the signature it had."""
-    served = LibraryServer(library()).sdk_server()
-    options = {"trust_annotations": True, "name": "home"}
-    async with McpServer.in_process(served, new_tools="screen", **options) as server:
-        (listed,) = server.tools
-        assert listed.definition.signature == add.definition.signature
-        assert await listed(a=2, b=2) == 4
-
-
 KEY = "sk-0123456789abcdef"
 
 

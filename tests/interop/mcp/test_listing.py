@@ -17,7 +17,7 @@ from agentkit.interop.mcp import McpLimits, McpServer
 from agentkit.interop.mcp.listing import RawListing, prefixed
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.messages import ToolCall
-from agentkit.testing import ScriptedModel, sample_library
+from agentkit.testing import ScriptedModel
 
 
 def imported(*records, memory=None, **options):
@@ -102,21 +102,6 @@ def test_names_of_honest_tools_pass(entry):
     for name in names.split():
         schema = {"type": "object", "properties": {name: {"type": "string"}}}
         assert [held.reasons for held in imported(entry(inputSchema=schema)).held] == []
-
-
-def test_the_shipped_tools_pass():
-    """Of a catalogue of ordinary tools none is held."""
-    records = [
-        {
-            "name": tool.name,
-            "description": tool.definition.description.summary,
-            "inputSchema": tool.definition.parameters_schema,
-        }
-        for tool in sample_library()
-    ]
-    listing = imported(*records)
-    assert [(held.name, held.reasons) for held in listing.held] == []
-    assert len(listing.tools) == len(records) > 10
 
 
 def test_a_name_that_writes_over_the_screen_is_shown_harmless(entry):
@@ -228,32 +213,6 @@ async def test_a_flood_of_tools_is_cut_and_told(fake, entry):
 
 
 RAW = Path(__file__).parent / "servers" / "raw.py"
-
-
-async def test_a_malformed_entry_takes_no_other_with_it(entry):
-    """Each is held with what is wrong with it and as it came; the good one works."""
-    broken = [
-        {"name": 7, "inputSchema": {"type": "object"}},
-        {"name": "no_schema"},
-        {"name": "listed", "inputSchema": {"type": "object"}, "description": ["a", "list"]},
-        "no object",
-        None,
-    ]
-    listed = json.dumps([broken[0], entry("good"), *broken[1:]])
-    raw = McpServer.stdio(
-        sys.executable, ["-I", str(RAW), listed], name="raw", protocol="legacy", new_tools="screen"
-    )
-    async with raw as server:
-        assert [tool.name for tool in server.tools] == ["good"]
-        assert (await server.library["good"]()).isdigit()
-        assert [held.code for held in server.held] == ["bad_entry"] * 5
-        assert [held.name for held in server.held] == ["", "no_schema", "listed", "", ""]
-        whole = [
-            held.record if held.record in broken else held.record["entry"] for held in server.held
-        ]
-        assert whole == broken
-        assert "inputSchema: Field required" in server.held[1].reasons[0]
-        assert not any(held.is_approvable for held in server.held)
 
 
 @pytest.mark.parametrize("protocol", ["legacy", "auto"])

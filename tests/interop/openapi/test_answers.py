@@ -276,22 +276,6 @@ async def called(server, tools):
     assert server.open == CALLS
 
 
-@pytest.mark.parametrize("steps", [0, 1, 3])
-def test_tools_dropped_just_before_the_loop_ends(make, live, steps):
-    """The sockets are closed although ``asyncio.run`` cancels what runs at its end."""
-
-    async def main():
-        tools = openapi_tools(make.operation(), server=live.url)
-        live.planned = [0.02] * CALLS
-        await asyncio.gather(*(tools["it"]() for _ in range(CALLS)))
-        del tools
-        for _ in range(steps):
-            await asyncio.sleep(0)
-
-    asyncio.run(main())
-    gc.collect()  # an unclosed socket warns here, and warnings are errors
-
-
 async def test_tools_dropped_in_a_loop_that_goes_on(make):
     """Their connections are closed soon after, so that a server which makes tools leaks none."""
     server = Server()

@@ -169,21 +169,6 @@ def test_misuse_is_refused_without_showing_the_secret(secured, auth, why):
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [SECRET, "", "a b", "sk-123"])
-def test_env_takes_names_only(name):
-    """What is no name of a variable is most likely the secret."""
-    with pytest.raises(UsageError) as caught:
-        Env(name)
-    assert not name or name not in str(caught.value)
-
-
-def test_unsupported_schemes_are_in_the_report(secured):
-    """What needs more than a value is told, with all schemes and what they want."""
-    report = openapi_tools(secured()).report
-    told = [note.split("'")[1] for note in report.notes if "is not supported" in note]
-    assert told == ["cookie", "tls", "digest"]
-
-
 SECRET_other = "tops3cret"
 AUTH = {"key": Env("KEY")}
 KEYED = {

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from support.cost import check_cost
 
 from agentkit.interop.openapi import openapi_tools
-from agentkit.interop.openapi.arguments import Names
 
 BIG = {"type": "object", "properties": {f"p{at}": {"enum": ["a", "b"]} for at in range(140)}}
 
@@ -84,13 +82,6 @@ def test_references_that_multiply_are_refused(make):
     report = openapi_tools(make.document(paths, schemas=chain(30))).report
     (entry,) = report.unusable
     assert "hold one value against more than 10,000 schemas" in entry.reason
-
-
-def test_equal_names_take_linear_time():
-    """The next free name is not looked for from the beginning each time."""
-    names, begun = Names(), time.process_time()
-    assert [names.take("it") for _ in range(20_000)][-1] == "it__20000"
-    assert time.process_time() - begun < 1
 
 
 def test_a_large_honest_description_is_not_refused(make):

@@ -36,13 +36,6 @@ def test_words_and_origin_come_from_the_operation(make):
     assert definition.origin.reference == "api.json#/paths/~1a~1{b}/get"
 
 
-def test_a_long_description_is_shortened_and_told(make):
-    """Providers refuse texts over 1,024 characters; the report says that words are missing."""
-    found = openapi_tools(make.operation(description="word " * 400))
-    assert len(only(found).description.summary) <= 1000
-    assert found.report.operations[0].notes == ("of the description 1,000 characters are kept",)
-
-
 @pytest.mark.parametrize(
     ("given", "name"),
     [
@@ -177,25 +170,6 @@ def test_parts_of_an_object_body_are_put_together(make, schema):
     assert list(definition.signature.parameters["$defs"]) == ["Tail"]
 
 
-@pytest.mark.parametrize(
-    ("parts", "why"),
-    [
-        ([PET, {"properties": {"name": {"type": "integer"}}}], "its parts describe 'name'"),
-        ([PET, {"oneOf": [{"required": ["a"]}]}], "rules hold between its properties (oneOf)"),
-        ([PET, {"additionalProperties": {"type": "string"}}], "names that are not declared"),
-        ([PET, {"required": ["other"]}], "it requires 'other', which it does not describe"),
-    ],
-)
-def test_parts_that_contradict_each_other_stay_together(make, parts, why):
-    """What is more than a list of properties is one argument, and the report says why."""
-    schema = {"allOf": parts}
-    body = {"required": True, "content": {"application/json": {"schema": schema}}}
-    found = openapi_tools(make.operation("post", requestBody=body))
-    assert list(only(found).signature.properties) == ["body"]
-    (note,) = found.report.operations[0].notes
-    assert why in note
-
-
 @pytest.mark.parametrize("place", ["query", "header"])
 def test_a_parameter_that_carries_a_key_is_no_argument(make, place):
     """Descriptions often list the key among the parameters; a model never fills it."""
@@ -209,27 +183,6 @@ def test_a_parameter_that_carries_a_key_is_no_argument(make, place):
     assert list(only(found).signature.properties) == ["a"]
     (note,) = found.report.operations[0].notes
     assert note == f"the {place} parameter key carries a key, which comes from the environment"
-
-
-def test_a_token_in_the_query_is_no_argument(make):
-    """A bearer token is sent as a header, also where a description offers it as a parameter."""
-    given = make.operation(
-        parameters=[make.parameter("oauth_token", "query"), make.parameter("a", "query")],
-        security=[{"it": []}],
-        components={"securitySchemes": {"it": {"type": "oauth2", "flows": {}}}},
-    )
-    assert list(only(openapi_tools(given)).signature.properties) == ["a"]
-
-
-def test_a_long_name_keeps_its_start_and_its_end(make):
-    """The end of a long path is what tells it from its siblings."""
-    path = "/v2/monitoring/metrics/load_balancer/frontend/network/throughput/"
-    given = make.document({f"{path}{end}": {"get": {}} for end in ("bytes", "packets")})
-    names = [tool.name for tool in openapi_tools(given)]
-    assert names == [
-        "get_v2_monitoring_metrics_load_frontend_network_throughput_bytes",
-        "get_v2_monitoring_metrics_frontend_network_throughput_packets",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -354,14 +307,3 @@ def test_relative_servers_start_from_the_documents_url(make, said, url):
     assert "names no absolute server" in openapi_tools(given).report.notes[0]
     found = openapi_tools(given, reference="https://a.example.com/docs/openapi.json")
     assert found.report.server == url
-
-
-def test_what_stands_beside_a_schema_goes_into_it(make):
-    """The mark ``deprecated`` of a parameter is told in the schema of its argument."""
-    given = make.parameter("q", "query", {"type": "string", "example": "Oslo"}, deprecated=True)
-    (tool,) = openapi_tools(make.operation(parameters=[given]))
-    assert tool.definition.signature.properties["q"] == {
-        "type": "string",
-        "examples": ["Oslo"],
-        "deprecated": True,
-    }

@@ -29,13 +29,6 @@ async def test_gold_calls_pass(play, task_of, calls):
     assert [verdict and verdict.passed for verdict in played.verdicts] == [True, True, None]
 
 
-async def test_calls_of_one_step_run_in_order(play, task_of, calls):
-    """The list shows the paper that was filed by the call before it."""
-    filed = calls(("file_paper", {"title": "Plan"}), ("list_papers", {}))
-    played = await play(task_of("multi_turn_base_0"), [filed], [], [])
-    assert played.episodes[0].results[1].value == {"titles": ["Note", "Lease", "Plan"]}
-
-
 async def test_the_order_does_not_hang_on_definitions(play, task_of, calls):
     """Under definitions that do not say what a tool does, calls keep their order as well."""
 
@@ -268,10 +261,3 @@ async def test_verdicts_are_those_of_the_package(upstream_package, mpmath, agree
     assert 0 < sum(not one.theirs for one in outcomes) < len(outcomes)
     assert [one for one in outcomes if not one.is_same("direct")] == []
     assert all(one.executor for one in outcomes if not one.is_same("agent"))
-
-
-@pytest.mark.corpora
-def test_gold_of_upstream_is_a_final_state(upstream):
-    """Every judged user turn expects a state and results."""
-    judged = [turn.expects for task in upstream.tasks for turn in task.turns if turn.expects]
-    assert all(isinstance(expects[1], FinalState) and expects[1].responses for expects in judged)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.library.dag import Dag, reachable
+from agentkit.library.dag import reachable
 from agentkit.retrieval import Candidates, CascadeRetriever, SubGoal, default_stages
 from agentkit_bench.abstraction import Abstraction, judge_composites
 
@@ -90,11 +90,6 @@ def test_the_conditions_are_those_of_the_definition(whole, part, margin, verdict
     assert verdicts(scores, margin=margin) == {"quadratic": verdict}
 
 
-def test_a_composite_without_ranked_parts_covers():
-    """There is nothing to prefer to it."""
-    assert verdicts({"quadratic": 0.2, "other": 1.0}) == {"quadratic": "covers"}
-
-
 async def test_circles_and_missing_tools_do_not_disturb():
     """A broken library still gets an order; tools of a circle are no parts of each other."""
     library = Library(
@@ -150,8 +145,3 @@ def test_any_graph_is_judged(made, margin):
         if one.verdict == "covers":
             assert not set(one.parts) & set(names[place + 1 :])
             assert all(scores[one.name] >= scores[part] for part in one.parts)
-
-
-def test_a_large_flat_library_needs_no_dag():
-    """Judging asks the DAG about composites only."""
-    assert judge_composites({"add": 1.0}, Dag.of([calling("add")]), margin=0.1) == ()

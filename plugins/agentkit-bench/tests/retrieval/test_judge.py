@@ -184,15 +184,6 @@ def test_a_tournament_finds_what_one_pass_would(random, count, keep):
     assert ranked.notes == ()
 
 
-async def test_a_tournament_that_can_not_be_exact_says_so():
-    """Where batches are hardly larger than what is to be kept, they are halved, with a note."""
-    judge = ModelJudge(by_preference(range(200)), token_budget=600)
-    ranked = await judge.rank(RANK_DESCRIPTIONS, "a step", tools(200, words=12), 32)
-    assert len(ranked.order) == 200
-    assert "hardly fit into one prompt" in ranked.notes[0]
-    assert "tool_0" in names(ranked.order)[:4]
-
-
 # --- judges that fail -----------------------------------------------------------------------------
 
 
@@ -220,15 +211,6 @@ async def test_a_useless_judge_changes_nothing_and_is_noted(answer, reason):
     )
     assert (checked.rejected, checked.cost.usage.requests) == (frozenset(), 1)
     assert "nobody was rejected" in checked.notes[0]
-
-
-async def test_who_is_not_judged_stays():
-    """A verdict about one candidate says nothing about the others."""
-    candidates = tools(3, specification=Specification(pre=("x > 0",)))
-    judge = ModelJudge(FunctionModel(lambda _: '{"2": false}'))
-    checked = await judge.check(CHECK_SPECIFICATIONS, "a step", candidates)
-    assert checked.rejected == {"tool_1"}
-    assert checked.notes == ("some candidates were not judged and stay",)
 
 
 async def test_without_evidence_nothing_is_asked():

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from agentkit.errors import DatasetError, UsageError
+from agentkit.errors import DatasetError
 from agentkit.messages import UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.retrieval import Hit, Retrieval
@@ -127,17 +127,6 @@ async def test_a_process_of_its_own_measures_the_same(sample, sample_files):
     assert {*wanted.split(), "memory_mb"} <= record.keys()
 
 
-def test_what_went_wrong_in_the_process_is_told(sample_files, tmp_path):
-    """Errors of the other process arrive as they are."""
-    tools, queries = map(str, sample_files)
-    with pytest.raises(UsageError, match="there are: default"):
-        measure_apart("magic", CorpusFiles(tools=(tools,), queries=(queries,)))
-    with pytest.raises(DatasetError, match="missing"):
-        measure_apart(
-            "default", CorpusFiles(tools=(str(tmp_path / "missing"),), queries=(queries,))
-        )
-
-
 def test_a_split_without_questions_is_refused(written, sample_files):
     """There is nothing to measure then."""
     tools, _ = sample_files
@@ -192,13 +181,6 @@ async def test_every_method_answers(sample, models, method):
     assert report.cost.tokens > 0
     asks = method in {"paper", "planned"}
     assert (report.cost.model_requests > 0) == asks
-
-
-@pytest.mark.parametrize("attribute", ["embed", "Model"])
-def test_an_embedder_is_a_function_or_a_class_with_encode(models, attribute):
-    """A class is made without arguments; either gives one row a text."""
-    embedder = Equipment(embedder_name=f"{models}:{attribute}").embedder
-    assert embedder.embed(["the ferry", "a stamp"]).shape == (2, 8)
 
 
 async def test_a_language_model_is_asked_each_request_once():

@@ -1,4 +1,4 @@
-"""A disk that fills up: what was acknowledged is kept, and the rest goes in once there is room."""
+"""Disks that are full, read-only, or hold half of what was written."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from support.local_server import ServerError
 from support.store_race import Racer, race_faults
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.errors import StoreError
+from agentkit.errors import AgentKitError, StoreError
 from agentkit.library import LibraryChange
-from agentkit.library.chain_check import verify_chain
-from agentkit.testing.conformance.writer import told
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.testing.conformance.writer import batch, commit_many, told
 from agentkit.tools.definition import Description
 
 pytestmark = pytest.mark.faults
@@ -115,3 +115,87 @@ def append_until_refused(store):
         except StoreError:
             return kept
         kept += 1
+
+
+DAMAGES = {
+    "empty": lambda content: content[:0],
+    "half": lambda content: content[: len(content) // 2],
+    "without its last byte": lambda content: content[:-1],
+    "with a tail": lambda content: content + b"\x00" * 100,
+    "zeroes in the middle": lambda content: _with(content, b"\x00" * 64),
+    "noise in the middle": lambda content: _with(content, bytes(range(128, 192))),
+}
+
+
+def _with(content, noise):
+    middle = len(content) // 2
+    return content[:middle] + noise + content[middle + len(noise) :]
+
+
+@pytest.fixture
+def filled(url_in, tmp_path):
+    """A closed store of three versions, and what they are."""
+    folder = tmp_path / "whole"
+    folder.mkdir()
+    with closing(open_store(url_in(folder))) as store:
+        commit_many(store, "p", 3)
+        digests = [store.load(version).digest for version in (1, 2, 3)]
+    return folder, digests
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_told_or_does_no_harm(url_in, filled, tmp_path, damage):
+    """Whichever file is damaged: old versions are as they were, or somebody says what is wrong."""
+    folder, digests = filled
+    silent = []
+    for place, path in enumerate(sorted(one for one in folder.rglob("*") if one.is_file())):
+        copy = tmp_path / str(place)
+        shutil.copytree(folder, copy)
+        broken = copy / path.relative_to(folder)
+        broken.write_bytes(DAMAGES[damage](path.read_bytes()))
+        try:
+            found = read(url_in(copy))
+        except AgentKitError:
+            continue
+        if found != digests:
+            silent.append(str(path.relative_to(folder)))
+    assert silent == []
+
+
+def read(url):
+    """The digests of the first three versions; raises what is wrong with them."""
+    with closing(open_store(url)) as store:
+        events = store.events()
+        faults = [*verify_chain(events), *verify_library(store, events), *store.check()]
+        if faults:
+            raise AgentKitError(f"{faults[0]}")
+        return [store.load(version).digest for version in (1, 2, 3)]
+
+
+def contents(folder):
+    """The bytes of all files."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def read_and_commit(url, library):
+    """Open a store, see that it holds the library, and commit to it."""
+    with closing(open_store(url)) as store:
+        assert store.load().definitions == library.definitions
+        store.commit(batch("q", 0), expected_version=3)
+
+
+def test_a_read_only_disk_is_named(url_in, small_disk):
+    """A store there is opened to be read, or refused with the reason; a commit is refused."""
+    url = url_in(small_disk.folder)
+    with closing(open_store(url)) as store:
+        commit_many(store, "p", 3)
+        library = store.load()
+    before = contents(small_disk.folder)
+    small_disk.make_read_only()
+    with pytest.raises(StoreError, match=r"read-only|Read-only|may not write|right to write"):
+        read_and_commit(url, library)
+    assert contents(small_disk.folder) == before
+    small_disk.make_writable()
+    with closing(open_store(url)) as store:
+        assert store.load().digest == library.digest
+        assert store.commit(batch("q", 0), expected_version=3) == 4
