@@ -294,6 +294,9 @@ class Run:
             ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
             for result in turn.results
         )
+        if self._selection.search is not None:
+            given = (result.value for result in turn.results if result.status == "ok")
+            self._selection.search.results.extend(given)
         self._emit(TurnFinished(turn=turn))
 
     def _end(self, turn: Turn) -> tuple[StopReason, Any] | None:

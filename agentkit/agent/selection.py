@@ -17,7 +17,8 @@ from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, Message, Usage, UserMessage
 from agentkit.retrieval.asking import shortened
 from agentkit.retrieval.cards import card
-from agentkit.retrieval.retriever import Retrieval, Retriever
+from agentkit.retrieval.in_hand import values_in_hand
+from agentkit.retrieval.retriever import Retrieval, Retriever, StepRetriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
 from agentkit.tracing.spans import retrieval_span
@@ -124,6 +125,8 @@ _MOST = 32
 _USUAL = 8
 _MOST_WORDS = 16
 _LONGEST_QUERY = 200
+_RESULTS = 16
+"""Results of a run, the newest, that a search looks into for what a tool could take."""
 
 _PARAMETERS = {
     "type": "object",
@@ -154,6 +157,8 @@ class ToolSearch:
         tools: Takes up what is found.
         emit: Receives events.
         tracing: Is told of each search; None for nobody.
+        results: What the calls of the run gave so far; grows. The search prefers tools that can
+            take some of it.
         traces: Searches since ``taken``, in order; grows.
         usage: What they spent on models since ``taken``.
     """
@@ -162,6 +167,7 @@ class ToolSearch:
     tools: SelectedTools
     emit: Emit
     tracing: Tracing | None = None
+    results: list[object] = field(init=False, default_factory=list)
     traces: list[RetrievalTrace] = field(init=False, default_factory=list)
     usage: Usage = field(init=False, default_factory=Usage)
 
@@ -172,7 +178,9 @@ class ToolSearch:
             query: What a tool is needed for, or a tool's name.
             limit: Most tools to list; no other is offered.
         """
-        found = await _retrieved(self.retriever, query, self.tools.library, self.tracing)
+        found = await _retrieved(
+            self.retriever, query, self.tools.library, self.tracing, self.results
+        )
         shown = [hit.definition for hit in found.hits[: int(limit)]]  # JSON's integers include 5.0
         names = {definition.name for definition in shown}
         self.tools.show(names)
@@ -198,10 +206,18 @@ class ToolSearch:
 
 
 async def _retrieved(
-    retriever: Retriever, query: str, library: Library, tracing: Tracing | None
+    retriever: Retriever,
+    query: str,
+    library: Library,
+    tracing: Tracing | None,
+    results: Sequence[object] = (),
 ) -> Retrieval:
     with retrieval_span(tracing, query, library) as span:
-        span.value = found = await retriever.retrieve(query, library)
+        if results and isinstance(retriever, StepRetriever):
+            in_hand = values_in_hand(results[-_RESULTS:])
+            span.value = found = await retriever.retrieve_next(query, library, in_hand)
+        else:
+            span.value = found = await retriever.retrieve(query, library)
     return found
 
 

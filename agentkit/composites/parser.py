@@ -94,7 +94,7 @@ def parse(
         ...     parse("def twice(x): return lambda: x", {})
         ... except CompositeError as error:
         ...     print(error.problems[0].message, error.problems[0].column)
-        `lambda` is not in the language 22
+        `lambda: x` is not in the language 22
     """
     limits = limits or CompositeLimits()
     tree = syntax_tree(source, limits)

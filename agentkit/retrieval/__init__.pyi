@@ -25,6 +25,7 @@ from .features import (
     graph_features as graph_features,
 )
 from .goals import SubGoal as SubGoal
+from .in_hand import InHand as InHand, values_in_hand as values_in_hand
 from .index import (
     Channel as Channel,
     IndexConfig as IndexConfig,
@@ -47,6 +48,7 @@ from .retriever import (
     Hit as Hit,
     Retrieval as Retrieval,
     Retriever as Retriever,
+    StepRetriever as StepRetriever,
 )
 from .tokens import (
     TokenCounter as TokenCounter,

@@ -20,6 +20,7 @@ from agentkit.retrieval.budget import Packed, PriceList, pack
 from agentkit.retrieval.candidates import Candidates, Stage
 from agentkit.retrieval.examples import ExampleChannel, Examples
 from agentkit.retrieval.goals import SubGoal
+from agentkit.retrieval.in_hand import InHand
 from agentkit.retrieval.index import IndexConfig, ToolIndex
 from agentkit.retrieval.lexical import LexicalChannel
 from agentkit.retrieval.planner import Plan, Planner, identity_plan, planned
@@ -27,6 +28,7 @@ from agentkit.retrieval.ranking import TextRanker
 from agentkit.retrieval.references import References
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.tools.types.fit import TypedSlot
 
 
 def merged(found: Sequence[Candidates]) -> Candidates:
@@ -161,14 +163,32 @@ class CascadeRetriever:
         A query that matches nothing gives an empty result.
 
         Raises:
+            UsageError: As ``retrieve_next``.
+        """
+        return await self.retrieve_next(query, library, ())
+
+    async def retrieve_next(
+        self, query: str, library: Library, in_hand: Sequence[TypedSlot]
+    ) -> Retrieval:
+        """The same for a later step of a run, which has values in hand.
+
+        Args:
+            query: What a tool is needed for.
+            library: The library.
+            in_hand: Typed values that a call can be given, see ``values_in_hand``. They are the
+                inputs of every step for which no planner says others.
+
+        Raises:
             UsageError: A stage returned something else than candidates, or a planner something else
                 than a plan. A planner that fails is a note.
         """
         start = await self._start(library)
         plan, reports = await self._plan(query, start)
+        plan = _with_inputs(plan, tuple(in_hand))
         found = await self._searched(query, plan, start, reports)
         if self._fall_back and not any(one.hits for one in found) and _is_split(plan, query):
             plan = replace(identity_plan(query), usage=plan.usage, notes=(*plan.notes, _NOTHING))
+            plan = _with_inputs(plan, tuple(in_hand))
             found = await self._searched(query, plan, start, reports)
         together = merged(found)
         started, worked = perf_counter(), thread_time()
@@ -253,9 +273,10 @@ class CascadeRetriever:
 def default_stages(keep: int = 32, *, embedder: object | None = "auto") -> tuple[Stage, ...]:
     """The stages that run when none are given.
 
-    Tools whose worked examples are like the request, then words and meaning, and the tools that
-    give what the best ones need. A stage stays here only as long as it earns its place on
-    catalogues that its settings were not chosen on: docs/retrieval.md has the figures.
+    Tools whose worked examples are like the request, tools that take what earlier calls gave, then
+    words and meaning, and the tools that give what the best ones need. A stage stays here only as
+    long as it earns its place on catalogues that its settings were not chosen on:
+    docs/retrieval.md has the figures.
 
     Args:
         keep: How many tools the ranking keeps.
@@ -264,6 +285,7 @@ def default_stages(keep: int = 32, *, embedder: object | None = "auto") -> tuple
     """
     return (
         Examples(keep=keep),
+        InHand(keep=keep),
         TextRanker(keep=keep, cut=False, embedder=embedder),
         References(keep=keep),
     )
@@ -300,8 +322,13 @@ def _report(name: str, left: int, spent: tuple[float, float]) -> StageReport:
     )
 
 
+def _with_inputs(plan: Plan, in_hand: tuple[TypedSlot, ...]) -> Plan:
+    goals = (goal if goal.inputs else replace(goal, inputs=in_hand) for goal in plan.goals)
+    return replace(plan, goals=tuple(goals)) if in_hand else plan
+
+
 def _is_split(plan: Plan, query: str) -> bool:
-    return plan.goals != (SubGoal(intent=query),)
+    return [goal.intent for goal in plan.goals] != [query]
 
 
 def _by_goal(plan: Plan, found: Sequence[Candidates]) -> tuple[GoalTrace, ...]:

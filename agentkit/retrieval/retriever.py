@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -11,6 +11,7 @@ from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.retrieval.goals import SubGoal
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.types.fit import TypedSlot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,6 +97,17 @@ class Retrieval:
             goals=self.by_goal,
             unmatched=self.unmatched,
         )
+
+
+@runtime_checkable
+class StepRetriever(Protocol):
+    """A retriever that can use what a run has in hand by now; others are asked without."""
+
+    async def retrieve_next(
+        self, query: str, library: Library, in_hand: Sequence[TypedSlot]
+    ) -> Retrieval:
+        """As ``Retriever.retrieve``, with typed values that a call can be given."""
+        ...
 
 
 @runtime_checkable

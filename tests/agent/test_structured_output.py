@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pydantic import BaseModel
 
 from agentkit import Agent
@@ -13,12 +11,6 @@ from agentkit.testing import ScriptedModel
 class Car(BaseModel):
     make: str
     year: int
-
-
-@dataclass
-class Price:
-    amount: float
-    currency: str
 
 
 async def test_pydantic_model():

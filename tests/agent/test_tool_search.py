@@ -269,3 +269,18 @@ async def test_a_tool_of_ones_own_by_that_name_wins(library, call):
 
     assert result.episode.results[0].value == "a hammer for nails"
     assert [name for name in names(model.requests[0]) if name == "search_tools"] == ["search_tools"]
+
+
+async def test_a_retriever_that_offers_all_needs_no_search(library):
+    """The tool is there only while something is held back."""
+
+    class Everything:
+        async def retrieve(self, query, library):
+            found = await CascadeRetriever().retrieve(query, library)
+            return replace(found, offered=library.definitions)
+
+    model = ScriptedModel(["ok"])
+
+    await Agent(model, library=library, retriever=Everything()).run("do it")
+
+    assert names(model.requests[0]) == list(library.tools)

@@ -44,15 +44,6 @@ class Letters:
         yield await self.complete(request)
 
 
-class Silent:
-    """A model that can not stream."""
-
-    name = "silent"
-
-    async def complete(self, request):
-        return ModelResponse(message=AssistantMessage(text="Hello there."))
-
-
 async def test_words_come_without_their_wrapping():
     """The words of a constrained answer are shown one by one, the JSON around them never."""
     pieces, response = await streamed(Letters('{"answer": "A \\"dog\\"\\n\\ud83d\\ude00 \\u00e9"}'))

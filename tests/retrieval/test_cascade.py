@@ -116,6 +116,7 @@ async def test_every_stage_reports_survivors_and_tokens(catalogue):
     found = await CascadeRetriever(offer=1).retrieve("weather or time", catalogue)
     assert [(report.stage, report.survivors) for report in found.stages] == [
         ("examples", 10),
+        ("in_hand", 10),
         ("text", 10),
         ("references", len(found.hits)),
         ("shortlist", len(found.hits)),
@@ -201,7 +202,7 @@ def test_the_default_is_a_retriever():
     retriever = default_retriever()
     assert isinstance(retriever, Retriever)
     names = [stage.name for stage in retriever.stages]
-    assert names == ["examples", "text", "references"]
+    assert names == ["examples", "in_hand", "text", "references"]
 
 
 async def test_concurrent_queries_do_not_disturb_each_other(catalogue):

@@ -29,6 +29,7 @@ def failure(
     ("text", "code", "cause"),
     [
         ("return 1 / a", "zero_division", ZeroDivisionError),
+        ("return 1.5 / (a * 1.0)", "zero_division", ZeroDivisionError),
         ("return 1 // a", "zero_division", ZeroDivisionError),
         ("return 1.0 % a", "zero_division", ZeroDivisionError),
         ("return a + 'x'", "type_error", TypeError),

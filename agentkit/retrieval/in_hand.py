@@ -1,0 +1,191 @@
+"""``InHand``: tools that can take what earlier calls gave, by name and type (L1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from agentkit.retrieval.candidates import Candidates
+from agentkit.retrieval.goals import SubGoal
+from agentkit.retrieval.index import Inverted, Rows, ToolIndex, key_of
+from agentkit.retrieval.words import terms
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.types.fit import TypedSlot, signature_types, slot_of_value, unify
+from agentkit.tools.types.inference import TypeEvidence
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_VERSION = 1
+"""Raise it when the key of a parameter changes."""
+
+_MOST_SLOTS = 256
+_DEEPEST = 4
+_ITEMS = 3
+"""Fields of results that are looked at: so many, so deep, and of so many items of a list."""
+
+_MISFIT = 0.2
+"""A lower fit of two types means that they exclude each other, or very likely do."""
+
+
+def values_in_hand(results: Iterable[object]) -> tuple[TypedSlot, ...]:
+    """The named values of results, each with its type; of one name the newest.
+
+    Example:
+        >>> [(slot.name, str(slot.type)) for slot in values_in_hand([{"hotel": {"id": 7}}])]
+        [('hotel', 'object'), ('id', 'integer in {7}')]
+    """
+    found: dict[str, TypedSlot] = {}
+    for result in results:
+        for name, value in _fields(result, 0):
+            if len(found) >= _MOST_SLOTS and name not in found:
+                return tuple(found.values())
+            found[name] = slot_of_value({} if isinstance(value, Mapping) else value, name=name)
+    return tuple(found.values())
+
+
+def _fields(value: object, depth: int) -> Iterator[tuple[str, Any]]:
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield str(name), part
+            yield from _fields(part, depth + 1)
+    elif isinstance(value, list | tuple):
+        for part in value[:_ITEMS]:
+            yield from _fields(part, depth + 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequiredChannel:
+    """Which tools need an argument of a name, however it is written: ``hotelId``, ``hotel_id``."""
+
+    @property
+    def fingerprint(self) -> str:
+        """There are no settings."""
+        return f"required/{_VERSION}"
+
+    def rarities(self, index: ToolIndex, names: Iterable[str]) -> dict[int, float]:
+        """By key how much a name tells, between 0 and 1: little for one that many tools need."""
+        keys = sorted({_key_of(name) for name in names})
+        counts = dict.fromkeys(keys, 0)
+        for part, data in index.data(self):
+            for key, (start, end) in zip(keys, data.inverted.find(keys), strict=True):
+                counts[key] += part.count(data.owners[start:end])
+        return {
+            key: 1 - math.log1p(count) / math.log1p(len(index)) for key, count in counts.items()
+        }
+
+    def served(self, index: ToolIndex, rarities: Mapping[int, float]) -> NDArray[np.float64]:
+        """float64[size]: which share of a tool's required arguments has one of these names."""
+        import numpy as np
+
+        keys = list(rarities)
+        shares = np.zeros(index.size)
+        for part, data in index.data(self):
+            for key, (start, end) in zip(keys, data.inverted.find(keys), strict=True):
+                rows = data.owners[start:end]
+                np.add.at(shares[part.rows], rows, rarities[key] / data.counts[rows])
+        return shares * index.alive
+
+    def build(self, definitions: Sequence[ToolDefinition]) -> Rows:
+        """The keys of the required parameters of some definitions."""
+        import numpy as np
+
+        keys = [sorted({_key_of(name) for name in one.signature.required}) for one in definitions]
+        return Rows(
+            counts=np.array([len(one) for one in keys], np.int32),
+            arrays={"keys": np.array([key for one in keys for key in one], np.uint64)},
+        )
+
+    def prepared(self, rows: Rows) -> RequiredPostings:
+        """The inverted file."""
+        inverted = Inverted.of(rows.arrays["keys"])
+        return RequiredPostings(
+            inverted=inverted, owners=rows.owners[inverted.order], counts=rows.counts
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequiredPostings:
+    """Which tools of a segment need which argument.
+
+    Attributes:
+        inverted: Which postings each name has.
+        owners: int64[postings]: the row of each.
+        counts: int32[rows]: how many arguments each tool needs.
+    """
+
+    inverted: Inverted
+    owners: NDArray[np.int64]
+    counts: NDArray[np.int32]
+
+
+class InHand:
+    """Lifts tools whose required arguments earlier calls have given; drops none.
+
+    What a run has in hand is ``SubGoal.inputs``: the named values of its results so far, typed by
+    ``slot_of_value``. A required parameter is served by a value of the same name, in any writing,
+    whose type it can take. A tool gains ``weight`` where all of its required parameters are served,
+    in proportion where some are, and less for names that many tools need. A first request has
+    nothing in hand and passes untouched.
+
+    Args:
+        weight: What a tool gains at most; the best match of words and meaning has 1.
+        keep: How many tools it lifts at most.
+    """
+
+    name = "in_hand"
+
+    def __init__(self, *, weight: float = 0.3, keep: int = 32) -> None:
+        self._weight = weight
+        self._keep = keep
+        self._required = RequiredChannel()
+        self.channels = (self._required,)
+
+    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
+        """Add to the scores of tools by the share of their required arguments that is in hand."""
+        slots = {_key_of(slot.name): slot for slot in goal.inputs if slot.name}
+        if not slots:
+            return candidates
+        index = candidates.index
+        rarities = self._required.rarities(index, [slot.name for slot in slots.values()])
+        served = self._required.served(index, rarities)
+        gains: dict[str, float] = {}
+        for row, _ in index.top(served, self._keep, candidates.mask):
+            name = index.names[row]
+            share = _fitting(candidates.library[name].definition, slots, rarities)
+            if share:
+                gains[name] = self._weight * share
+        return candidates.add(gains, reason="takes what earlier calls gave", field=self.name)
+
+
+def _fitting(
+    definition: ToolDefinition, slots: Mapping[int, TypedSlot], rarities: Mapping[int, float]
+) -> float:
+    """The share of the required parameters that a value of the same name fits."""
+    types = _types(definition)
+    given = [
+        rarities[key] if key in slots and _fits(slots[key], types.inputs[name]) else 0.0
+        for name in types.required
+        if name in types.inputs
+        for key in [_key_of(name)]
+    ]
+    return sum(given) / len(given) if given else 0.0
+
+
+def _fits(slot: TypedSlot, parameter: TypeEvidence) -> bool:
+    return unify(slot, parameter).score >= _MISFIT
+
+
+_types = lru_cache(maxsize=4_096)(signature_types)
+
+
+@lru_cache(maxsize=16_384)
+def _key_of(name: str) -> int:
+    """The words of a name as a number: ``hotelId``, ``hotel_id`` and ``Hotel ID`` are one."""
+    return key_of(" ".join(terms(name)))
