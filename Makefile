@@ -144,7 +144,7 @@ test-all: test test-training  ## everything, long: races, kills, faults RUNS tim
 	$(MAKE) test-faults
 
 # Frameworks that our tools are handed to, each in an environment of its own: their pins fight, so
-# `make test` runs none of this. The versions are those that docs/frameworks.md names.
+# `make test` runs none of this. The versions are those that docs/interop.md names.
 INTEROP := pydantic-ai openai-agents langgraph
 needs-pydantic-ai   := "pydantic-ai-slim[openai]==2.68.*"
 needs-openai-agents := "openai-agents==0.24.*"
@@ -197,7 +197,7 @@ endif
 
 docs: $(VENV)/.dev  ## write the generated pages, run every block of the documentation
 	$(SAY) "Writing the generated parts"
-	$(BIN)/cog -I docs -r docs/cli.md docs/errors.md
+	$(BIN)/cog -I docs -r docs/cli.md docs/reference.md
 	$(SAY) "Running every block"
 	$(BIN)/pytest tests/docs $(ARGS)
 

@@ -325,3 +325,14 @@ def test_a_record_that_is_no_profile_is_refused(broken):
     """A broken or newer record raises and says what it is, instead of counting wrongly."""
     with pytest.raises(StoreFormatError, match="profile"):
         FailureProfile.from_json(broken)
+
+
+def test_two_processes_under_one_name_still_agree():
+    """Where the rule of one name each was broken, all replicas settle on the same state."""
+    left, right = FailureProfile(replica="r"), FailureProfile(replica="r")
+    for profile, tool in ((left, "book"), (right, "cancel")):
+        call = ToolCall(call_id="1", name=tool)
+        turn = Turn(message=AssistantMessage(tool_calls=(call,)))
+        passed = Diagnosis(label="pass", turns=(TurnDiagnosis(turn=0, label="pass"),))
+        profile.observe(Episode(episode_id="e", request="?", turns=(turn,)), passed)
+    assert left.merge(right) == right.merge(left)

@@ -212,7 +212,7 @@ def one_side(path: Path) -> str:
     return (
         f"Take one side: 'git checkout --ours -- {store / 'history'} {store / 'index.json'}' (or "
         "--theirs), delete files of the history that only the other side has, and leave those in "
-        "'tools' merged: what the other side changed are then edits by hand (docs/directory.md)"
+        "'tools' merged: what the other side changed are then edits by hand (docs/stores.md)"
     )
 
 

@@ -1,4 +1,4 @@
-"""``http:`` and ``https:``, a library on a server; see docs/replicas.md."""
+"""``http:`` and ``https:``, a library on a server; see docs/stores.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The wire format of a library over HTTP, version 1: what server and client both stand on.
 
-``docs/replicas.md`` tells it in words. The head is a small JSON object that says what is
+``docs/stores.md`` tells it in words. The head is a small JSON object that says what is
 newest. Everything else is lines of JSON (``application/x-ndjson``) about what never changes again,
 in pages; the last line of a page says where the next one begins, so that a page that was cut off
 is seen.

@@ -1,4 +1,4 @@
-"""The library of a store over HTTP, read-only; see docs/replicas.md."""
+"""The library of a store over HTTP, read-only; see docs/stores.md."""
 
 from __future__ import annotations
 

@@ -328,3 +328,9 @@ def test_names_are_told_with_what_is_sent(a_tool, look):
     assert "openai, anthropic, gemini" in found[0].what
     assert "math_factorial_" in found[0].what
     assert look(a_tool("x" * 65), codes=["refused_name"], providers=["anthropic"]) == []
+
+
+def test_long_texts(a_tool, codes):
+    """A description over 1,024 characters is long."""
+    assert "long_description" in codes(a_tool(text="word " * 250))
+    assert not codes(a_tool(text="word " * 200), codes=["long_description"])

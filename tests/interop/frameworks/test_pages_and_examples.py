@@ -62,7 +62,7 @@ def test_page_runs(
     package: str, pages: ModuleType, project_root: Path, tmp_path: Path, served: FaultyServer
 ) -> None:
     """The blocks of the page that are about this framework show what they print."""
-    page = project_root / "docs" / "frameworks.md"
+    page = project_root / "docs" / "interop.md"
     pages.run_page(page, tmp_path, weights=False, interop=package)
     assert len(served.requests) == 2
 
