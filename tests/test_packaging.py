@@ -13,7 +13,6 @@ import pytest
 import agentkit
 
 EXTRAS = {
-    "anthropic",
     "dev",
     "dir",
     "docs",
@@ -21,7 +20,6 @@ EXTRAS = {
     "gepa",
     "litellm",
     "mcp",
-    "openai",
     "openapi",
     "otel",
     "parquet",

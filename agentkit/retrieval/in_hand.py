@@ -128,11 +128,11 @@ class RequiredPostings:
 class InHand:
     """Lifts tools whose required arguments earlier calls have given; drops none.
 
-    What a run has in hand is ``SubGoal.inputs``: the named values of its results so far, typed by
-    ``slot_of_value``. A required parameter is served by a value of the same name, in any writing,
-    whose type it can take. A tool gains ``weight`` where all of its required parameters are served,
-    in proportion where some are, and less for names that many tools need. A first request has
-    nothing in hand and passes untouched.
+    What a run has in hand are the bound ``SubGoal.inputs``: the named values of its results so
+    far, typed by ``slot_of_value``. What a planner guesses is not in hand. A required parameter
+    is served by a value of the same name, in any writing, whose type it can take. A tool gains
+    ``weight`` where all of its required parameters are served, in proportion where some are, and
+    less for names that many tools need. A first request has nothing in hand and passes untouched.
 
     Args:
         weight: What a tool gains at most; the best match of words and meaning has 1.
@@ -149,7 +149,7 @@ class InHand:
 
     async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Add to the scores of tools by the share of their required arguments that is in hand."""
-        slots = {_key_of(slot.name): slot for slot in goal.inputs if slot.name}
+        slots = {_key_of(slot.name): slot for slot in goal.inputs if slot.name and slot.bound}
         if not slots:
             return candidates
         index = candidates.index

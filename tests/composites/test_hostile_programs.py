@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -70,7 +69,7 @@ def test_a_program_that_asks_for_too_much_is_stopped(
 def test_hostile_programs_take_little_memory(project_root: Path) -> None:
     """Reading and running all of them leaves the process within 64 MB of where it started."""
     tests = project_root / "tests"
-    script = tests / "benchmarks" / "composites" / "hostile.py"
+    script = tests / "support" / "hostile_memory.py"
     paths = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, str(script)],
@@ -79,10 +78,7 @@ def test_hostile_programs_take_little_memory(project_root: Path) -> None:
         text=True,
         check=True,
     )
-    result = json.loads(done.stdout.partition("@@RESULT ")[2])
-    assert result["refused"] == len(REFUSED_PROGRAMS)
-    assert result["stopped"] == len(STOPPED_PROGRAMS)
-    assert result["peak_mb"] < MEMORY_MB
+    assert float(done.stdout) < MEMORY_MB
 
 
 @pytest.mark.parametrize(

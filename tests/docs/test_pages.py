@@ -137,11 +137,9 @@ class Ran:
 
 def run_in_shell(command: str, folder: Path) -> Ran:
     """Run a command in a shell whose ``agentkit`` is the one under test."""
-    bin_folder = Path(sys.executable).parent
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         cwd=folder,
-        env={**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -211,6 +209,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENTKIT_STORE", f"sqlite:///{tmp_path / 'agentkit.db'}")
     monkeypatch.setenv("COLUMNS", "100")
+    bin_folder = Path(sys.executable).parent  # commands of a page start the Python under test
+    monkeypatch.setenv("PATH", f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     return tmp_path
