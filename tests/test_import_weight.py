@@ -80,3 +80,15 @@ def test_every_module_imports_without_heavy_packages(runtime_modules: Mapping[st
 def test_the_check_can_fail() -> None:
     """A heavy import is seen when there is one."""
     assert "pydantic" in loaded_by("import pydantic")
+
+
+def test_few_of_our_own_modules_are_loaded():
+    """What every run needs, and no more; the number may fall and not rise."""
+    code = "from agentkit import Agent, Library, Tool, tool, open_store"
+    checkout = str(Path(__file__).parents[1])
+    report = f"import sys\nsys.path.insert(0, {checkout!r})\n{code}\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", report], capture_output=True, text=True, check=True
+    )
+    own = [name for name in done.stdout.split() if name.partition(".")[0] == "agentkit"]
+    assert len(own) <= 92, sorted(own)

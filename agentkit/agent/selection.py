@@ -17,7 +17,6 @@ from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, Message, Usage, UserMessage
 from agentkit.retrieval.asking import shortened
 from agentkit.retrieval.cards import card
-from agentkit.retrieval.in_hand import values_in_hand
 from agentkit.retrieval.retriever import Retrieval, Retriever, StepRetriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
@@ -214,7 +213,7 @@ async def _retrieved(
 ) -> Retrieval:
     with retrieval_span(tracing, query, library) as span:
         if results and isinstance(retriever, StepRetriever):
-            in_hand = values_in_hand(results[-_RESULTS:])
+            in_hand = retrieval.values_in_hand(results[-_RESULTS:])
             span.value = found = await retriever.retrieve_next(query, library, in_hand)
         else:
             span.value = found = await retriever.retrieve(query, library)

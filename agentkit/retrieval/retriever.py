@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from agentkit.episodes import GoalTrace, RetrievalTrace, StageReport
 from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.retrieval.goals import SubGoal
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.types.fit import TypedSlot
+
+if TYPE_CHECKING:
+    from agentkit.tools.types.fit import TypedSlot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
