@@ -87,7 +87,7 @@ def _print_stages(found: Retrieval) -> None:
             (
                 _SHOWN_AS.get(one.stage, one.stage.replace("_", " ")),
                 f"{one.survivors:,}",
-                f"{one.tokens:,}",
+                f"{one.tokens:,}" if one.tokens else "",
                 f"{one.cpu_seconds * 1e3:.2f}" if one.cpu_seconds else "",
             )
             for one in found.stages

@@ -92,7 +92,7 @@ class TorchRanks:
         most = max(map(int, sizes))
         frames = [_tensor(bytes(most)) for _ in range(self.world)] if self.rank == 0 else None
         dist.gather(_tensor(own.ljust(most)), frames, group_dst=0, group=self.group)
-        return [json.loads(one.numpy().tobytes()) for one in frames or ()]
+        return [json.loads(one.numpy().tobytes()) for one in frames] if frames else ()
 
     def broadcast(self, value: Any) -> Any:
         """The value of rank 0, everywhere.
