@@ -137,9 +137,11 @@ class Ran:
 
 def run_in_shell(command: str, folder: Path) -> Ran:
     """Run a command in a shell whose ``agentkit`` is the one under test."""
+    bin_folder = Path(sys.executable).parent
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         cwd=folder,
+        env={**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
