@@ -56,11 +56,6 @@ class Candidates:
         return cls(library=library, index=index)
 
     @property
-    def is_whole_library(self) -> bool:
-        """Whether no tool has been dropped yet."""
-        return self.mask is None
-
-    @property
     def pool(self) -> tuple[ToolDefinition, ...]:
         """Every tool still in the running: ranked ones first, best first, then library order.
 

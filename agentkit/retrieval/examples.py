@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.index import Inverted, Part, Rows, ToolIndex, key_of
+from agentkit.retrieval.index import Inverted, Part, Rows, ToolIndex, key_of, rarity
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
@@ -56,6 +55,12 @@ class ExamplePostings:
     lengths: NDArray[np.int64]
     keys: NDArray[np.uint64]
     texts: NDArray[np.uint64]
+
+    def terms_of(self, example: int) -> list[int]:
+        """The terms of one example."""
+        end = int(self.lengths[: example + 1].sum())
+        terms: list[int] = self.keys[end - int(self.lengths[example]) : end].tolist()
+        return terms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,26 +122,27 @@ class ExampleChannel:
         return index.once((self, "reliability"), lambda: self._reliability(index))
 
     def _reliability(self, index: ToolIndex) -> float:
-        asked: dict[int, list[int]] = {}
-        owners: dict[int, set[int]] = {}
-        for part, data in index.data(self):
-            ends = data.lengths.cumsum()
-            for example, text in enumerate(data.texts.tolist()):
-                row = part.offset + int(data.owners[example])
-                if index.alive[row]:
-                    end = int(ends[example])
-                    asked[text] = data.keys[end - int(data.lengths[example]) : end].tolist()
-                    owners.setdefault(text, set()).add(row)
+        import numpy as np
+
+        parts = list(index.data(self))
+        living = [data.texts[index.alive[part.rows][data.owners]] for part, data in parts]
+        texts = np.unique(np.concatenate([*living, np.zeros(0, np.uint64)]))[:_SAMPLE]
         right: list[bool] = []
-        for text in sorted(asked)[:_SAMPLE]:
+        for text in texts:
+            owners: set[int] = set()
+            keys: list[int] = []
+            for part, data in parts:
+                same = np.flatnonzero(data.texts == text)
+                owners.update((data.owners[same] + part.offset).tolist())
+                keys = data.terms_of(int(same[0])) if len(same) else keys
             best, row = 0.0, -1
-            for part, data, likeness in self._likeness(index, asked[text]):
+            for part, data, likeness in self._likeness(index, keys):
                 likeness[data.texts == text] = 0
                 at = int(likeness.argmax())
                 if likeness[at] > best:
                     best, row = float(likeness[at]), part.offset + int(data.owners[at])
             if best:
-                right.append(row in owners[text])
+                right.append(row in owners)
         return (sum(right) + _BELIEVED) / (len(right) + _BELIEVED)
 
     def _likeness(
@@ -147,7 +153,7 @@ class ExampleChannel:
 
         found, total = self._found(index, keys)
         counts = (map(len, of_part) for _, _, of_part in found)
-        rarities = [_rarity(sum(of_key), total) for of_key in zip(*counts, strict=True)]
+        rarities = [rarity(sum(of_key), total) for of_key in zip(*counts, strict=True)]
         mass = sum(rarities)
         for part, data, of_part in found:
             if mass and len(data.owners):
@@ -276,8 +282,3 @@ class Examples:
             reason="worked for a request like this",
             field="examples",
         )
-
-
-def _rarity(count: int, total: int) -> float:
-    """The inverse document frequency of BM25 over examples, never negative."""
-    return math.log(1 + (total - count + 0.5) / (count + 0.5))

@@ -69,28 +69,32 @@ class RequiredChannel:
         """There are no settings."""
         return f"required/{_VERSION}"
 
-    def rarities(self, index: ToolIndex, names: Iterable[str]) -> dict[int, float]:
-        """By key how much a name tells, between 0 and 1: little for one that many tools need."""
-        keys = sorted({_key_of(name) for name in names})
-        counts = dict.fromkeys(keys, 0)
-        for part, data in index.data(self):
-            for key, (start, end) in zip(keys, data.inverted.find(keys), strict=True):
-                counts[key] += part.count(data.owners[start:end])
-        return {
-            key: 1 - math.log1p(count) / math.log1p(len(index)) for key, count in counts.items()
-        }
+    def served(
+        self, index: ToolIndex, keys: Sequence[int]
+    ) -> tuple[dict[int, float], NDArray[np.float64]]:
+        """How much each name tells, and which tools need arguments of these names.
 
-    def served(self, index: ToolIndex, rarities: Mapping[int, float]) -> NDArray[np.float64]:
-        """float64[size]: which share of a tool's required arguments has one of these names."""
+        Args:
+            index: An index of at least one tool that has this channel.
+            keys: Names, as keys.
+
+        Returns:
+            By key a number between 0 and 1, little for a name that many tools need; and
+            float64[size]: the sum of these over the required arguments of a tool, as a share.
+        """
         import numpy as np
 
-        keys = list(rarities)
+        found = [(part, data, data.inverted.find(keys)) for part, data in index.data(self)]
+        rarities = {}
+        for at, key in enumerate(keys):
+            count = sum(part.count(data.owners[slice(*spans[at])]) for part, data, spans in found)
+            rarities[key] = 1 - math.log1p(count) / math.log1p(len(index))
         shares = np.zeros(index.size)
-        for part, data in index.data(self):
-            for key, (start, end) in zip(keys, data.inverted.find(keys), strict=True):
-                rows = data.owners[start:end]
+        for part, data, spans in found:
+            for key, span in zip(keys, spans, strict=True):
+                rows = data.owners[slice(*span)]
                 np.add.at(shares[part.rows], rows, rarities[key] / data.counts[rows])
-        return shares * index.alive
+        return rarities, shares * index.alive
 
     def build(self, definitions: Sequence[ToolDefinition]) -> Rows:
         """The keys of the required parameters of some definitions."""
@@ -150,11 +154,10 @@ class InHand:
     async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Add to the scores of tools by the share of their required arguments that is in hand."""
         slots = {_key_of(slot.name): slot for slot in goal.inputs if slot.name and slot.bound}
-        if not slots:
+        if not slots or not len(candidates):
             return candidates
         index = candidates.index
-        rarities = self._required.rarities(index, [slot.name for slot in slots.values()])
-        served = self._required.served(index, rarities)
+        rarities, served = self._required.served(index, sorted(slots))
         gains: dict[str, float] = {}
         for row, _ in index.top(served, self._keep, candidates.mask):
             name = index.names[row]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -241,14 +242,14 @@ class ToolIndex:
             self.size += len(segment)
         self.parts = tuple(parts)
         self.channels = channels
+        self._living = sum(
+            len(part.segment) if part.alive is None else int(part.alive.sum()) for part in parts
+        )
         self._places = {channel: place for place, channel in enumerate(channels)}
         self._worked_out: dict[object, Any] = {}
 
     def __len__(self) -> int:
-        return sum(
-            len(part.segment) if part.alive is None else int(part.alive.sum())
-            for part in self.parts
-        )
+        return self._living
 
     def __repr__(self) -> str:
         return f"ToolIndex({len(self)} tools, {len(self.parts)} segments)"
@@ -535,3 +536,8 @@ class Inverted:
         known = self.keys[places] == wanted
         starts, ends = self.starts[places] * known, self.starts[places + 1] * known
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def rarity(count: int, total: int) -> float:
+    """The inverse document frequency of BM25, never negative: what one of ``total`` has tells."""
+    return math.log(1 + (total - count + 0.5) / (count + 0.5))

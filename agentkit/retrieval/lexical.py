@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentkit.retrieval.index import Inverted, Part, Rows, ToolIndex, key_of
+from agentkit.retrieval.index import Inverted, Part, Rows, ToolIndex, key_of, rarity
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
@@ -143,7 +142,7 @@ class LexicalChannel:
                 here = slice(*places[at])
                 kept = data.rows[here]
                 step = data.weights[here] * np.float32(
-                    weights[at] * _rarity(counts[at], living) * gain
+                    weights[at] * rarity(counts[at], living) * gain
                 )
                 if part.alive is not None:
                     alive = part.alive[kept]
@@ -306,8 +305,3 @@ def _parameters(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
             yield from _parameters(part)
     if isinstance(schema.get("items"), Mapping):
         yield from _parameters(schema["items"])
-
-
-def _rarity(count: int, total: int) -> float:
-    """The inverse document frequency of BM25, never negative."""
-    return math.log(1 + (total - count + 0.5) / (count + 0.5))

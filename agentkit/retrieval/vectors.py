@@ -181,17 +181,15 @@ class VectorChannel:
         """The vectors of the sample at length 1, in the order of their hashes."""
         import numpy as np
 
-        parts = [data for _, data in index.data(self)]
-        draws = np.concatenate([data.draws for data in parts])
+        parts = list(index.data(self))
+        draws = np.concatenate([data.draws for _, data in parts])
         rows = np.flatnonzero(index.alive)
         rows = rows[np.argsort(draws[rows], kind="stable")[:_SAMPLE]]
-        starts = np.array([part.offset for part, _ in index.data(self)])
-        found = np.zeros((len(rows), parts[0].codes.shape[1]), np.float32)
-        for at, (row, part) in enumerate(
-            zip(rows.tolist(), (starts.searchsorted(rows, "right") - 1).tolist(), strict=True)
-        ):
-            data, inside = parts[part], row - int(starts[part])
-            found[at] = data.codes[inside] * data.inverse_norms[inside]
+        found = np.zeros((len(rows), parts[0][1].codes.shape[1]), np.float32)
+        for part, data in parts:
+            here = np.flatnonzero((rows >= part.rows.start) & (rows < part.rows.stop))
+            inside = rows[here] - part.offset
+            found[here] = data.codes[inside] * data.inverse_norms[inside, None]
         return found
 
     # --- keeping ----------------------------------------------------------------------------------

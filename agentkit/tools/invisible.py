@@ -37,11 +37,3 @@ def _is_invisible(text: str, at: int, char: str) -> bool:
 def _is_script_mark(char: str) -> bool:
     """Whether a format character belongs to a script (Arabic number signs and the like)."""
     return "ARABIC" in unicodedata.name(char, "") or "SYRIAC" in unicodedata.name(char, "")
-
-
-def without_invisible(text: str) -> str:
-    """The text without what ``invisible`` finds."""
-    while invisible(text):  # again: joiners may have come to stand between others
-        kept = (char for at, char in enumerate(text) if not _is_invisible(text, at, char))
-        text = "".join(kept)
-    return text

@@ -68,6 +68,12 @@ async def test_a_tool_gains_by_the_share_of_what_it_needs():
     assert found.hits[0].score == pytest.approx(0.5 * told / 2)
 
 
+async def test_an_empty_library_has_no_tool_for_what_is_in_hand():
+    """Nothing is found, and nothing fails."""
+    found = await CascadeRetriever().retrieve_next("x", Library(), values_in_hand([{"id": 1}]))
+    assert found.hits == ()
+
+
 async def test_with_nothing_in_hand_nothing_changes():
     """A first request is ranked as if the stage was not there."""
     retriever = CascadeRetriever()

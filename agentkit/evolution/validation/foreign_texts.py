@@ -34,9 +34,6 @@ from agentkit.evolution.validation.tool_names import no_other_tools, spoken
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 
-_TOGETHER = 2_000
-"""Characters that are read as one. More saves little, and one suspect makes all be read again."""
-
 IMPORT_CHECKS: tuple[Check, ...] = (
     no_invisible_characters,
     no_mixed_scripts,

@@ -232,11 +232,6 @@ def every_text(value: Any) -> Iterator[str]:
             waiting.extend(reversed(part))
 
 
-def has_words(value: Any) -> bool:
-    """Whether texts in JSON data hold letters; numbers and dates are data, and speak to nobody."""
-    return any(map(_is_worded, every_text(value)))
-
-
 def _is_worded(text: str) -> bool:
     return any(map(str.isalpha, text))
 

@@ -8,14 +8,12 @@ from pathlib import Path
 from statistics import fmean
 
 from agentkit.errors import DatasetError, UsageError
-from agentkit.retrieval.cascade import CascadeRetriever
-from agentkit.retrieval.examples import Examples
+from agentkit.retrieval.cascade import default_stages
 from agentkit.retrieval.ranking import TextRanker
-from agentkit.retrieval.references import References
 from agentkit.retrieval.retriever import Retriever
 from agentkit_bench.retrieval.corpus import Identity, RetrievalCorpus, load_corpus
 from agentkit_bench.retrieval.equipment import Equipment
-from agentkit_bench.retrieval.methods import DEEP, find_method
+from agentkit_bench.retrieval.methods import DEEP, cascade, find_method
 from agentkit_bench.retrieval.scores import recall_at
 
 AT = (5, 32)
@@ -147,12 +145,8 @@ def _default(setting: Setting) -> Retriever:
     ranker = TextRanker(
         keep=DEEP.shortlist, cut=False, meaning=setting.meaning, together=setting.together
     )
-    return CascadeRetriever(
-        stages=[Examples(keep=DEEP.shortlist), ranker, References(keep=DEEP.shortlist)],
-        shortlist=DEEP.shortlist,
-        offer=DEEP.offer,
-        token_budget=DEEP.token_budget,
-    )
+    usual = default_stages(DEEP.shortlist)
+    return cascade(DEEP, [ranker if isinstance(one, TextRanker) else one for one in usual])
 
 
 async def _recall(retriever: Retriever, corpus: RetrievalCorpus) -> tuple[float, ...]:

@@ -81,7 +81,8 @@ class SameForAll:
         return self._answer[1]
 
 
-def _cascade(limits: Limits, stages: Sequence[Stage]) -> Retriever:
+def cascade(limits: Limits, stages: Sequence[Stage]) -> Retriever:
+    """A retriever of these stages within limits."""
     return CascadeRetriever(
         stages=stages,
         shortlist=limits.shortlist,
@@ -92,7 +93,7 @@ def _cascade(limits: Limits, stages: Sequence[Stage]) -> Retriever:
 
 def _described_by(limits: Limits, embedder: Embedder | None) -> Retriever:
     """The default with another embedder."""
-    return _cascade(limits, default_stages(limits.shortlist, embedder=embedder))
+    return cascade(limits, default_stages(limits.shortlist, embedder=embedder))
 
 
 def _variant(
@@ -130,7 +131,7 @@ METHODS: Mapping[str, Method] = {
         Method(
             name="lexical",
             summary="shared words alone",
-            build=lambda limits, _: _cascade(limits, [Words(keep=limits.shortlist)]),
+            build=lambda limits, _: cascade(limits, [Words(keep=limits.shortlist)]),
         ),
         Method(
             name="vectors",
@@ -141,7 +142,7 @@ METHODS: Mapping[str, Method] = {
         Method(
             name="half_and_half",
             summary="shared words and static word vectors, each divided by its best, added",
-            build=lambda limits, _: _cascade(limits, [HalfAndHalf(keep=limits.shortlist)]),
+            build=lambda limits, _: cascade(limits, [HalfAndHalf(keep=limits.shortlist)]),
             needs=frozenset({"vectors"}),
         ),
         Method(
