@@ -37,7 +37,7 @@ from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_
 from agentkit.errors import CompositeError, LibraryError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.proposers.composites import source_of
-from agentkit.evolution.validation.foreign_texts import suspicions_of_all
+from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.interop import openapi
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
@@ -311,11 +311,10 @@ def _screened(
     """
     if unknown := sorted(set(overruled) - {one.name for one in definitions}):
         raise UsageError(f"the file has no tool {unknown[0]!r} to overrule")
-    found = zip(definitions, suspicions_of_all(definitions), strict=True)
     against = {
         one.name: "; ".join(map(str, failed))
-        for one, failed in found
-        if failed and one.name not in overruled
+        for one in definitions
+        if one.name not in overruled and (failed := suspicions(one))
     }
     return [one for one in definitions if one.name not in against], against
 

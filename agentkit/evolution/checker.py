@@ -23,11 +23,16 @@ from agentkit.evolution.proposers.observed import (
     rule_key,
 )
 from agentkit.evolution.repository import LibraryState
-from agentkit.evolution.validation.approvals import ValidationPolicy, is_overruled, new_rules
-from agentkit.evolution.validation.foreign_texts import suspicions_of_all
-from agentkit.evolution.validation.origins import TRUSTED
+from agentkit.evolution.validation.approvals import (
+    TRUSTED,
+    ValidationPolicy,
+    is_overruled,
+    new_rules,
+)
+from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, ValidationReport
-from agentkit.evolution.validation.texts import rules_of, wording_key
+from agentkit.evolution.validation.texts import rules_of
+from agentkit.evolution.validation.wording import wording_key
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.pins import library_faults, pin_faults, with_current_pins
@@ -253,20 +258,7 @@ def text_faults(
         >>> [failed.code for failed in text_faults(poisoned)]
         ['directive']
     """
-    return text_faults_of_all((definition,), policy)[0]
-
-
-def text_faults_of_all(
-    definitions: Sequence[ToolDefinition], policy: InsertPolicy = _POLICY
-) -> list[tuple[FailedCheck, ...]]:
-    """``text_faults`` of each of many tools, sooner: no text is read twice."""
-    found = [_no_data(definition, policy) for definition in definitions]
-    readable = [at for at, failed in enumerate(found) if not failed]
-    for at, failed in zip(
-        readable, suspicions_of_all([definitions[at] for at in readable]), strict=True
-    ):
-        found[at] = failed
-    return found
+    return _no_data(definition, policy) or suspicions(definition)
 
 
 def _no_data(definition: ToolDefinition, policy: InsertPolicy) -> tuple[FailedCheck, ...]:
