@@ -12,7 +12,7 @@ from math import inf, isfinite
 from typing import Any, get_args
 
 from agentkit.composites import rule_problems
-from agentkit.composites.rule_checker import RuleChecker
+from agentkit.composites.rules import RuleChecker
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode, Evidence
@@ -49,9 +49,9 @@ from agentkit.tools.rules import (
     rule_to_json,
 )
 from agentkit.tools.rules.checking import EarlierCall
-from agentkit.tools.rules.contradictions import possible_types
 from agentkit.tools.schema import places, values_at
 from agentkit.tools.schema_validator import fits
+from agentkit.tools.types.declared import declared_type
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
@@ -609,7 +609,7 @@ def _range_of(schema: JsonObject) -> StatedRange:
 
 
 def _types(part: Any, definition: ToolDefinition) -> frozenset[str]:
-    return possible_types(part, definition.signature.parameters)
+    return declared_type(part, root=definition.signature.parameters).bases
 
 
 def _is_whole(path: str, definition: ToolDefinition) -> bool:

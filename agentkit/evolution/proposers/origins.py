@@ -34,7 +34,7 @@ from agentkit.evolution.validation.texts import folded, numbers_in
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence
-from agentkit.tools.rules.demands import ToolsByName
+from agentkit.tools.rules.checking import ToolsByName
 
 # --- Whether a tool says something itself, or echoes what its users gave it ----------------------
 # A refusal may repeat an argument, in other letters too: decoded, joined, backwards. Only what
