@@ -46,7 +46,7 @@ from agentkit.messages import (
 from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.invocation import encode_result, run_in_daemon_thread
-from agentkit.tools.rules.checking import wanted_before_children
+from agentkit.tools.rules.demands import wanted_before_children
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 from agentkit.tracing.spans import guardrail_span, tell_children, tell_stop, tool_span

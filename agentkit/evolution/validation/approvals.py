@@ -17,7 +17,7 @@ from agentkit.evolution.validation.tool_names import compares
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import CallBefore, Rule
-from agentkit.tools.rules.checking import ToolsByName, demanded
+from agentkit.tools.rules.demands import ToolsByName, demanded
 
 Needed = Literal["judge", "person"]
 

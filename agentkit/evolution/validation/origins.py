@@ -20,7 +20,7 @@ from agentkit.evolution.validation.report import OriginKind, ProposedChange, Tex
 from agentkit.evolution.validation.texts import folded, mapping, rules_of, sequence, stands_in
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
-from agentkit.tools.rules.checking import ToolsByName, demanded
+from agentkit.tools.rules.demands import ToolsByName, demanded
 
 TRUSTED: frozenset[OriginKind] = frozenset({"person", "code"})
 _READ = frozenset({"summary", "tag", "parameter", "usage_rule", "condition"})

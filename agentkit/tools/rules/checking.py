@@ -1,9 +1,5 @@
 """Learned rules against values and calls: does one hold, what comes near, what is wanted before.
 
-A composite must not be a way around a rule of its children. Whether a value comes from an earlier
-call can not be seen inside it, since the program makes the arguments; but a call that is wanted
-before a child, and that the composite does not make itself, is wanted before the composite.
-
 ``agentkit.composites.RuleChecker`` puts these together for the rules of one tool; conditions need
 the composite language.
 """
@@ -17,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import Any, TypeGuard
 
 from agentkit.tools.canonical import exact, is_finite, is_multiple, same_json
 from agentkit.tools.error_messages import close_to, path_text, value_text
@@ -25,10 +21,6 @@ from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
 from agentkit.tools.patterns import matches_whole, why_unsafe
 from agentkit.tools.rules.records import Between, CallBefore, Form, OneOf
 from agentkit.tools.rules.rendering import scalar_text
-
-if TYPE_CHECKING:
-    from agentkit.tools.definition import ToolDefinition
-    from agentkit.tools.tool import Tool
 
 _MOST_NEAREST = 3
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -216,65 +208,3 @@ def _is_in(part: str | float, text: str) -> bool:
         wanted, where = part.strip().casefold(), text.casefold()
         return wanted in where or json.dumps(wanted)[1:-1] in where
     return any(float(number[0]) == part for number in _NUMBER.finditer(text))
-
-
-# --- what call_before demands: of a tool through its chain, of a composite by its children --------
-
-
-class ToolsByName(Protocol):
-    """A library, or any other mapping of names to tools."""
-
-    def get(self, name: str, /) -> Tool | None:
-        """The tool of a name; None when there is none."""
-        ...
-
-
-def demanded(definition: ToolDefinition, tools: ToolsByName) -> dict[str, ToolDefinition | None]:
-    """The tools that calls of a tool lead to: what its rules demand first, and its children.
-
-    The demands of demanded tools and of children count too, so a rule has the effects of every
-    tool that it makes models call.
-
-    Args:
-        definition: The tool.
-        tools: The tools that there are.
-
-    Returns:
-        By name, in the order found, without the tool itself; None for a tool that is not there.
-    """
-    found: dict[str, ToolDefinition | None] = {}
-    waiting = [definition]
-    while waiting:
-        one = waiting.pop()
-        names = [rule.tool for rule in one.specification.rules if isinstance(rule, CallBefore)]
-        for name in (*names, *(child.name for child in one.signature.children)):
-            if name in found or name == definition.name:
-                continue
-            tool = tools.get(name)
-            found[name] = None if tool is None else tool.definition
-            if tool is not None:
-                waiting.append(tool.definition)
-    return found
-
-
-def wanted_before_children(definition: ToolDefinition, tools: Mapping[str, Tool]) -> dict[str, str]:
-    """The tools that must be called before a composite, each with the child that wants it.
-
-    Args:
-        definition: The composite; for a primitive the answer is empty.
-        tools: The library's tools by name.
-    """
-    inside: dict[str, ToolDefinition] = {}
-    waiting = [definition]
-    while waiting:
-        for child in waiting.pop().signature.children:
-            tool = tools.get(child.name)
-            if tool is not None and child.name not in inside:
-                inside[child.name] = tool.definition
-                waiting.append(tool.definition)
-    return {
-        rule.tool: name
-        for name, child_definition in inside.items()
-        for rule in child_definition.specification.rules
-        if isinstance(rule, CallBefore) and rule.tool not in inside
-    }
