@@ -1,6 +1,7 @@
 from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
 from .differences import word_diff as word_diff
+from .dry_run import InsertPolicy as InsertPolicy
 from .duplicates import ModelJudge as ModelJudge
 from .feedback import feedback_on as feedback_on
 from .gate_statistics import Elond as Elond
@@ -13,24 +14,23 @@ from .gates import (
     shadow_gate as shadow_gate,
 )
 from .hand_edits import propose_edits as propose_edits
-from .insert_outcomes import (
+from .insertion import (
     Added as Added,
     InsertOutcome as InsertOutcome,
-    InsertPolicy as InsertPolicy,
     Merged as Merged,
     Rejected as Rejected,
     RejectionCode as RejectionCode,
-    Witness as Witness,
 )
 from .learning import LearningConfig as LearningConfig, LearnReport as LearnReport
 from .ledger import Ledger as Ledger
 from .lifting import MinedComposite as MinedComposite
 from .manager import ToolManager as ToolManager
-from .mined import submit_mined as submit_mined
 from .mining import (
     MiningConfig as MiningConfig,
     MiningResult as MiningResult,
+    insert_mined as insert_mined,
     mine as mine,
+    submit_mined as submit_mined,
 )
 from .observers import CanaryJudge as CanaryJudge, judged as judged
 from .proposal import (
