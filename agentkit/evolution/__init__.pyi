@@ -1,6 +1,5 @@
 from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
-from .differences import word_diff as word_diff
 from .dry_run import InsertPolicy as InsertPolicy
 from .duplicates import ModelJudge as ModelJudge
 from .feedback import feedback_on as feedback_on
