@@ -31,7 +31,12 @@ from .mining import (
     mine as mine,
     submit_mined as submit_mined,
 )
-from .observers import CanaryJudge as CanaryJudge, judged as judged
+from .observers import (
+    CanaryJudge as CanaryJudge,
+    ShadowLimits as ShadowLimits,
+    ShadowRunner as ShadowRunner,
+    judged as judged,
+)
 from .proposal import (
     Proposal as Proposal,
     ProposalRecord as ProposalRecord,
@@ -50,7 +55,6 @@ from .proposers.optimizer import GepaOptimizer as GepaOptimizer, Score as Score
 from .proposers.streams import EvolutionStream as EvolutionStream, FeedbackStream as FeedbackStream
 from .round import EvolutionReport as EvolutionReport, evolve as evolve
 from .serving import CanaryRouter as CanaryRouter, LedgerWatch as LedgerWatch
-from .shadow import ShadowLimits as ShadowLimits, ShadowRunner as ShadowRunner
 from .trajectories import is_success as is_success, trajectories_of as trajectories_of
 from .validation.approvals import ValidationPolicy as ValidationPolicy
 from .validation.checks import validate as validate
