@@ -10,6 +10,7 @@ import contextvars
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -58,7 +59,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Background(Generic[T]):
+class Background(ABC, Generic[T]):
     """A bounded queue with one worker, which runs on the event loop of whoever put something in.
 
     No thread is started: a model's connections often belong to one event loop. When a loop ends
@@ -109,9 +110,9 @@ class Background(Generic[T]):
             self.counts["dropped"] += len(self._waiting)
             self._waiting.clear()
 
+    @abstractmethod
     async def _handle(self, work: T) -> None:
         """Do one piece of work; what it raises is logged and counted."""
-        raise NotImplementedError
 
     def _count(self, what: str) -> None:
         with self._lock:
