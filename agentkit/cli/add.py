@@ -24,15 +24,9 @@ from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import manager_of, opened, opened_to_read, person
 from agentkit.cli.tools import import_definitions, report_import
 from agentkit.errors import SourceProblem, UsageError
+from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
-from agentkit.evolution.insert_outcomes import (
-    SAME_TOOL,
-    Added,
-    InsertOutcome,
-    InsertPolicy,
-    Merged,
-    Rejected,
-)
+from agentkit.evolution.insertion import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
 from agentkit.evolution.manager import ToolManager
 from agentkit.library import Library
 from agentkit.library.directory import HandEdit

@@ -38,8 +38,8 @@ from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown, visible
 from agentkit.evolution.feedback import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
-from agentkit.library.capabilities import EpisodeVolume, Retention
 from agentkit.library.episode_stores import pruning
+from agentkit.library.store import EpisodeVolume, Retention
 from agentkit.messages import ToolCall, ToolResult
 
 _LONGEST = 2_000

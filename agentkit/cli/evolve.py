@@ -49,7 +49,7 @@ from agentkit.evolution.proposer import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
-from agentkit.evolution.review import STATE_WORDS, brief_words
+from agentkit.evolution.review import STATE_WORDS
 from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
@@ -379,9 +379,8 @@ def _found(one: ProposalOutcome) -> str:
     """Why a proposal stands where it does, the comparison in words first."""
     if one.report is None:
         return one.why
-    told = brief_words(one.report)
-    is_all = one.report.decision == "pass" and one.report.reason in one.why
-    return one.why.replace(one.report.reason, told) if is_all else f"{told}; {one.why}"
+    told = one.report.reason
+    return one.why if told in one.why else f"{told}; {one.why}"
 
 
 def _next_commands(outcome: EvolutionReport) -> list[str]:

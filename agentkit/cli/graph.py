@@ -129,7 +129,7 @@ def _drawn(library: Library, name: str | None, *, upward: bool) -> tuple[list[No
     shown = _reached(starts, dag.parents if upward else dag.children)
     order = [one for one in dag.children if one in shown]
     composites = [one for one in dag.composites if one in shown]
-    faults = {(one.composite, one.child): one.message for one in pin_faults(library, composites)}
+    faults = {(one.tool, one.child): one.message for one in pin_faults(library, composites)}
     edges = [
         Edge(parent=parent, child=child, fault=faults.get((parent, child)))
         for parent in order

@@ -25,9 +25,8 @@ from agentkit.cli.run import AgentOptions, make_agent, write_log
 from agentkit.cli.stores import opened
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
-from agentkit.evolution.observers import CanaryJudge
+from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
-from agentkit.evolution.shadow import ShadowRunner
 from agentkit.library import Replica, Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.episode_stores import with_episodes

@@ -17,7 +17,7 @@ from agentkit.episodes.replacing import first_link
 from agentkit.errors import StoreError, StoreLookupError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.interop import export as exporting
@@ -29,7 +29,7 @@ from agentkit.models.resolve import resolve_model
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agentkit.library.event_chain import Operation
+    from agentkit.library.events import Operation
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
 from agentkit.library import EpisodeStore, signing
-from agentkit.library.capabilities import append_all
+from agentkit.library.episode_stores import append_all
 
 _FORMATS = ("artifact", *formats.FORMATS)
 _AT_A_TIME = 256

@@ -7,22 +7,23 @@ from collections.abc import Iterator
 import click
 
 from agentkit.cli.output import Column, print_table, say
-from agentkit.evaluation.results.markdown import escaped, fenced, table_markdown
-from agentkit.evaluation.results.page import (
+from agentkit.evaluation.results.pages import (
     Child,
     Markup,
     Section,
     element,
+    escaped,
+    fenced,
     joined,
     links_html,
     page_html,
     section_html,
     table_html,
+    table_markdown,
     tiles_html,
 )
 from agentkit.evaluation.results.tables import Table
 from agentkit.evaluation.results.texts import many, shown, visible
-from agentkit.evolution.differences import marked, word_diff
 from agentkit_bench.language.report import FieldLanguage, LanguageReport, ToolLanguage
 from agentkit_bench.language.tables import (
     MOST_TOOLS,
@@ -34,6 +35,7 @@ from agentkit_bench.language.tables import (
     tool_table,
     whole_table,
 )
+from agentkit_bench.language.words import marked, word_diff
 
 _STYLE = """
 ins { background: rgb(40 160 80 / .22); text-decoration: none; border-radius: 3px; }
