@@ -25,7 +25,7 @@ from agentkit.cli.stores import author, event_signer, opened, opened_to_read, pe
 from agentkit.cli.tools import import_definitions, report_import
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
-from agentkit.evolution.insert_outcomes import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.insertion import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
 from agentkit.library import Library
 from agentkit.library.conflicts import ConflictPolicy
 from agentkit.library.directory import HandEdit

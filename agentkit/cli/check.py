@@ -25,8 +25,8 @@ from agentkit.cli.stores import (
 )
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
+from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.hand_edits import EditedStore
-from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.dag import in_order

@@ -7,8 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentkit.errors import CompositeError
-from agentkit.evolution.dry_run import BudgetSpent, DryRun, Failed, agree, call_text
-from agentkit.evolution.insert_outcomes import InsertPolicy, Procedure
+from agentkit.evolution.dry_run import (
+    BudgetSpent,
+    DryRun,
+    Failed,
+    InsertPolicy,
+    Procedure,
+    agree,
+    call_text,
+)
 from agentkit.library import Library
 from agentkit.library.pins import LibraryFault
 from agentkit.tools.definition import Example
@@ -85,6 +92,6 @@ async def _outcome(tool: Tool, example: Example, trial: DryRun) -> str | None:
         return f"{call}: {spent}"
     if isinstance(ran, Failed):
         return None if ran.cause == "no_stub" else f"{call}: {ran.message}"
-    if agree(example.result, ran.value, tolerance=trial.policy.tolerance):
+    if agree(example.result, ran.value):
         return ""
     return f"{call} gave {ran.value!r}, not {example.result!r}"

@@ -11,7 +11,7 @@ import click
 from agentkit.cli.options import typed
 from agentkit.cli.output import one_line, plural, say
 from agentkit.evaluation.results.texts import label_name, shown
-from agentkit.evolution.review import STATE_WORDS, brief_words
+from agentkit.evolution.review import STATE_WORDS
 from agentkit.evolution.round import EvolutionReport, ProposalOutcome
 
 _LONGEST = 300
@@ -119,6 +119,5 @@ def _found(one: ProposalOutcome) -> str:
     """Why a proposal stands where it does, the comparison in words first."""
     if one.report is None:
         return one.why
-    told = brief_words(one.report)
-    is_all = one.report.decision == "pass" and one.report.reason in one.why
-    return one.why.replace(one.report.reason, told) if is_all else f"{told}; {one.why}"
+    told = one.report.reason
+    return one.why if told in one.why else f"{told}; {one.why}"

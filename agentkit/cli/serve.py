@@ -33,9 +33,8 @@ from agentkit.cli.output import plural, print_json_line, say
 from agentkit.cli.stores import followed, opened, opened_to_read
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
-from agentkit.evolution.observers import CanaryJudge
+from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
-from agentkit.evolution.shadow import ShadowRunner
 from agentkit.library import Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.episode_stores import with_episodes

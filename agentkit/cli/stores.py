@@ -18,7 +18,7 @@ from agentkit.episodes.replacing import first_link
 from agentkit.errors import StoreError, StoreLookupError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.interop import export as exporting

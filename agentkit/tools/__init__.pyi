@@ -27,7 +27,6 @@ from .rules.records import (
 from .rules.rendering import (
     narrowed_schema as narrowed_schema,
     rule_sentence as rule_sentence,
-    why_unstated as why_unstated,
 )
 from .schema_validator import UncheckableError as UncheckableError, fits as fits
 from .sources.dialects import (

@@ -517,8 +517,8 @@ def test_tool_of_a_tool_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tags": "math"}, r"tags=\('math',\)"),
-        ({"effects": "reads"}, r"effects=\('reads',\)"),
+        ({"tags": "math"}, r"tags=\['math'\]"),
+        ({"effects": "reads"}, r"effects=\['reads'\]"),
         ({"timeout_seconds": 0}, "timeout_seconds must be positive"),
         ({"max_retries": -1}, "max_retries must be 0 or more"),
     ],

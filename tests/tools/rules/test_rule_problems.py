@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.composites import rule_problems
-from agentkit.composites.rule_validity import RuleProblemCode
+from agentkit.composites.rules import RuleProblemCode
 from agentkit.errors import DefinitionError
 from agentkit.testing import sample_library
 from agentkit.tools import (
