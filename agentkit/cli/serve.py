@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -11,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -19,9 +19,10 @@ import click
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.types import OnStoreFailure
+from agentkit.cli.loading import load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
 from agentkit.cli.output import plural, print_json_line, say
-from agentkit.cli.run import AgentOptions, make_agent, write_log
+from agentkit.cli.run import AgentOptions, binding_told, make_agent, tell_binding, write_log
 from agentkit.cli.stores import opened
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
@@ -138,9 +139,7 @@ def serve(
     """
     if mcp is not None:
         _check_fitting(mcp)
-        import_module("agentkit.cli.serve_mcp").serve_mcp(  # stands on packages of another extra
-            store_url, server, transport=mcp, options=options
-        )
+        _serve_mcp(store_url, server, transport=mcp, options=options)
         return
     keys = server.keys
     limits = ServerLimits(
@@ -195,8 +194,55 @@ def _check_fitting(transport: str) -> None:
         raise UsageError(f"--mcp serves the library without an agent, so leave {words} out")
 
 
+def _serve_mcp(
+    store_url: str, server: ServerOptions, *, transport: str, options: AgentOptions
+) -> None:
+    """Serve the library of a store until the client hangs up (stdio) or Ctrl-C (http).
+
+    Every call is kept in the store as an episode. Tools that need approval are listed only to
+    clients that can ask their person. Messages go to stderr: with stdio, stdout is the wire.
+
+    Args:
+        store_url: Where the library is.
+        server: Where to listen, and for whom.
+        transport: ``stdio`` for a client that starts this process, ``http`` for streamable HTTP
+            at ``http://host:port/mcp``.
+        options: Of the agent's, the tools and the version that are served.
+    """
+    from agentkit.interop.mcp.library_server import LibraryServer  # of another extra
+
+    keys, code = server.keys, load_tools(options.targets)
+    with opened(store_url) as store, _followed(store, server.refresh) as source:
+        with binding_told():
+            served = LibraryServer(
+                source, tools=code, name="agentkit", pin=options.pin, frozen=options.frozen
+            )
+        tell_binding(served.binding)
+        exposure = served.exposure
+        needing = len(exposure.runnable) - len(exposure.open)
+        waits = f"; {needing} more for clients that can ask for approval" if needing else ""
+        version = exposure.library.version
+        say(f"Serving {plural(len(exposure.open), 'tool')} of library version {version}{waits}.")
+        for hidden in served.hidden:
+            say(f"  not served: {hidden.name}: {hidden.reason}")
+        if transport == "stdio":
+            asyncio.run(served.serve_stdio())
+            return
+        app = served.http_app(host=server.host, holder=None if keys is None else keys.holder)
+        app.state.has_keys = keys is not None
+        app.state.limits = ServerLimits(drain_seconds=server.drain)
+        app.state.runs = served  # what is drained before the end
+        serve_app(
+            app,
+            host=server.host,
+            port=server.port,
+            insecure=server.insecure,
+            on_start=lambda url: say(f"MCP at {url}/mcp. Ctrl-C stops it. Process {os.getpid()}."),
+        )
+
+
 @contextmanager
-def followed(store: Store, refresh: float) -> Iterator[Store]:
+def _followed(store: Store, refresh: float) -> Iterator[Store]:
     """The store with its newest library at hand, looked for every ``refresh`` seconds."""
     replica = Replica(store, refresh_seconds=refresh)
     try:
@@ -213,7 +259,7 @@ def _serving_store(url: str, spill: str | None, refresh: float) -> Iterator[Stor
         if spill is not None:
             settings = WriterSettings(max_count=_MOST_IN_MEMORY, wait_seconds=1, close_seconds=2)
             writer = held.enter_context(EpisodeWriter(store, spill=spill, settings=settings))
-        source = held.enter_context(followed(store, refresh))
+        source = held.enter_context(_followed(store, refresh))
         yield source if writer is None else with_episodes(source, episodes=writer)
 
 
