@@ -11,9 +11,17 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
+from agentkit.evolution.dry_run import Procedure
 from agentkit.evolution.feedback import feedback_on, user_texts
-from agentkit.evolution.insert_outcomes import InsertPolicy, Merged, Procedure, Refused, Rejected
-from agentkit.evolution.insertion import Tried, check_data, plan_insert, try_composite
+from agentkit.evolution.insertion import (
+    Merged,
+    Refused,
+    Rejected,
+    Tried,
+    check_data,
+    plan_insert,
+    try_composite,
+)
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
 from agentkit.evolution.proposers.observed import (
@@ -241,12 +249,7 @@ def _words(definition: ToolDefinition | None) -> ModelView | None:
 # --- A tool that comes whole from another library: its texts, its place, and what it shows -------
 
 
-_POLICY = InsertPolicy()
-
-
-def text_faults(
-    definition: ToolDefinition, policy: InsertPolicy = _POLICY
-) -> tuple[FailedCheck, ...]:
+def text_faults(definition: ToolDefinition) -> tuple[FailedCheck, ...]:
     """What speaks against the texts of a new tool; empty for nothing.
 
     One that is no JSON data, or too large, is not read any further.
@@ -258,23 +261,11 @@ def text_faults(
         >>> [failed.code for failed in text_faults(poisoned)]
         ['directive']
     """
-    return _no_data(definition, policy) or suspicions(definition)
-
-
-def _no_data(definition: ToolDefinition, policy: InsertPolicy) -> tuple[FailedCheck, ...]:
     try:
-        check_data(definition, policy)
+        check_data(definition)
     except Refused as refused:
-        rejected = refused.rejected
-        return (
-            FailedCheck(
-                code=rejected.code,
-                layer="structural",
-                message=rejected.explanation,
-                advice=rejected.advice,
-            ),
-        )
-    return ()
+        return (refused.rejected.failed,)
+    return suspicions(definition)
 
 
 def needs_person(definition: ToolDefinition, tools: ToolsByName) -> bool:
@@ -508,13 +499,7 @@ class CandidateChecker:
         """
         outcome = (await plan_insert(candidate, state.library, self.inserting)).outcome
         if isinstance(outcome, Rejected):
-            failed = FailedCheck(
-                code=outcome.code,
-                layer="structural",
-                message=outcome.explanation,
-                advice=outcome.advice,
-            )
-            return CheckResult(candidate=candidate, failed=(failed,))
+            return CheckResult(candidate=candidate, failed=(outcome.failed,))
         if isinstance(outcome, Merged):
             failed = FailedCheck(
                 code="duplicate",
@@ -547,7 +532,7 @@ class CandidateChecker:
             is_same = tool.definition.digest in {candidate.digest, here.digest}
             failed = _no_change(candidate) if is_same else _name_taken(tool.definition)
             return CheckResult(candidate=candidate, failed=(failed,), by="library")
-        found = _standing(text_faults(candidate, self.inserting.policy), overruled)
+        found = _standing(text_faults(candidate), overruled)
         if found:
             return CheckResult(candidate=candidate, failed=found, needs=("person",))
         waits_for = _undecided_child(candidate, state)

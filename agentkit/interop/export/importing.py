@@ -17,7 +17,7 @@ from agentkit.evolution.checker import (
     settled,
     text_faults,
 )
-from agentkit.evolution.insert_outcomes import Procedure
+from agentkit.evolution.dry_run import Procedure
 from agentkit.evolution.insertion import Tried, try_composite
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
