@@ -27,8 +27,8 @@ from agentkit.errors import SourceProblem, UsageError
 from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
 from agentkit.evolution.insertion import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
 from agentkit.library import Library
-from agentkit.library.conflicts import ConflictPolicy
 from agentkit.library.directory import HandEdit
+from agentkit.library.merging import ConflictPolicy
 from agentkit.tools.tool import Tool
 
 _MODES = {

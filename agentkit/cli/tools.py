@@ -40,8 +40,8 @@ from agentkit.evolution.proposers.composites import source_of
 from agentkit.evolution.validation.foreign_texts import suspicions_of_all
 from agentkit.interop import openapi
 from agentkit.library import Library, LibraryChange, Store
-from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.dag import rounded
+from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.pins import pin_faults
 from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import ToolDefinition

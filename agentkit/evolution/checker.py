@@ -38,8 +38,8 @@ from agentkit.evolution.validation.report import FailedCheck, ProposedChange, Va
 from agentkit.evolution.validation.texts import rules_of, wording_key
 from agentkit.library.events import Author
 from agentkit.library.library import Library
+from agentkit.library.merging import rebase
 from agentkit.library.pins import library_faults, pin_faults, with_current_pins
-from agentkit.library.rebase import rebase
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.episodes import Episode, RetrievalTrace
-from agentkit.episodes.late_verdicts import with_late_verdicts
+from agentkit.episodes.labels import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import DefinitionError, UsageError

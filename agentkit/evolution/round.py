@@ -11,7 +11,7 @@ from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
-from agentkit.episodes.late_verdicts import with_late_verdicts
+from agentkit.episodes.labels import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.compare import Compare, compare_held_out
