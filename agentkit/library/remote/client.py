@@ -419,7 +419,7 @@ class LibraryClient:
             case 404:
                 return StoreError(
                     f"there is no library at {where} (status 404{_words(response)}); "
-                    "'agentkit serve --definitions' serves one"
+                    "agentkit.server.library.create_library_app serves one"
                 )
             case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
                 return StoreUnavailableError(

@@ -103,7 +103,7 @@ class _Known:
 
 
 class RemoteStore:
-    """A library on a server of ``agentkit serve --definitions``. It can not be written to.
+    """A library on a server of ``create_library_app``. It can not be written to.
 
     ``load`` asks the server whether there is news, and takes up what changed. When the server can
     not be reached, or says what can not be right, the last snapshot stays: see ``is_away``. That
