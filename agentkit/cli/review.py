@@ -124,9 +124,6 @@ def show(which: str, *, answers: str, store_url: str, as_json: bool) -> None:
     metavar="CODE",
     help="Say that this check is wrong about a rejected proposal; name all that reject it",
 )
-@option(
-    "--proposer", default="", metavar="NAME", help="Accept from this quarantined proposer again."
-)
 @option("--judge", default="", metavar="MODEL", help="Ask this model where a judge must agree.")
 @tools_option
 @common_options
@@ -136,7 +133,6 @@ def approve(
     *,
     reason: str,
     codes: Sequence[str],
-    proposer: str,
     judge: str,
     store_url: str,
     as_json: bool,
@@ -148,14 +144,8 @@ def approve(
     Examples:
       agentkit review approve loan_offer --reason 'the terms are those of the contract'
       agentkit review approve anna-1 --overrule false_claim --reason 'it is the name of a form'
-      agentkit review approve --proposer feedback:small-model --reason 'its prompt was fixed'
     """
-    if bool(which) == bool(proposer):
-        raise UsageError("name one: a proposal, or --proposer NAME")
     with managed(store_url, targets, judge=judge) as manager:
-        if proposer:
-            _release(manager, proposer, reason, as_json=as_json)
-            return
         proposal_id = manager.ledger.find(which).proposal_id
         before = manager.served
         if codes:
@@ -235,14 +225,6 @@ def _move_on(manager: ToolManager, proposal_id: str, *, until: str = "active") -
             return
 
 
-def _release(manager: ToolManager, proposer: str, reason: str, *, as_json: bool) -> None:
-    record = manager.release(proposer, person=person(), reason=reason)
-    if as_json:
-        print_json({"proposer": record.name, "is_quarantined": record.is_quarantined})
-    else:
-        click.echo(f"proposals of {shown(record.name)} are accepted again")
-
-
 def _tell(manager: ToolManager, proposal_id: str, before: Library, *, as_json: bool) -> None:
     """Where a proposal stands after a decision, and what models see now."""
     found = review_of(manager, proposal_id)
@@ -286,9 +268,5 @@ def _say_rest(ledger: Ledger, reviews: Sequence[Review], *, shows_all: bool) -> 
         say(f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')} listed")
     if decided and not shows_all:
         say(f"{decided:,} decided (agentkit review list --all)")
-    for proposer in ledger.proposers.values():
-        if proposer.is_quarantined:
-            name = shown(proposer.name)
-            say(f"nothing is accepted from {name} (agentkit review approve --proposer {name})")
     for name, version in ledger.pins.items():
         say(f"{shown(pin_words(name, version))} (agentkit rollback --unpin)")

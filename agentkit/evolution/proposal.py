@@ -32,7 +32,7 @@ ProposalState = Literal[
     "active",  # serves all
     "superseded",  # a later proposal took its place
     "rejected",  # a check, a gate or a person said no
-    "quarantined",  # its proposer was rejected too often
+    "quarantined",  # earlier releases held back the proposals of a proposer that was often wrong
     "rolled_back",  # it was active or in canary, and was taken back
 ]
 
@@ -273,11 +273,6 @@ class ProposalRecord:
         return stream
 
     @property
-    def proposer(self) -> str:
-        """Who it is filed under; see ``proposer_name``."""
-        return proposer_name(self.stream, self.author)
-
-    @property
     def unreadable_text(self) -> str:
         """The start of an answer that could not be read; empty for a proposal."""
         text: str = self.events[0].facts.get("unreadable", {}).get("text", "")
@@ -361,32 +356,3 @@ class ProposalRecord:
 
 def _checks(kept: Iterable[Mapping[str, str]]) -> tuple[FailedCheck, ...]:
     return tuple(map(FailedCheck.from_json, kept))
-
-
-def proposer_name(stream: str, author: Author) -> str:
-    """What a proposer is filed under: its stream and its author, as ``Proposer.name`` has it.
-
-    One model may be asked for by several streams with prompts of their own, and each answers for
-    itself.
-
-    Example:
-        >>> proposer_name("feedback", Author(kind="model", name="small-model"))
-        'feedback:small-model'
-    """
-    return f"{stream}:{author.name}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProposerRecord:
-    """How a proposer fares.
-
-    Attributes:
-        name: Who it is; see ``proposer_name``.
-        rejected_in_a_row: Proposals rejected by checks, a judge or a person since the last one that
-            was validated.
-        is_quarantined: Whether nothing is taken from it until a person releases it.
-    """
-
-    name: str
-    rejected_in_a_row: int = 0
-    is_quarantined: bool = False

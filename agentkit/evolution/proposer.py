@@ -24,7 +24,6 @@ PassedOverReason = Literal[
     "says_nothing",  # the refusals name no value, range, form or order
     "not_in_library",  # the library has no such tool
     "already_proposed",  # decided in an earlier round
-    "quarantine",  # nothing is taken from its proposer
 ]
 """Why nothing came of something that went wrong."""
 
@@ -108,7 +107,7 @@ class Proposer(Protocol):
 
     @property
     def name(self) -> str:
-        """Who it is, for records and for quarantine."""
+        """Who it is, for records."""
         ...
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:

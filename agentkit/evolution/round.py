@@ -332,7 +332,7 @@ def _told(
     repeated = [
         PassedOver(
             tool=record.tool_name,
-            reason="quarantine" if record.state == "quarantined" else "already_proposed",
+            reason="already_proposed",
             why=f"{record.proposal_id} is {record.state.replace('_', ' ')}: {record.last_word}",
             command=f"agentkit review show {record.proposal_id}",
         )
