@@ -1,9 +1,15 @@
-"""What a round of evolution looked at, what came of it, and why nothing came of the rest."""
+"""One round of evolution: look at what happened, take suggestions, let numbers decide.
+
+This is the offline round, for which no traffic is needed: each suggestion that every check let pass
+is compared with the active definition on tasks that nobody learned from, and only a gain brings it
+on. Shadow and canary, where a policy asks for them, go on from there; each round also brings on
+what waited since earlier ones.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -174,17 +180,9 @@ class EvolutionReport:
         }
 
 
-# --- One round of evolution: look at what happened, take suggestions, let numbers decide ---------
-# This is the offline round, for which no traffic is needed: each suggestion that every check let
-# pass
-# is compared with the active definition on tasks that nobody learned from, and only a gain brings
-# it
-# on. Shadow and canary, where a policy asks for them, go on from there; each round also brings on
-# what waited since earlier ones.
-
+# --- The round ------------------------------------------------------------------------------------
 
 _MOST_FAILING = 20
-_MOST_NAMED = 5
 
 
 async def evolve(
@@ -239,29 +237,36 @@ async def evolve(
     seen = tuple(_diagnosed(one, before) for one in with_late_verdicts(episodes))
     profile = FailureProfile(half_life_days=None)
     profile.observe_all(seen)
-    found: list[PassedOver] = [*_unknown_tools(seen, before)]
+    passed_over: list[PassedOver] = [*_unknown_tools(seen, before)]
     observations = Observations(
-        library=before, episodes=seen, profile=profile, tools=tuple(tools), pass_over=found.append
+        library=before,
+        episodes=seen,
+        profile=profile,
+        tools=tuple(tools),
+        pass_over=passed_over.append,
     )
     known = dict(manager.ledger.proposals)
-    silent = await _suggested(manager, proposers, observations)
+    silent = [
+        one for proposer in proposers async for one in _asked(manager, proposer, observations)
+    ]
     learned = None
     if learning is not None:
         learned = manager.learn(seen, rules=learning, passed=_has_passed_by_verifier)
     if mining is not None:
         await submit_mined(manager, seen, mining)
-    now = manager.ledger.proposals
     decided = {name for name, one in known.items() if not one.is_open}
-    moved = [one for name, one in now.items() if name not in decided]
+    moved = [one for name, one in manager.ledger.proposals.items() if name not in decided]
     considered = [await _considered(manager, one, known, compare, rules) for one in moved]
     return EvolutionReport(
         before=before.version,
         after=manager.refresh().version,
         looked_at=_looked_at(seen, profile),
         considered=tuple(considered),
-        passed_over=_told(found, silent.again, tools),
+        passed_over=tuple(
+            one for one in dict.fromkeys(passed_over) if not tools or one.tool in tools
+        ),
         learned=learned,
-        silent=tuple(silent.silent),
+        silent=tuple(silent),
     )
 
 
@@ -325,66 +330,39 @@ def _looked_at(episodes: Sequence[Episode], profile: FailureProfile) -> LookedAt
     )
 
 
-def _told(
-    found: Iterable[PassedOver], again: Iterable[ProposalRecord], tools: Sequence[str]
-) -> tuple[PassedOver, ...]:
-    """What was passed over, with what was suggested again and is decided."""
-    repeated = [
-        PassedOver(
-            tool=record.tool_name,
-            reason="already_proposed",
-            why=f"{record.proposal_id} is {record.state.replace('_', ' ')}: {record.last_word}",
-            command=f"agentkit review show {record.proposal_id}",
-        )
-        for record in again
-    ]
-    return tuple(one for one in (*found, *repeated) if not tools or one.tool in tools)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Heard:
-    """What came of asking all proposers: suggestions decided before, and who was silent."""
-
-    again: tuple[ProposalRecord, ...]
-    silent: tuple[Silent, ...]
-
-
-async def _suggested(
-    manager: ToolManager, proposers: Iterable[Proposer], observations: Observations
-) -> _Heard:
-    """Take in what all proposers suggest; the same suggested twice is one."""
-    records = manager.ledger.proposals.values()
-    decided = {one.proposal_id for one in records if not one.is_open}
-    again: dict[str, ProposalRecord] = {}
-    silent: list[Silent] = []
-    for proposer in proposers:
-        suggestions, broken = await _heard(proposer, observations)
-        if broken is not None:
-            silent.append(Silent(proposer=proposer.name, error=str(broken)))
-        for suggestion in suggestions:
-            if said := manager.decided_before(suggestion):
-                again[said.proposal_id] = said
-                continue
+async def _asked(
+    manager: ToolManager, proposer: Proposer, observations: Observations
+) -> AsyncIterator[Silent]:
+    """Take in what a proposer suggests; who could not say anything, or not all."""
+    suggestions: Sequence[Suggestion] = ()
+    try:
+        suggestions = _checked(proposer, await proposer.propose(observations))
+    except ProposerInterruptedError as error:
+        suggestions = _checked(proposer, error.found)
+        yield Silent(proposer=proposer.name, error=str(error))
+    except ModelError as error:
+        yield Silent(proposer=proposer.name, error=str(error))
+    for suggestion in suggestions:
+        decided = manager.decided_before(suggestion)
+        if decided is None:
+            known = manager.ledger.proposals
             try:
                 record = await manager.submit_async(suggestion, episodes=observations.episodes)
             except ModelError as error:  # the proposal is kept, and waits for its judge
-                silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
+                yield Silent(proposer=f"the judge of {proposer.name}", error=str(error))
                 continue
-            if record.proposal_id in decided:
-                again[record.proposal_id] = record
-    return _Heard(again=tuple(again.values()), silent=tuple(silent))
+            decided = None if record.is_open or record.proposal_id not in known else record
+        if decided is not None:
+            observations.pass_over(_already_proposed(decided))
 
 
-async def _heard(
-    proposer: Proposer, observations: Observations
-) -> tuple[Sequence[Suggestion], ModelError | None]:
-    """What a proposer suggests, and the error that kept it from suggesting more."""
-    try:
-        return _checked(proposer, await proposer.propose(observations)), None
-    except ProposerInterruptedError as error:
-        return _checked(proposer, error.found), error
-    except ModelError as error:
-        return (), error
+def _already_proposed(record: ProposalRecord) -> PassedOver:
+    return PassedOver(
+        tool=record.tool_name,
+        reason="already_proposed",
+        why=f"{record.proposal_id} is {record.state.replace('_', ' ')}: {record.last_word}",
+        command=f"agentkit review show {record.proposal_id}",
+    )
 
 
 def _checked(proposer: Proposer, answer: object) -> Sequence[Suggestion]:
