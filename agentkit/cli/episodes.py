@@ -44,7 +44,7 @@ from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
-from agentkit.evolution.feedback import feedback_on
+from agentkit.evolution.learning import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
 from agentkit.library.episode_stores import pruning
 from agentkit.library.store import EpisodeVolume, Retention

@@ -50,8 +50,7 @@ from agentkit.evolution.learning import (
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.promotion import Transition
-from agentkit.evolution.proposal import Proposal, ProposalRecord
-from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
     LibraryState,

@@ -26,10 +26,10 @@ from agentkit.evolution.proposal import (
     Proposal,
     ProposalRecord,
     ProposalState,
+    Suggestion,
     UnreadableProposal,
     outstanding,
 )
-from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import cut
