@@ -418,8 +418,8 @@ async def _considered(
 
 
 # --- One evolver at a time: a lock beside the store, which ends with the process that holds it ----
-# What an evolver writes is safe without it: a commit is made on the newest version or made anew. The
-# lock keeps two of them from asking models the same questions, and says who is at work.
+# What an evolver writes is safe without it: each commit is made on the newest version or made anew.
+# The lock keeps two of them from asking models the same questions, and says who is at work.
 
 _CAN_LOCK = find_spec("fcntl") is not None
 

@@ -129,15 +129,6 @@ def test_what_is_decided_can_not_be_decided_again(manager, propose, ada):
         manager.approve(record.proposal_id, person=ada)
 
 
-def test_a_person_does_not_stand_for_numbers_where_they_are_asked_for(make_manager, propose, ada):
-    """With evidence='gate' an approval alone does not promote."""
-    manager = make_manager(lifecycle=LifecyclePolicy(evidence="gate"))
-    record = manager.submit(propose(manager))
-    manager.approve(record.proposal_id, person=ada)
-    (advance,) = manager.advance()
-    assert advance.after == "validated"
-
-
 def test_a_judge_reads_what_was_suggested_alone(waiting):
     """What somebody else changed meanwhile is no part of the change that the judge reads."""
     manager, proposal = waiting()

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Episode, ToolDefinition
-from agentkit.episodes import Verdict
-from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.gates import GateConfig, GateReport
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
@@ -309,20 +307,6 @@ def waiting(make_manager, propose):
     return manager, manager.submit(propose(manager))
 
 
-def test_evidence_is_asked_for_as_the_policy_says(waiting, make_manager, store):
-    """By default tasks or a person; where only gates count, tasks alone."""
-    manager, record = waiting
-    assert told(manager, record) == (
-        "waits for a comparison on held-out tasks or a person's approval",
-        ["review approve ID", "evolve --tasks FILE"],
-    )
-    strict = make_manager(lifecycle=LifecyclePolicy(evidence="gate"))
-    assert told(strict, record) == (
-        "waits for a comparison on held-out tasks",
-        ["evolve --tasks FILE"],
-    )
-
-
 def test_what_stands_in_the_way(waiting, make_manager, propose, ada):
     """A pin, or another proposal that is being tried, is named with the way around it."""
     manager, record = waiting
@@ -426,56 +410,6 @@ def test_a_new_composite_is_a_proposal_too(manager, store):
     assert manager.library["order_total"](price=4, count=3, fee=2) == 14
     assert manager.roll_back("order_total") == (proposal.proposal_id,)
     assert "order_total" not in store.load()
-
-
-# --- Shadow and canary are decided from the labelled episodes of a store -------------------------
-
-
-def episode(episode_id, passed, **labels):
-    """A judged episode with labels; each in a session of its own."""
-    return Episode(
-        episode_id=episode_id,
-        request="?",
-        session_id=episode_id,
-        started_at=f"2026-11-21T00:00:00.{len(episode_id):06}+00:00",
-        verdict=Verdict(passed=passed),
-        metadata=labels,
-    )
-
-
-@pytest.fixture
-def gated(make_manager, store):
-    """Makes a manager whose gates read the store's own episodes."""
-
-    def make(**policy):
-        gates = EpisodeGates(episodes=store, rules=GateConfig(min_pairs=4, min_sessions=20))
-        return make_manager(lifecycle=LifecyclePolicy(**policy), gates=gates)
-
-    return make
-
-
-def shadow_runs(store, proposal_id, count, *, better):
-    """Answers, each with its shadow run; one of the two is right."""
-    for number in range(count):
-        store.append(episode(f"e{number}", not better))
-        labels = {"experiment": proposal_id, "arm": "candidate", "shadow_of": f"e{number}"}
-        store.append(episode(f"s{number}", better, **labels))
-
-
-def test_shadow_runs_that_are_better_let_it_go_on(gated, store, propose):
-    """Enough shadow runs that are right where the answers were wrong bring it on."""
-    manager = gated(shadow=True)
-    record = manager.submit(propose(manager))
-    manager.advance()
-    assert manager.advance()[0].after == "shadow"
-    shadow_runs(store, record.proposal_id, 5, better=True)
-    assert manager.advance()[0].after == "shadow"
-    shadow_runs(store, record.proposal_id, 20, better=True)
-    assert manager.advance()[0].after == "active"
-    kept = manager.ledger.proposals[record.proposal_id].assessments
-    statistics = {event.facts["gate"]: event.facts["statistics"] for event in kept}
-    assert statistics["shadow"]["wins"] == 20
-    assert statistics["shadow"]["level"] == pytest.approx(0.05 / 3.93194921181)
 
 
 # --- A proposal walks through the states, and back -----------------------------------------------
