@@ -28,7 +28,7 @@ from agentkit.evolution.ledger import WHOLE_LIBRARY
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
 from agentkit.evolution.proposers.composites import source_of
-from agentkit.evolution.validation.origins import FreshText, fresh_texts
+from agentkit.evolution.validation.approvals import FreshText, fresh_texts
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, ProposedChange
 from agentkit.library.dag import ancestors
 from agentkit.library.events import EventKind
