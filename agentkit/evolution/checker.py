@@ -12,7 +12,6 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
 from agentkit.evolution.dry_run import Procedure
-from agentkit.evolution.feedback import feedback_on, user_texts
 from agentkit.evolution.insertion import (
     Merged,
     Refused,
@@ -22,6 +21,7 @@ from agentkit.evolution.insertion import (
     plan_insert,
     try_composite,
 )
+from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
 from agentkit.evolution.proposers.observed import (
