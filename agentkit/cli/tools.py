@@ -35,11 +35,11 @@ from agentkit.cli.stores import author, change_id, commit, opened, opened_to_rea
 from agentkit.errors import CompositeError, LibraryError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.proposers.composites import source_of
-from agentkit.evolution.validation.foreign_texts import suspicions_of_all
+from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.interop import openapi
 from agentkit.library import Library, LibraryChange, Store
-from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.dag import rounded
+from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.pins import pin_faults
 from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import ToolDefinition
@@ -294,11 +294,10 @@ def _screened(
     """
     if unknown := sorted(set(overruled) - {one.name for one in definitions}):
         raise UsageError(f"the file has no tool {unknown[0]!r} to overrule")
-    found = zip(definitions, suspicions_of_all(definitions), strict=True)
     against = {
         one.name: "; ".join(map(str, failed))
-        for one, failed in found
-        if failed and one.name not in overruled
+        for one in definitions
+        if one.name not in overruled and (failed := suspicions(one))
     }
     return [one for one in definitions if one.name not in against], against
 
