@@ -49,8 +49,8 @@ from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.interop import openapi
 from agentkit.interop.export.importing import ImportedTool, ImportRequest, propose_tools
 from agentkit.library import Library, LibraryChange, Store
-from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.dag import rounded
+from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.pins import pin_faults
 from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import ToolDefinition

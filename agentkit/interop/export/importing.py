@@ -25,10 +25,10 @@ from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.repository import bound_library
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.export.artifact import Artifact
-from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.dag import in_order
 from agentkit.library.events import Author
 from agentkit.library.library import Library
+from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
