@@ -167,6 +167,6 @@ class ArgumentValidator:
         name = self._definition.name
         return DefinitionError(
             f"the parameters schema of tool {name!r} is broken, {why}; correct it, or import it "
-            "with agentkit.tools.sources.definition_from_json, which repairs known dialects",
+            "with agentkit.tools.definition_from_json, which repairs known dialects",
             tool_name=name,
         )
