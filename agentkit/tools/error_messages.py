@@ -14,7 +14,7 @@ from reprlib import Repr
 from typing import Any
 
 from agentkit.messages import JsonObject, ToolFailure
-from agentkit.tools.formats import FORMAT_EXAMPLES
+from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.schema_validator import SchemaError
 
 _SHOWN_CHARACTERS = 60
@@ -306,7 +306,7 @@ _MOST_COMPARED = 500
 
 
 def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Up to three texts among ``known`` that look like ``name`` or contain it, ignoring case, best first.
+    """Up to three of the ``known`` texts that look like ``name`` or contain it, best first.
 
     Only texts of about the same length that start alike, share a word, or hold one another are
     compared, so that ten thousand known names take milliseconds.
