@@ -34,9 +34,6 @@ from agentkit.library.library import Library
 _LONGEST = 300
 
 Which = Annotated[str, argument("ID|TOOL|last")]
-Judge = Annotated[
-    str, option(help="Ask this model where a judge must agree.", metavar="MODEL", default="")
-]
 
 
 class _ListsWhenAlone(CommandGroup):
@@ -128,7 +125,7 @@ def approve(
     reason: Reason,
     overrule: tuple[str, ...] = (),
     proposer: str = "",
-    judge: Judge,
+    judge: str = "",
     targets: Targets,
     store_url: StoreUrl,
     as_json: AsJson,
@@ -141,6 +138,7 @@ def approve(
         overrule (CODE): Say that this check is wrong about a rejected proposal; name all that
             reject it
         proposer (NAME): Accept from this quarantined proposer again.
+        judge (MODEL): Ask this model where a judge must agree.
 
     Examples:
       agentkit review approve loan_offer --reason 'the terms are those of the contract'

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from agentkit import open_store, resolve_model
-from agentkit.cli.demo.loop import Demo
+from agentkit.cli.demo.command import Demo
 from agentkit.cli.demo.questions import Questions, draw_questions
 from agentkit.cli.demo.tools import TOOLS
 from agentkit.errors import UsageError
