@@ -360,15 +360,15 @@ def report_import(
         print_json({"library_version": version, **plan.to_json(), **left_out, **of_api})
     else:
         names = ("added", "replaced", "renamed", "skipped")
-        counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
-        counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
-        counts["suspicious"] = len(against)
+        counts = {name: len(getattr(plan, name)) for name in names}
+        counts |= {"unchanged": plan.unchanged, "refused": len(plan.refused)}
+        counts |= {"unusable": len(unusable), "suspicious": len(against)}
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         click.echo(f"{told or 'nothing to import'}; library version {version}")
-    say_some((f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable), rest=_ALL)
-    refused = (f"{name!r} already stands for another definition" for name in plan.refused)
-    say_some(refused, rest=_ALL)
-    say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
+    messages = [f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable]
+    messages += [f"{name!r} already stands for another definition" for name in plan.refused]
+    messages += [f"{shown(name)} is left out: {why}" for name, why in against.items()]
+    say_some(messages, rest=_ALL)
     if against:
         say("take a tool whose words you have read with --overrule TOOL")
     if plan.refused:
