@@ -17,8 +17,16 @@ from agentkit.composites.problems import Fault
 from agentkit.messages import JsonObject
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
-from agentkit.tools.types.declared import declared_type
-from agentkit.tools.types.lattice import ANY, NEVER, Alternative, Base, TypeSet, join, json_text
+from agentkit.tools.types.lattice import (
+    ANY,
+    NEVER,
+    Alternative,
+    Base,
+    TypeSet,
+    declared_type,
+    join,
+    json_text,
+)
 
 _PASSES = 6
 """Looks at a program before its variables count as anything."""

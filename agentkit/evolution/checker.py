@@ -12,7 +12,6 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
 from agentkit.evolution.dry_run import Procedure
-from agentkit.evolution.feedback import feedback_on, user_texts
 from agentkit.evolution.insertion import (
     Merged,
     Refused,
@@ -22,6 +21,7 @@ from agentkit.evolution.insertion import (
     plan_insert,
     try_composite,
 )
+from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
 from agentkit.evolution.proposers.observed import (
@@ -31,15 +31,21 @@ from agentkit.evolution.proposers.observed import (
     rule_key,
 )
 from agentkit.evolution.repository import LibraryState
-from agentkit.evolution.validation.approvals import ValidationPolicy, is_overruled, new_rules
-from agentkit.evolution.validation.foreign_texts import suspicions_of_all
-from agentkit.evolution.validation.origins import TRUSTED
+from agentkit.evolution.validation.approvals import (
+    TRUSTED,
+    ValidationPolicy,
+    acts_through_others,
+    is_overruled,
+    new_rules,
+)
+from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, ValidationReport
-from agentkit.evolution.validation.texts import rules_of, wording_key
+from agentkit.evolution.validation.texts import rules_of
+from agentkit.evolution.validation.wording import wording_key
 from agentkit.library.events import Author
 from agentkit.library.library import Library
+from agentkit.library.merging import rebase
 from agentkit.library.pins import library_faults, pin_faults, with_current_pins
-from agentkit.library.rebase import rebase
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence
@@ -256,25 +262,11 @@ def text_faults(definition: ToolDefinition) -> tuple[FailedCheck, ...]:
         >>> [failed.code for failed in text_faults(poisoned)]
         ['directive']
     """
-    return text_faults_of_all((definition,))[0]
-
-
-def text_faults_of_all(definitions: Sequence[ToolDefinition]) -> list[tuple[FailedCheck, ...]]:
-    """``text_faults`` of each of many tools, sooner: no text is read twice."""
-    found: list[tuple[FailedCheck, ...]] = []
-    for definition in definitions:
-        try:
-            check_data(definition)
-        except Refused as refused:
-            found.append((refused.rejected.failed,))
-        else:
-            found.append(())
-    readable = [at for at, failed in enumerate(found) if not failed]
-    for at, failed in zip(
-        readable, suspicions_of_all([definitions[at] for at in readable]), strict=True
-    ):
-        found[at] = failed
-    return found
+    try:
+        check_data(definition)
+    except Refused as refused:
+        return (refused.rejected.failed,)
+    return suspicions(definition)
 
 
 def needs_person(definition: ToolDefinition, tools: ToolsByName) -> bool:
@@ -287,7 +279,8 @@ def needs_person(definition: ToolDefinition, tools: ToolsByName) -> bool:
         definition: The new tool.
         tools: The tools that its rules may demand: those of the library, and those that come too.
     """
-    return bool(ValidationPolicy().needs_for(definition, tools))
+    needed = ValidationPolicy().needs_for(definition, tools)
+    return bool(needed) or acts_through_others(definition, tools)
 
 
 def settled(definition: ToolDefinition, library: Library) -> ToolDefinition:

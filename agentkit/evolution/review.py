@@ -28,7 +28,7 @@ from agentkit.evolution.ledger import WHOLE_LIBRARY
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
 from agentkit.evolution.proposers.composites import source_of
-from agentkit.evolution.validation.origins import FreshText, fresh_texts
+from agentkit.evolution.validation.approvals import FreshText, fresh_texts
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, ProposedChange
 from agentkit.library.dag import ancestors
 from agentkit.library.events import EventKind
@@ -48,7 +48,7 @@ STATE_WORDS: Mapping[ProposalState, str] = {
     "active": "in use",
     "superseded": "replaced by a later proposal",
     "rejected": "rejected",
-    "quarantined": "held back: its proposer is quarantined",
+    "quarantined": "held back",
     "rolled_back": "taken back",
 }
 

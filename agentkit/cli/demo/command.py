@@ -41,10 +41,9 @@ from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings, Listener, episodes_of_run, ignore
 from agentkit.evaluation.task import Benchmark, import_catalogue
 from agentkit.evolution.differences import library_changes
-from agentkit.evolution.evolver_lock import evolving
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve
+from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
 from agentkit.fetch import cache_directory
 from agentkit.interop.export import artifact_of, formats
 from agentkit.library import Author, EpisodeFilter, Store

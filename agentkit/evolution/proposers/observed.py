@@ -16,7 +16,7 @@ from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
-from agentkit.evolution.feedback import is_by_user
+from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
     Statement,
     form_of_pattern,
@@ -44,7 +44,7 @@ from agentkit.tools.rules import (
 from agentkit.tools.rules.checking import EarlierCall
 from agentkit.tools.schema import places, values_at
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.types.declared import declared_type
+from agentkit.tools.types.lattice import declared_type
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
