@@ -36,7 +36,6 @@ sys.path.append(str(Path(__file__).parents[1]))  # for tests/support
 from soak_load import (
     FAILING,
     KEY,
-    MOST_BYTES,
     WELL,
     answer_as_a_model,
     asked,
@@ -391,7 +390,7 @@ def serve_command(options, store_url: str, port: int, spills: Path) -> list[str]
             "--timeout",
             str(longest_run(options.seconds)),
         ),
-        *("--max-concurrent", str(4 * options.users), "--max-body", str(MOST_BYTES)),
+        *("--max-concurrent", str(4 * options.users)),
         *(*spill, *options.serve),
     ]
 
