@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import reduce
 from itertools import zip_longest
 from operator import add, or_
+from pathlib import Path
 from time import perf_counter, thread_time
 
 from agentkit.episodes import GoalTrace, StageReport
@@ -28,6 +29,7 @@ from agentkit.retrieval.ranking import TextRanker
 from agentkit.retrieval.references import References
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.word_vectors import StaticEmbedder, TrainedVectors
 from agentkit.tools.types.fit import TypedSlot
 
 
@@ -291,9 +293,20 @@ def default_stages(keep: int = 32, *, embedder: object | None = "auto") -> tuple
     )
 
 
-def default_retriever() -> CascadeRetriever:
-    """The retriever behind ``Agent(retriever="auto")``."""
-    return CascadeRetriever()
+def default_retriever(*, vectors: Path | str | None = None) -> CascadeRetriever:
+    """The retriever behind ``Agent(retriever="auto")``.
+
+    Args:
+        vectors: A file of ``agentkit-train retriever``: word vectors that learned from requests.
+
+    Raises:
+        UsageError: The file can not be read as such.
+        MissingExtraError: The word vectors that it changes are not installed.
+    """
+    if vectors is None:
+        return CascadeRetriever()
+    embedder = StaticEmbedder(trained=TrainedVectors.read(vectors))
+    return CascadeRetriever(stages=default_stages(embedder=embedder))
 
 
 def stage_name(stage: Stage) -> str:
