@@ -46,8 +46,8 @@ from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evolution.feedback import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
-from agentkit.library.capabilities import EpisodeVolume, PruningPreview, Retention
 from agentkit.library.episode_stores import pruning
+from agentkit.library.store import EpisodeVolume, Retention
 
 VerdictFilter = Literal["passed", "failed", "fault", "none"]
 
@@ -335,14 +335,7 @@ def prune(dry_run: bool, store_url: str, as_json: bool, **bounds: Any) -> None:
         raise UsageError("say what may stay: --max-age, --max-bytes or --max-count")
     with opened_to_read(store_url) as store:
         keeper = pruning(store)
-        if not dry_run:
-            gone = keeper.prune(retention)
-        elif isinstance(store, PruningPreview):
-            gone = store.prunable(retention)
-        else:
-            raise UsageError(
-                f"{type(store).__name__} can not say beforehand what would go; leave out --dry-run"
-            )
+        gone = keeper.prunable(retention) if dry_run else keeper.prune(retention)
         kept = keeper.volume()
     if as_json:
         amounts = {"gone": gone, "kept": kept}

@@ -51,14 +51,22 @@ from agentkit.evaluation.environments import (
     with_tools,
 )
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark, named_benchmarks
-from agentkit.evaluation.recorded import episodes_of_run
 from agentkit.evaluation.results.comparison import Comparison, compare
-from agentkit.evaluation.results.markdown import comparison_markdown, report_markdown
-from agentkit.evaluation.results.page import comparison_html, report_html
+from agentkit.evaluation.results.pages import (
+    comparison_html,
+    comparison_markdown,
+    report_html,
+    report_markdown,
+)
 from agentkit.evaluation.results.report import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.runner import RunOutcome, evaluate
-from agentkit.evaluation.settings import EvaluationSettings, ToolSource, settings_text
+from agentkit.evaluation.settings import (
+    EvaluationSettings,
+    ToolSource,
+    episodes_of_run,
+    settings_text,
+)
 from agentkit.evaluation.task import Benchmark, stratified
 from agentkit.library import Library, Store
 from agentkit.library.code_binding import by_name, pinned

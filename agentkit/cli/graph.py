@@ -151,7 +151,7 @@ def _picture(library: Library, name: str | None, *, upward: bool) -> Picture:
     order = [one for one in dag.children if one in shown]
     order += sorted(shown - dag.children.keys())
     composites = [one for one in dag.composites if one in shown]
-    faults = {(one.composite, one.child): one.message for one in pin_faults(library, composites)}
+    faults = {(one.tool, one.child): one.message for one in pin_faults(library, composites)}
     calls = {
         parent: tuple(
             Edge(parent=parent, child=child, fault=faults.get((parent, child), ""))

@@ -38,8 +38,8 @@ from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
 from agentkit.interop.export import importing
 from agentkit.library import EpisodeStore, signing
-from agentkit.library.capabilities import BatchAppending
 from agentkit.library.conflicts import ConflictPolicy
+from agentkit.library.store import BatchAppending
 
 FileKind = Literal["artifact", "episodes", "other"]
 

@@ -26,8 +26,7 @@ from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.library import Store
 from agentkit.library.chain_check import ChainFault, FaultCode, verify_chain, verify_library
-from agentkit.library.event_chain import ChainHead
-from agentkit.library.events import Author, EventKind, LibraryEvent
+from agentkit.library.events import Author, ChainHead, EventKind, LibraryEvent
 from agentkit.library.signing import key_text, key_texts, read_verifier
 from agentkit.library.store import ToolRevision
 

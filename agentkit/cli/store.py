@@ -11,8 +11,7 @@ from agentkit.cli.options import command, flag, json_option
 from agentkit.cli.output import fold, plural, print_facts, print_json, print_table, say, slow_step
 from agentkit.cli.stores import opened
 from agentkit.errors import UsageError
-from agentkit.library.comparing import Amount, Comparison, compare_stores
-from agentkit.library.copying import copy_store
+from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
 from agentkit.library.opening import file_of, open_to_read
 
 

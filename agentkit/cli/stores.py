@@ -24,14 +24,14 @@ from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.interop import export as exporting
 from agentkit.library import Author, Library, LibraryChange, Replica, Store
 from agentkit.library.directory.store import folder_of
-from agentkit.library.event_chain import Signer
+from agentkit.library.events import Signer
 from agentkit.library.opening import file_of, open_store
 from agentkit.library.signing import environment_signer, key_texts
 from agentkit.models.resolve import resolve_model
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agentkit.library.event_chain import Operation
+    from agentkit.library.events import Operation
 
 _VERSIONED = re.compile(r"(?P<place>.+)@(?P<version>\d{1,18})")
 
@@ -90,12 +90,7 @@ def followed(store: Store, refresh: float, max_staleness: float | None) -> Itera
         max_staleness: Seconds after which runs are refused where nobody knows whether there is a
             newer one; None to serve the last one for any time.
     """
-    replica = Replica(
-        store,
-        refresh_seconds=refresh,
-        max_staleness_seconds=max_staleness,
-        when_stale="serve" if max_staleness is None else "refuse",
-    )
+    replica = Replica(store, refresh_seconds=refresh, max_staleness_seconds=max_staleness)
     try:
         yield replica
     finally:

@@ -14,7 +14,6 @@ from .expectations import (
     GoldCall as GoldCall,
     NoCall as NoCall,
     NumberAnswer as NumberAnswer,
-    PythonTests as PythonTests,
     Rubric as Rubric,
     TextAnswer as TextAnswer,
 )
@@ -23,7 +22,6 @@ from .loading import (
     load_benchmark as load_benchmark,
     named_benchmarks as named_benchmarks,
 )
-from .recorded import RecordedAnswers as RecordedAnswers, episodes_of_run as episodes_of_run
 from .results.comparison import (
     Comparison as Comparison,
     compare as compare,
@@ -37,6 +35,7 @@ from .runner import (
 from .settings import (
     EvaluationProgress as EvaluationProgress,
     EvaluationSettings as EvaluationSettings,
+    episodes_of_run as episodes_of_run,
 )
 from .task import (
     Benchmark as Benchmark,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.refine import RefineSettings
 from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Limits, RunResult, SelectionPolicy, ToolPolicy
 from agentkit.diagnosis.labelling import diagnose
-from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, RefineMode, Verdict
+from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, Verdict
 from agentkit.errors import (
     AgentKitError,
     DuplicateToolError,
@@ -21,15 +21,173 @@ from agentkit.errors import (
     ToolNotFoundError,
 )
 from agentkit.evaluation.environments import BrokenTaskError, make_world
-from agentkit.evaluation.recorded import RecordedAnswers, RecordedModel, as_recorded
+from agentkit.evaluation.expectations import (
+    AllowedCalls,
+    CustomExpectation,
+    ExactCalls,
+    Expectation,
+)
 from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, attempt_seed
-from agentkit.evaluation.staging import Stage, Staging
 from agentkit.evaluation.task import Benchmark, Environment, Task, UserTurn
-from agentkit.evaluation.verifiers.answers import AllOf
-from agentkit.evaluation.verifiers.making import Scene, verifier_for
+from agentkit.evaluation.verifiers.making import AllOf, Scene, verifier_for
+from agentkit.library import Library
 from agentkit.messages import JsonObject, Message, ToolMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import CallBefore, Rule
+from agentkit.tools.tool import Tool
+
+# --- the tools of a turn --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """What the agent works with.
+
+    Attributes:
+        library: The tools that may be offered.
+        definitions: The tools that calls are judged by, under the names that they are called by.
+        expects: What is right, in those names.
+        library_names: The catalogue's names of the tools that are offered under another one, by
+            that name (``Episode.library_names``).
+    """
+
+    library: Library
+    definitions: tuple[ToolDefinition, ...]
+    expects: tuple[Expectation, ...]
+    library_names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Staging:
+    """Sets the stage for user turns of one benchmark.
+
+    Attributes:
+        library: Where the definitions come from.
+        retrieves: Whether the agent finds its tools in the library, rather than being given those
+            that the benchmark names.
+        upstream_names: The benchmark's own names of tools that have another one in the catalogue.
+    """
+
+    library: Library
+    retrieves: bool
+    upstream_names: Mapping[str, str]
+
+    @classmethod
+    def of(cls, benchmark: Benchmark, library: Library, *, retrieves: bool) -> Staging:
+        """The staging for ``benchmark``; tools that ``library`` lacks come from the benchmark."""
+        adapted = _adapted(benchmark, library, everything=retrieves)
+        own = [d for d in benchmark.definitions if d.name not in library]
+        renamed = {
+            definition.name: definition.origin.original_name
+            for definition in benchmark.definitions
+            if definition.origin.original_name
+        }
+        whole = adapted.with_tools(own) if own else adapted
+        return cls(library=whole, retrieves=retrieves, upstream_names=renamed)
+
+    def stage(
+        self, offered: Sequence[str], expects: Sequence[Expectation], world: Environment | None
+    ) -> Stage:
+        """The stage for one user turn.
+
+        Args:
+            offered: Names, in the catalogue, of the tools that are offered by now.
+            expects: What is right, in the catalogue's names.
+            world: The environment that runs the tools, if any does.
+        """
+        bound = {} if world is None else {tool.name: tool for tool in world.tools()}
+        if self.retrieves:
+            # Without a world it stays the same object, by which an agent's caches know it.
+            running = [self._tool(name, bound) for name in bound]
+            library = self.library.with_tools(running) if running else self.library
+            gold = _gold_names(expects)
+            judged = {name: library.get(name) for name in (*offered, *gold)}
+            return Stage(
+                library=library,
+                definitions=tuple(tool.definition for tool in judged.values() if tool is not None),
+                expects=tuple(expects),
+            )
+        tools = {name: self._tool(name, bound) for name in dict.fromkeys(offered)}
+        names = self._upstream_names(tools)
+        library = Library(
+            [_renamed_tool(tool, names) for tool in tools.values()],
+            version=self.library.version,
+        )
+        return Stage(
+            library=library,
+            definitions=library.definitions,
+            expects=tuple(_renamed(expectation, names) for expectation in expects),
+            library_names={own: name for name, own in names.items() if own != name},
+        )
+
+    def _tool(self, name: str, bound: Mapping[str, Tool]) -> Tool:
+        """The tool as the library describes it and the environment runs it."""
+        described = self.library.get(name)
+        running = bound.get(name)
+        if running is None:
+            return self.library[name]  # raises ToolNotFoundError with the nearest names
+        return running if described is None else running.with_definition(described.definition)
+
+    def _upstream_names(self, tools: Iterable[str]) -> dict[str, str]:
+        """The benchmark's own name for each tool, as far as that leaves no two alike."""
+        names = {name: self.upstream_names.get(name, name) for name in tools}
+        return names if len(set(names.values())) == len(names) else {name: name for name in names}
+
+
+def _adapted(benchmark: Benchmark, library: Library, *, everything: bool) -> Library:
+    """The library with its tools as the benchmark offers tools; only those that it may offer."""
+    adapt = benchmark.adapt
+    if adapt is None:
+        return library
+    names = library.tools if everything else {one.name for one in benchmark.definitions}
+    tools = [tool for tool in library if tool.name in names]
+    return library.with_tools(tool.with_definition(adapt(tool.definition)) for tool in tools)
+
+
+def _renamed_tool(tool: Tool, names: Mapping[str, str]) -> Tool:
+    """The tool with its upstream name, and with those of the tools that its rules speak of."""
+    definition = tool.definition
+    rules = tuple(_renamed_rule(rule, names) for rule in definition.specification.rules)
+    renamed = replace(
+        definition,
+        name=names[tool.name],
+        specification=replace(definition.specification, rules=rules),
+    )
+    return tool if renamed == definition else tool.with_definition(renamed)
+
+
+def _renamed_rule(rule: Rule, names: Mapping[str, str]) -> Rule:
+    if not isinstance(rule, CallBefore):
+        return rule
+    return replace(rule, tool=names.get(rule.tool, rule.tool))
+
+
+def _renamed(expectation: Expectation, names: Mapping[str, str]) -> Expectation:
+    """The expectation with the names that the calls will have."""
+    match expectation:
+        case AllowedCalls():
+            allowed = (replace(c, name=names.get(c.name, c.name)) for c in expectation.calls)
+            return replace(expectation, calls=tuple(allowed))
+        case ExactCalls():
+            calls = (replace(c, name=names.get(c.name, c.name)) for c in expectation.calls)
+            return replace(expectation, calls=tuple(calls))
+        case CustomExpectation():
+            return expectation.renamed(names)
+        case _:
+            return expectation
+
+
+def _gold_names(expects: Iterable[Expectation]) -> Iterator[str]:
+    for expectation in expects:
+        if isinstance(expectation, AllowedCalls | ExactCalls):
+            yield from (call.name for call in expectation.calls)
+        elif isinstance(expectation, CustomExpectation):
+            yield from expectation.gold_tools
+
+
+# --- the model ------------------------------------------------------------------------------------
 
 
 class RaisingModel:
@@ -158,7 +316,7 @@ class AttemptRunner:
     Attributes:
         benchmark: The questions.
         staging: Sets out the tools.
-        model: Answers; or the answers of an earlier run, which are judged again.
+        model: Answers.
         judge: Judges by rubrics; None where no task needs it.
         retriever: Finds tools, where they are to be found.
         settings: How to ask.
@@ -167,7 +325,7 @@ class AttemptRunner:
 
     benchmark: Benchmark
     staging: Staging
-    model: ChatModel | RecordedAnswers
+    model: ChatModel
     judge: ChatModel | None
     retriever: Retriever | None
     settings: EvaluationSettings
@@ -239,7 +397,7 @@ class _Conversation:
             offered += turn.offers
             stage = self._with.staging.stage(offered, turn.expects, self._world)
             try:
-                result = await self._answer(turn, stage, number)
+                result = await self._answer(turn, stage)
             except RunError as error:
                 return await self._broken(error, stage, number)
             goes_on = result.stop_reason == "finished" and number + 1 < len(turns)
@@ -249,22 +407,16 @@ class _Conversation:
             self._said = result
         return AttemptResult(episodes=tuple(self._kept), is_finished=True)
 
-    async def _answer(self, turn: UserTurn, stage: Stage, number: int) -> RunResult:
-        model = self._with.model
-        if not isinstance(model, RecordedAnswers):
-            watched = self._watched(RaisingModel(model))
-            agent = self._agent(watched, stage, self._with.settings.refine)
-            return await agent.run(turn.request, history=self._said)
-        recorded = model.answer((self._task.task_id, self._attempt.number), number)
-        agent = self._agent(self._watched(RecordedModel(recorded)), stage, "none")
-        return as_recorded(await agent.run(turn.request, history=self._said), recorded)
+    async def _answer(self, turn: UserTurn, stage: Stage) -> RunResult:
+        agent = self._agent(self._watched(RaisingModel(self._with.model)), stage)
+        return await agent.run(turn.request, history=self._said)
 
     def _watched(self, model: ChatModel) -> ChatModel:
         """The model; in a world, one that notes what each turn found."""
         self._watcher = None if self._world is None else WatchedModel(model, self._world)
         return model if self._watcher is None else self._watcher
 
-    def _agent(self, model: ChatModel, stage: Stage, refine: RefineMode) -> Agent:
+    def _agent(self, model: ChatModel, stage: Stage) -> Agent:
         settings = self._with.settings
         generation = settings.settings
         if generation.seed is not None:
@@ -278,7 +430,7 @@ class _Conversation:
             retriever=self._with.retriever,
             # Where one answer is judged it is to be the call.
             selection=SelectionPolicy(search_tool=self._max_steps > 1),
-            refine=RefineSettings(mode=refine, max_refinements=settings.max_refinements),
+            refine=RefineSettings(mode=settings.refine, max_refinements=settings.max_refinements),
             limits=Limits(max_steps=self._max_steps, max_calls=_MANY),
             # The world was made for this attempt; how often to try is the model's business.
             tool_policy=ToolPolicy(

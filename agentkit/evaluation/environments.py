@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from agentkit.errors import UsageError
-from agentkit.evaluation.json_lines import as_json_value
 from agentkit.evaluation.task import Benchmark, Environment, Task
 from agentkit.messages import JsonObject
 from agentkit.tools.sources.function import import_place
@@ -15,6 +15,17 @@ from agentkit.tools.tool import Tool
 
 EnvironmentFactory: TypeAlias = Callable[[Task], Environment]
 """Makes the world of one attempt at a task."""
+
+
+def as_json_value(value: object) -> Any:
+    """``value`` itself, once it is known to be JSON data that every program can read.
+
+    Raises:
+        ValueError: It holds NaN, an infinite number, half a surrogate pair, or another object.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text.encode("utf-8")
+    return value
 
 
 class ToolsEnvironment:

@@ -1,19 +1,37 @@
-"""What a right answer is, as data: one record for each way of judging.
+"""What a right answer is: one record for each way of judging, and its JSON form.
 
 A task says with one of these what is expected; ``agentkit.evaluation.verifiers`` turns it into the
-verifier that judges an episode.
+verifier that judges an episode. In files each way of judging is one short key: ``{"number": 72}``
+is ``NumberAnswer``, ``{"calls": [...]}`` is ``ExactCalls``; ``_READERS`` has them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    runtime_checkable,
+)
 
 from agentkit.episodes import Verifier
+from agentkit.evaluation.verifiers.numbers import read_number
 from agentkit.messages import JsonObject
 from agentkit.metrics import AllowedCall, Language
 from agentkit.tools.definition import ToolDefinition
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from pydantic import TypeAdapter
 
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
 """How pydantic reads a record out of JSON: no other field, no conversion."""
@@ -116,22 +134,6 @@ class FinalState:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PythonTests:
-    """Python code in the final answer that passes tests (HumanEval).
-
-    Attributes:
-        prompt: Code that the answer may continue: imports, signature, docstring.
-        tests: Code that defines ``check(candidate)``.
-        entry_point: Name of the function that is tested.
-    """
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    prompt: str = ""
-    tests: str
-    entry_point: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Rubric:
     """Criteria that a model judges, each met or not.
 
@@ -169,7 +171,272 @@ Expectation: TypeAlias = (
     | NumberAnswer
     | TextAnswer
     | FinalState
-    | PythonTests
     | Rubric
     | CustomExpectation
 )
+
+
+# --- records out of JSON --------------------------------------------------------------------------
+
+Record = TypeVar("Record", bound="DataclassInstance")
+
+
+class RecordError(ValueError):
+    """A part of a record is not what it has to be; the message is the reason."""
+
+
+def checked(kind: type[Record], value: object, where: str = "") -> Record:
+    """``value`` as a record.
+
+    Args:
+        kind: A dataclass that describes the JSON object.
+        value: Decoded JSON.
+        where: Dotted path of the value, for the reason.
+
+    Raises:
+        RecordError: It does not fit; the message names the first place where.
+    """
+    from pydantic import ValidationError
+
+    if getattr(kind, "__pydantic_config__", None) is STRICT:
+        refuse_other_fields(kind, value, where)
+    try:
+        # as text, for pydantic's strict mode takes a dict for a record only out of JSON
+        record: Record = _adapter(kind).validate_json(json.dumps(value))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = _path(where, *first["loc"]) or "the row"
+        if first["type"] == "unexpected_keyword_argument":
+            raise RecordError(f"{place}: there is no such field") from error
+        if first["type"] == "missing":
+            raise RecordError(f"{place}: is missing") from error
+        said = first["msg"].removeprefix("Input ")
+        raise RecordError(f"{place}: {said}, got {first['input']!r:.60}") from error
+    return record
+
+
+def refuse_other_fields(kind: type[DataclassInstance], value: object, where: str) -> None:
+    """Make sure that an object has no field which a record has not.
+
+    Raises:
+        RecordError: It has one; the message names it, and those that there are.
+    """
+    known = [one.name for one in fields(kind)]
+    for name in value if isinstance(value, dict) else ():
+        if name not in known:
+            raise RecordError(
+                f"{_path(where, name)}: there is no such field; there are {', '.join(known)}"
+            )
+
+
+def _path(*parts: str | int) -> str:
+    return ".".join(str(part) for part in parts if part != "")
+
+
+@cache
+def _adapter(kind: type[Record]) -> TypeAdapter[Record]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def expectations_from_json(value: object, where: str = "expects") -> tuple[Expectation, ...]:
+    """Expectations out of their JSON form.
+
+    Args:
+        value: An object whose keys are ways of judging, or a list of such objects; all of them
+            have to hold.
+        where: Path of the value in its row, for the reason.
+
+    Raises:
+        RecordError: It is no such form; the message says what is wrong and where.
+
+    Example:
+        >>> expectations_from_json({"number": 72, "no_call": True})
+        (NumberAnswer(value='72', tolerance=1e-06), NoCall())
+    """
+    if isinstance(value, list):
+        parts = [_read(part, f"{where}.{at}") for at, part in enumerate(value)]
+        return tuple(one for part in parts for one in part)
+    return tuple(_read(value, where))
+
+
+def _read(value: object, where: str) -> Iterator[Expectation]:
+    if not isinstance(value, dict):
+        raise RecordError(
+            f'{where}: expected an object such as {{"number": 72}}, got {value!r:.60}'
+        )
+    if not value:
+        raise RecordError(f"{where}: nothing is expected; use some of {', '.join(_READERS)}")
+    for key, content in value.items():
+        if key not in _READERS:
+            raise RecordError(
+                f"{where}.{key}: there is no such expectation; there are {', '.join(_READERS)}"
+            )
+        yield from _READERS[key](content, where)
+
+
+def _require(holds: object, where: str, reason: str) -> None:
+    if not holds:
+        raise RecordError(f"{where}{reason}")
+
+
+_NO_CALL = ' is empty; where no call is right, write {"no_call": true}'
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AllowedCall:
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+    name: str
+    arguments: dict[str, list[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Allowed:
+    allowed: list[_AllowedCall]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Contains:
+    contains: list[str]
+
+
+def _calls(value: object, where: str) -> Iterator[Expectation]:
+    made = checked(ExactCalls, {"calls": value}, where)
+    _require(made.calls, f"{where}.calls", _NO_CALL)
+    yield made
+
+
+def _allowed(value: object, where: str) -> Iterator[Expectation]:
+    calls = checked(_Allowed, {"allowed": value}, where).allowed
+    _require(calls, f"{where}.allowed", _NO_CALL)
+    for at, call in enumerate(calls):
+        for name, values in call.arguments.items():
+            place = f"{where}.allowed.{at}.arguments.{name}"
+            _require(values, place, " is empty; list the values that are right")
+    yield AllowedCalls(
+        calls=tuple(AllowedCall(name=call.name, allowed=call.arguments) for call in calls)
+    )
+
+
+def _actions(value: object, where: str) -> Iterator[Expectation]:
+    long = value if isinstance(value, dict) else {"calls": value}
+    _require("calls" in long, f"{where}.actions.calls", ": is missing")
+    yield checked(FinalState, long, f"{where}.actions")
+
+
+def _state(value: object, where: str) -> Iterator[Expectation]:
+    made = checked(FinalState, {"state": value}, where)
+    empty = ' is empty; write {"actions": []} where nothing may change'
+    _require(made.state, f"{where}.state", empty)
+    yield made
+
+
+def _number(value: object, where: str) -> Iterator[Expectation]:
+    long: Any = value if isinstance(value, dict) else {"value": value}
+    if type(long.get("value")) in (int, float):
+        long = {**long, "value": str(long["value"])}
+    made = checked(NumberAnswer, long, f"{where}.number")
+    is_one = read_number(made.value) is not None and 0 <= made.tolerance < 1
+    wanted = f": expected a number, and a tolerance from 0 to below 1; got {value!r:.60}"
+    _require(is_one, f"{where}.number", wanted)
+    yield NumberAnswer(value=made.value.strip(), tolerance=made.tolerance)
+
+
+def _texts(key: str, match: Literal["equal", "contains"]) -> _Reader:
+    def read(value: object, where: str) -> Iterator[Expectation]:
+        listed = value if isinstance(value, list) and match == "contains" else [value]
+        texts = checked(_Contains, {"contains": listed}, where).contains
+        is_said = texts and all(text.strip() for text in texts)
+        _require(is_said, f"{where}.{key}", ": the text is empty, so any answer would hold it")
+        yield from (TextAnswer(text=text, match=match) for text in texts)
+
+    return read
+
+
+def _rubric(value: object, where: str) -> Iterator[Expectation]:
+    made = checked(Rubric, {"criteria": value}, where)
+    texts = [text.strip() for pair in made.criteria.items() for text in pair]
+    wanted = ': expected criteria, such as {"polite": "The answer ..."}'
+    _require(texts and all(texts), f"{where}.rubric", wanted)
+    yield made
+
+
+def _flag(key: str, made: Expectation) -> _Reader:
+    def read(value: object, where: str) -> Iterator[Expectation]:
+        wanted = f": expected true, got {value!r:.60}; or leave it out"
+        _require(value is True, f"{where}.{key}", wanted)
+        yield made
+
+    return read
+
+
+_Reader: TypeAlias = Callable[[Any, str], Iterator[Expectation]]
+
+_READERS: Mapping[str, _Reader] = {
+    "calls": _calls,
+    "allowed": _allowed,
+    "any_call": _flag("any_call", AnyCall()),
+    "no_call": _flag("no_call", NoCall()),
+    "number": _number,
+    "text": _texts("text", "equal"),
+    "contains": _texts("contains", "contains"),
+    "state": _state,
+    "actions": _actions,
+    "rubric": _rubric,
+}
+
+
+def expectations_to_json(expectations: Iterable[Expectation]) -> dict[str, Any] | list[Any]:
+    """The inverse of ``expectations_from_json``: one object, or a list where a key comes twice."""
+    written = [_written(one) for one in expectations]
+    if len({key for key, _ in written}) == len(written):
+        return dict(written)
+    return [{key: value} for key, value in written]
+
+
+def _written(one: Expectation) -> tuple[str, Any]:  # noqa: PLR0911 - a case for each kind
+    """Key and value of one expectation, the short form where it says all."""
+    match one:
+        case ExactCalls():
+            return "calls", _gold_to_json(one.calls)
+        case AllowedCalls():
+            calls = [
+                {"name": c.name, "arguments": {name: list(v) for name, v in c.allowed.items()}}
+                for c in one.calls
+            ]
+            if one.language is None:
+                return "allowed", calls
+            return "allowed", {"calls": calls, "language": one.language.name}
+        case FinalState():
+            return _final_state_to_json(one)
+        case NumberAnswer():
+            is_usual = one.tolerance == NumberAnswer(value="").tolerance
+            long = {"value": one.value, "tolerance": one.tolerance}
+            return "number", one.value if is_usual else long
+        case TextAnswer():
+            return "contains" if one.match == "contains" else "text", one.text
+        case Rubric():
+            return "rubric", dict(one.criteria)
+        case AnyCall():
+            return "any_call", True
+        case NoCall():
+            return "no_call", True
+        case _:
+            return one.to_json()
+
+
+def _final_state_to_json(one: FinalState) -> tuple[str, Any]:
+    calls = _gold_to_json(one.calls)
+    if one.state is not None and not calls and not one.responses:
+        return "state", dict(one.state)
+    long: dict[str, Any] = {"calls": calls}
+    if one.responses:
+        long["responses"] = True
+    if one.state is not None:
+        long["state"] = dict(one.state)
+    return "actions", long if len(long) > 1 else calls
+
+
+def _gold_to_json(calls: Iterable[GoldCall]) -> list[dict[str, Any]]:
+    return [{"name": call.name, "arguments": dict(call.arguments)} for call in calls]

@@ -8,10 +8,15 @@ from dataclasses import dataclass, field, replace
 from agentkit.episodes import Episode
 from agentkit.evaluation import evaluate
 from agentkit.evaluation.expectations import ExactCalls
-from agentkit.evaluation.recorded import episodes_of_run
 from agentkit.evaluation.results.report import TaskResult
 from agentkit.evaluation.results.summary import summarise
-from agentkit.evaluation.settings import EvaluationSettings, Listener, ignore, settings_text
+from agentkit.evaluation.settings import (
+    EvaluationSettings,
+    Listener,
+    episodes_of_run,
+    ignore,
+    settings_text,
+)
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evolution.gates import PairedScore
 from agentkit.library.library import Library

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.errors import ModelError, RunError, UsageError
-from agentkit.evaluation.attempt import Attempt, AttemptResult, AttemptRunner
+from agentkit.evaluation.attempt import Attempt, AttemptResult, AttemptRunner, Staging
 from agentkit.evaluation.expectations import Rubric
-from agentkit.evaluation.recorded import RecordedAnswers, check_settings, earlier_start
 from agentkit.evaluation.settings import (
     EvaluationLabels,
     EvaluationProgress,
     EvaluationSettings,
     Listener,
+    episodes_of_run,
     ignore,
     settings_text,
 )
-from agentkit.evaluation.staging import Staging
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.library import EpisodeStore, Library
+from agentkit.messages import JsonObject
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
@@ -56,7 +57,7 @@ class RunOutcome:
 async def evaluate(
     benchmark: Benchmark,
     *,
-    model: ChatModel | RecordedAnswers,
+    model: ChatModel,
     store: EpisodeStore,
     run: str,
     library: Library | None = None,
@@ -76,8 +77,7 @@ async def evaluate(
 
     Args:
         benchmark: The questions.
-        model: Answers. Or the answers of an earlier run, which are judged again; attempts that it
-            does not have are left out.
+        model: Answers.
         store: Keeps the episodes.
         run: Name of the run.
         library: Tools and their texts; those that it lacks are the benchmark's own. None for the
@@ -105,8 +105,8 @@ async def evaluate(
         model=model.name,
         library="" if library is None else library.digest[:16],
     )
-    earlier = await asyncio.to_thread(earlier_start, store, run)
-    check_settings(run, earlier, text)
+    earlier = await asyncio.to_thread(_earlier_start, store, run)
+    _check_settings(run, earlier, text)
     retrieves = settings.tools == "retrieved"
     runner = AttemptRunner(
         benchmark=benchmark,
@@ -117,7 +117,11 @@ async def evaluate(
         settings=settings,
         labels=EvaluationLabels(run=run, benchmark=benchmark.name, settings=text),
     )
-    planned = _planned(benchmark, model, settings.attempts)
+    planned = [
+        Attempt(task=task, number=number)
+        for number in range(settings.attempts)
+        for task in benchmark.tasks
+    ]
     todo = [one for one in planned if (one.task.task_id, one.number) not in earlier.finished]
     resumed = len(planned) - len(todo)
     running = _Running(
@@ -140,16 +144,51 @@ async def evaluate(
     )
 
 
-def _planned(
-    benchmark: Benchmark, model: ChatModel | RecordedAnswers, attempts: int
-) -> list[Attempt]:
-    """Every attempt; of recorded answers those that there are."""
-    return [
-        Attempt(task=task, number=number)
-        for number in range(attempts)
-        for task in benchmark.tasks
-        if not isinstance(model, RecordedAnswers) or (task.task_id, number) in model.episodes
-    ]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Earlier:
+    """What an earlier start of the run left behind.
+
+    Attributes:
+        finished: Task and number of each finished attempt.
+        settings: The settings that it ran under, as text; None when there was no earlier start.
+    """
+
+    finished: frozenset[tuple[str, int]] = frozenset()
+    settings: str | None = None
+
+
+def _earlier_start(store: EpisodeStore, run: str) -> _Earlier:
+    """What ``store`` holds of the run."""
+    finished: set[tuple[str, int]] = set()
+    settings: str | None = None
+    for episode in episodes_of_run(store, run):
+        labels = EvaluationLabels.of(episode)
+        if labels is not None:
+            settings = labels.settings or settings
+            if labels.ends:
+                finished.add((labels.task, labels.attempt))
+    return _Earlier(finished=frozenset(finished), settings=settings)
+
+
+def _check_settings(run: str, earlier: _Earlier, settings: str) -> None:
+    """Make sure that a run is gone on with as it was begun.
+
+    Raises:
+        UsageError: It was begun under other settings; the message names them.
+    """
+    if earlier.settings is None or earlier.settings == settings:
+        return
+    old, new = json.loads(earlier.settings), json.loads(settings)
+    changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+    told = "; ".join(f"{key} was {_told(old, key)}, is {_told(new, key)}" for key in changed)
+    raise UsageError(
+        f"the run {run!r} was begun under other settings ({told}); repeat them to go on with it, "
+        "or give the new run another name"
+    )
+
+
+def _told(settings: JsonObject, key: str) -> str:
+    return repr(settings[key]) if key in settings else "not set"
 
 
 def _check_judge(benchmark: Benchmark, judge: ChatModel | None) -> None:

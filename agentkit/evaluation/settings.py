@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
 from agentkit.episodes import Episode, FailureLabel, RefineMode
+from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import UsageError
+from agentkit.library import EpisodeFilter, EpisodeStore
 from agentkit.models.base import ModelSettings, ToolChoice
 
 _MOST_DIGITS = 18
@@ -89,6 +91,19 @@ def _whole(text: str) -> int:
     return int(text) if is_number else 0
 
 
+def episodes_of_run(store: EpisodeStore, run: str) -> Iterator[Episode]:
+    """The episodes of one run, newest first.
+
+    Shadow runs and views bear the labels of the attempt that they repeat, and are no attempts.
+
+    Args:
+        store: Where they are kept.
+        run: The run's name.
+    """
+    found = store.select(EpisodeFilter(labels={"run": run}))
+    return (episode for episode in found if not is_extra_record(episode.metadata))
+
+
 ToolSource: TypeAlias = Literal["given", "retrieved"]
 """Where the offered tools come from: the benchmark's own choice for each question, or retrieval."""
 
@@ -114,8 +129,6 @@ class EvaluationSettings:
         categories: What the sample was drawn from, for the record; empty for all.
         files: The files that tasks and environments come from, with digests, for the record; empty
             where the benchmark's name says which questions they are.
-        answers: The run whose answers are judged again, for the record; empty where a model is
-            asked.
     """
 
     tools: ToolSource = "given"
@@ -130,7 +143,6 @@ class EvaluationSettings:
     sample: int | None = None
     categories: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    answers: str = ""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -139,28 +151,21 @@ class EvaluationSettings:
     def to_json(self) -> dict[str, Any]:
         """The settings as a JSON object, without what is as it is by default."""
         record: dict[str, Any] = {"tools": self.tools, "refine": self.refine}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name != "settings" and value != one.default:
+                record[one.name] = list(value) if isinstance(value, tuple) else value
         if self.refine != "none":
             record["max_refinements"] = self.max_refinements
-        for name in _PLAIN:
-            value = getattr(self, name)
-            if value != getattr(_DEFAULTS, name):
-                record[name] = value
-        for name in ("categories", "files"):
-            if getattr(self, name):
-                record[name] = list(getattr(self, name))
+        generation = self.settings
         for name in ("temperature", "top_p", "max_tokens", "timeout_seconds"):
-            value = getattr(self.settings, name)
-            if value is not None:
-                record[name] = value
-        if self.settings.seed is not None:
-            record["generation_seed"] = self.settings.seed
-        if self.settings.extra:
-            record["extra"] = dict(self.settings.extra)
+            if getattr(generation, name) is not None:
+                record[name] = getattr(generation, name)
+        if generation.seed is not None:
+            record["generation_seed"] = generation.seed
+        if generation.extra:
+            record["extra"] = dict(generation.extra)
         return record
-
-
-_DEFAULTS = EvaluationSettings()
-_PLAIN = ("attempts", "max_steps", "tool_choice", "instructions", "seed", "sample", "answers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

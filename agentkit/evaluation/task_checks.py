@@ -8,8 +8,7 @@ is therefore left out, with the reason.
 from __future__ import annotations
 
 import difflib
-import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from agentkit.evaluation.expectations import (
@@ -55,21 +54,12 @@ def task_problems(task: Task, definitions: Mapping[str, ToolDefinition]) -> Iter
 def unknown_tool(name: str, known: Collection[str]) -> str:
     """That there is no tool of a name, and what was probably meant."""
     said = f"there is no tool {name!r}"
+    if not known:
+        return f"{said}; no tools were given, see `tools` and `environment`"
     near = difflib.get_close_matches(name, known, n=1)
     if near:
-        said += f"; did you mean {near[0]!r}?"
-        odd = [sign for sign in name if sign not in near[0] and not sign.isascii()]
-        if odd:
-            said += f" It holds {odd[0]!r} (U+{ord(odd[0]):04X}, {_sign_name(odd[0])})"
-    elif known:
-        said += f"; there are {', '.join(sorted(known)[:_NAMED])}"
-    else:
-        said += "; no tools were given, see `tools` and `environment`"
-    return said
-
-
-def _sign_name(sign: str) -> str:
-    return unicodedata.name(sign, "a sign without a name")
+        return f"{said}; did you mean {near[0]!r}?"
+    return f"{said}; there are {', '.join(sorted(known)[:_NAMED])}"
 
 
 def _gold_problems(
@@ -80,27 +70,22 @@ def _gold_problems(
             if name not in definitions:
                 yield f"the gold call {name}: {unknown_tool(name, definitions)}"
         return
-    callable_here = set(definitions) if isinstance(expectation, FinalState) else set(offered)
-    for call in _gold_calls(expectation):
+    if not isinstance(expectation, AllowedCalls | ExactCalls | FinalState):
+        return
+    callable_here = definitions if isinstance(expectation, FinalState) else offered
+    for call in expectation.calls:
         definition = definitions.get(call.name)
         if definition is None:
-            yield f"the gold call {call.name}: {unknown_tool(call.name, definitions)}"
+            reasons: Iterable[str] = (unknown_tool(call.name, definitions),)
         elif call.name not in callable_here:
-            yield f"the gold call {call.name}: the task does not offer this tool"
+            reasons = ("the task does not offer this tool",)
+        elif isinstance(call, GoldCall):
+            reasons = gold_call_problems(call, definition)
         elif isinstance(expectation, AllowedCalls) and expectation.language is not None:
             continue  # the values are source text of that language
-        elif isinstance(call, GoldCall):
-            yield from (
-                f"the gold call {call.name}: {why}" for why in gold_call_problems(call, definition)
-            )
         else:
-            yield from (f"the gold call {call.name}: {why}" for why in _never(call, definition))
-
-
-def _gold_calls(expectation: Expectation) -> tuple[GoldCall | AllowedCall, ...]:
-    if isinstance(expectation, AllowedCalls | ExactCalls | FinalState):
-        return expectation.calls
-    return ()
+            reasons = _never(call, definition)
+        yield from (f"the gold call {call.name}: {why}" for why in reasons)
 
 
 def gold_call_problems(

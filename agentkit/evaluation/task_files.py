@@ -7,25 +7,28 @@ A row that is no task never stops the others: it is reported with its line and t
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from agentkit.errors import DatasetError, UsageError
+from agentkit.errors import DatasetError, ReadingLimitError, UsageError
 from agentkit.evaluation.environments import (
     EnvironmentFactory,
+    as_json_value,
     tools_of,
     with_tools,
 )
-from agentkit.evaluation.expectation_forms import (
+from agentkit.evaluation.expectations import (
+    STRICT,
+    Expectation,
     RecordError,
     checked,
     expectations_from_json,
     expectations_to_json,
+    refuse_other_fields,
 )
-from agentkit.evaluation.expectations import STRICT
-from agentkit.evaluation.json_lines import JsonLine, as_json_value, read_json_lines
 from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
 from agentkit.evaluation.task_checks import task_problems
 from agentkit.messages import (
@@ -33,103 +36,93 @@ from agentkit.messages import (
     JsonObject,
     Message,
     SystemMessage,
-    ToolCall,
     ToolMessage,
     UserMessage,
     message_to_json,
 )
+from agentkit.reading import read_json, unpacked
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
 CATEGORY = "tasks"
 """The category of a task that names none."""
 
+_LONGEST_REASON = 300
 
-def task_from_json(record: JsonObject, *, all_tools: Sequence[str] = ()) -> Task:
-    """A task out of its JSON form.
+# --- lines ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JsonLine:
+    """One line of a file.
+
+    Attributes:
+        number: Its number, from 1.
+        record: The object that it holds; None when it holds none.
+        reason: Why it holds none; empty when it does.
+    """
+
+    number: int
+    record: JsonObject | None = None
+    reason: str = ""
+
+
+def read_json_lines(path: Path) -> Iterator[JsonLine]:
+    """The lines of a file that are not blank, one by one.
+
+    JSON is read more strictly than Python's module does by itself: NaN and infinite numbers, a key
+    that is written twice, and text that is no Unicode are reasons, since no two programs agree
+    about what they mean.
 
     Args:
-        record: Decoded JSON.
-        all_tools: What a task offers that names no tools.
+        path: JSON lines, in UTF-8; unpacked on the way when its name ends in ``.gz``.
 
     Raises:
-        RecordError: It is no task; the message says what is wrong and where.
-
-    Example:
-        >>> task = task_from_json({"id": "sum-1", "request": "2 + 2?", "expects": {"number": 4}})
-        >>> task.expects
-        (NumberAnswer(value='4', tolerance=1e-06),)
+        DatasetError: The file is absent, is a folder, or can not be read or unpacked.
     """
-    row = checked(_Row, record)
-    if not row.id.strip() or not row.request.strip():
-        raise RecordError(f"{'request' if row.id.strip() else 'id'}: is empty")
-    task = Task(
-        task_id=row.id,
-        category=row.category or CATEGORY,
-        request=row.request,
-        offered=tuple(all_tools if row.tools is None else row.tools),
-        history=tuple(_messages(row.history)),
-        expects=_expectations(row.expects, "expects"),
-        follow_ups=tuple(_user_turn(turn, at) for at, turn in enumerate(row.follow_ups)),
-        instructions=row.instructions,
-        start=row.start,
-    )
-    if not any(turn.expects for turn in task.turns):
-        raise RecordError("expects: is missing; a task that expects nothing can not be judged")
-    return task
+    try:
+        content = unpacked(path.read_bytes(), is_packed=path.suffix == ".gz")
+    except FileNotFoundError as error:
+        raise DatasetError(
+            f"{path} does not exist; give a file with one JSON object a line"
+        ) from error
+    except (EOFError, OSError, zlib.error, ReadingLimitError) as error:
+        raise DatasetError(f"{path} can not be read: {error}") from error
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if line.strip():
+            yield _line(number, line)
 
 
-def defaults_from_json(value: object) -> JsonObject:
-    """The fields that later rows of a file have in common, checked as those of a task.
+def _line(number: int, line: bytes) -> JsonLine:
+    try:
+        record = read_json(line.decode("utf-8"), decode=_UNIQUE.decode)
+        as_json_value(record)
+    except UnicodeEncodeError:
+        return JsonLine(number=number, reason="a text holds half of a surrogate pair")
+    except json.JSONDecodeError as error:
+        return JsonLine(number=number, reason=f"not JSON: {error.msg} at column {error.colno}")
+    except (ValueError, RecursionError) as error:
+        return JsonLine(number=number, reason=f"not JSON: {error}"[:_LONGEST_REASON])
+    if not isinstance(record, dict):
+        kind = "a list" if isinstance(record, list) else f"{record!r:.40}"
+        return JsonLine(number=number, reason=f"expected a JSON object, got {kind}")
+    return JsonLine(number=number, record=record)
 
-    Raises:
-        RecordError: They are no object, or one of them is not what it has to be.
-    """
-    if not isinstance(value, dict):
-        raise RecordError(f"defaults: expected an object, got {value!r:.60}")
-    row = checked(_Defaults, value, "defaults")
-    for _ in _messages(row.history):
-        pass
-    _expectations(row.expects, "defaults.expects")
-    return value
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        message = f"{', '.join(map(repr, twice))} is given twice in one object"
+        raise ValueError(message)
+    return record
 
 
-def task_to_json(task: Task) -> dict[str, Any]:
-    """The inverse of ``task_from_json``; empty parts are left out."""
-    record: dict[str, Any] = {
-        "id": task.task_id,
-        "category": task.category,
-        "instructions": task.instructions,
-        "history": [message_to_json(message) for message in task.history],
-        "start": dict(task.start),
-        "request": task.request,
-        "expects": expectations_to_json(task.expects),
-        "follow_ups": [_user_turn_to_json(turn) for turn in task.follow_ups],
-    }
-    filled = {key: value for key, value in record.items() if value}
-    return filled | {"tools": list(task.offered)}  # no tools is not the same as all tools
+_UNIQUE = json.JSONDecoder(object_pairs_hook=_unique_pairs)
 
 
 # --- records --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ToolCall:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    call_id: str
-    name: str
-    arguments: dict[str, Any] = field(default_factory=dict)
-    malformed: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Said:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    role: Literal["system", "user", "assistant", "tool"]
-    text: str = ""
-    tool_calls: list[_ToolCall] = field(default_factory=list)
-    call_id: str = ""
-    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,24 +141,64 @@ class _Row:
     category: str = ""
     tools: list[str] | None = None
     expects: Any = None
-    history: list[_Said] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
     follow_ups: list[_FollowUp] = field(default_factory=list)
     instructions: str = ""
     start: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Defaults:
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
-    category: str = ""
-    tools: list[str] | None = None
-    expects: Any = None
-    history: list[_Said] = field(default_factory=list)
-    instructions: str = ""
-    start: dict[str, Any] = field(default_factory=dict)
+def task_from_json(record: JsonObject, *, all_tools: Sequence[str] = ()) -> Task:
+    """A task out of its JSON form.
+
+    Args:
+        record: Decoded JSON.
+        all_tools: What a task offers that names no tools.
+
+    Raises:
+        RecordError: It is no task; the message says what is wrong and where.
+
+    Example:
+        >>> task = task_from_json({"id": "sum-1", "request": "2 + 2?", "expects": {"number": 4}})
+        >>> task.expects
+        (NumberAnswer(value='4', tolerance=1e-06),)
+    """
+    row = checked(_Row, record)
+    for name in ("id", "request"):
+        if not getattr(row, name).strip():
+            raise RecordError(f"{name}: is empty")
+    task = Task(
+        task_id=row.id,
+        category=row.category or CATEGORY,
+        request=row.request,
+        offered=tuple(all_tools if row.tools is None else row.tools),
+        history=tuple(_messages(row.history)),
+        expects=_expectations(row.expects, "expects"),
+        follow_ups=tuple(_user_turn(turn, at) for at, turn in enumerate(row.follow_ups)),
+        instructions=row.instructions,
+        start=row.start,
+    )
+    if not any(turn.expects for turn in task.turns):
+        raise RecordError("expects: is missing; a task that expects nothing can not be judged")
+    return task
 
 
-def _expectations(value: Any, where: str) -> tuple[Any, ...]:
+def task_to_json(task: Task) -> dict[str, Any]:
+    """The inverse of ``task_from_json``; empty parts are left out."""
+    record: dict[str, Any] = {
+        "id": task.task_id,
+        "category": task.category,
+        "instructions": task.instructions,
+        "history": [message_to_json(message) for message in task.history],
+        "start": dict(task.start),
+        "request": task.request,
+        "expects": expectations_to_json(task.expects),
+        "follow_ups": [_user_turn_to_json(turn) for turn in task.follow_ups],
+    }
+    filled = {key: value for key, value in record.items() if value}
+    return filled | {"tools": list(task.offered)}  # no tools is not the same as all tools
+
+
+def _expectations(value: Any, where: str) -> tuple[Expectation, ...]:
     return () if value is None else expectations_from_json(value, where)
 
 
@@ -189,41 +222,29 @@ def _user_turn_to_json(turn: UserTurn) -> dict[str, Any]:
     return record
 
 
-def _messages(history: Sequence[_Said]) -> Iterator[Message]:
+_ROLES: dict[str, type[Message]] = {
+    one.role: one for one in (SystemMessage, UserMessage, AssistantMessage, ToolMessage)
+}
+
+
+def _messages(history: Sequence[JsonObject]) -> Iterator[Message]:
     waiting: set[str] = set()
-    for at, said in enumerate(history):
-        where = f"history.{at}"
-        if said.tool_calls and said.role != "assistant":
-            raise RecordError(f"{where}: only the assistant makes tool_calls")
-        if (said.call_id or said.name) and said.role != "tool":
-            raise RecordError(f"{where}: only a tool's message has call_id and name")
-        if said.role == "tool" and said.call_id not in waiting:
+    for at, record in enumerate(history):
+        where, role = f"history.{at}", record.get("role")
+        kind = _ROLES.get(role) if isinstance(role, str) else None
+        if kind is None:
+            raise RecordError(f"{where}.role: should be one of {', '.join(_ROLES)}, got {role!r}")
+        message = {name: value for name, value in record.items() if name != "role"}
+        refuse_other_fields(kind, message, where)
+        said = checked(kind, message, where)
+        if isinstance(said, ToolMessage) and said.call_id not in waiting:
             raise RecordError(f"{where}.call_id: {said.call_id!r:.60} is no call before it")
-        waiting |= {call.call_id for call in said.tool_calls}
-        yield _message(said)
+        if isinstance(said, AssistantMessage):
+            waiting |= {call.call_id for call in said.tool_calls}
+        yield said
 
 
-def _message(said: _Said) -> Message:
-    match said.role:
-        case "system":
-            return SystemMessage(text=said.text)
-        case "user":
-            return UserMessage(text=said.text)
-        case "assistant":
-            return AssistantMessage(
-                text=said.text,
-                tool_calls=tuple(
-                    ToolCall(
-                        call_id=call.call_id,
-                        name=call.name,
-                        arguments=call.arguments,
-                        malformed=call.malformed,
-                    )
-                    for call in said.tool_calls
-                ),
-            )
-        case "tool":
-            return ToolMessage(call_id=said.call_id, name=said.name, text=said.text)
+# --- files ----------------------------------------------------------------------------------------
 
 
 def load_tasks(
@@ -256,10 +277,15 @@ def load_tasks(
     given = tuple(tools)
     if given and environment is not None:
         raise UsageError("give load_tasks either tools or an environment, which brings its own")
-    reading = _Reading(path.name, given, environment)
+    reader = _TaskReader(given, environment)
+    left_out: list[LeftOut] = []
     for line in read_json_lines(path):
-        reading.read(line)
-    if not reading.tasks and not reading.left_out:
+        try:
+            reader.read(line)
+        except RecordError as error:
+            where = f"{path.name}, line {line.number}"
+            left_out.append(LeftOut(where=where, reason=str(error)))
+    if not reader.tasks and not left_out:
         raise DatasetError(
             f"{path} is empty; write one task a line, such as "
             '{"id": "sum-1", "request": "What is 2 + 2?", "expects": {"number": 4}}'
@@ -268,10 +294,10 @@ def load_tasks(
         environment = with_tools(given)
     return Benchmark(
         name=name or path.name.removesuffix(".gz").removesuffix(".jsonl"),
-        tasks=tuple(reading.tasks),
-        definitions=tuple(reading.definitions.values()),
+        tasks=tuple(reader.tasks),
+        definitions=tuple(reader.definitions.values()),
         environment=environment,
-        left_out=tuple(reading.left_out),
+        left_out=tuple(left_out),
     )
 
 
@@ -283,9 +309,8 @@ def dump_tasks(tasks: Iterable[Task], path: Path) -> None:
     """
     lines: list[str] = []
     for task in tasks:
-        record = task_to_json(task)
         try:
-            as_json_value(record)
+            record = as_json_value(task_to_json(task))
         except (TypeError, ValueError) as error:
             raise UsageError(
                 f"task {task.task_id!r} can not be written as JSON: {error}"
@@ -294,74 +319,64 @@ def dump_tasks(tasks: Iterable[Task], path: Path) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
 
-class _Reading:
+class _TaskReader:
     """The tasks of a file so far."""
 
-    def __init__(
-        self, file: str, tools: tuple[Tool, ...], environment: EnvironmentFactory | None
-    ) -> None:
+    def __init__(self, tools: tuple[Tool, ...], environment: EnvironmentFactory | None) -> None:
         self.tasks: list[Task] = []
-        self.left_out: list[LeftOut] = []
         self.definitions: dict[str, ToolDefinition] = {}
-        self._file = file
         self._environment = environment
         self._lines: dict[str, int] = {}
-        self._defaults: JsonObject = {}
-        self._broken_defaults = 0
+        self._defaults: JsonObject | None = {}
         for tool in tools:
             if self.definitions.setdefault(tool.name, tool.definition) != tool.definition:
                 raise UsageError(f"two different tools are named {tool.name!r}; rename one")
 
     def read(self, line: JsonLine) -> None:
-        """Take one line: a task more, or a row more that is left out."""
-        try:
-            if line.record is not None and line.record.keys() == {"defaults"}:
-                self._set_defaults(line.record["defaults"], line.number)
-            else:
-                self._add(self._task(line), line.number)
-        except RecordError as error:
-            where = f"{self._file}, line {line.number}"
-            self.left_out.append(LeftOut(where=where, reason=str(error)))
+        """Take one line: a task more, or new defaults.
 
-    def _set_defaults(self, value: object, number: int) -> None:
-        self._broken_defaults = number
-        self._defaults = defaults_from_json(value)
-        self._broken_defaults = 0
-
-    def _add(self, task: Task, number: int) -> None:
-        self._lines[task.task_id] = number
-        self.tasks.append(task)
-
-    def _task(self, line: JsonLine) -> Task:
+        Raises:
+            RecordError: The row is left out.
+        """
         if line.record is None:
             raise RecordError(line.reason)
-        if self._broken_defaults:
-            raise RecordError(f"the defaults of line {self._broken_defaults} are not readable")
-        record = {**self._defaults, **line.record}
+        if line.record.keys() == {"defaults"}:
+            self._set_defaults(line.record["defaults"])
+            return
+        if self._defaults is None:
+            raise RecordError("the defaults above it are not readable")
+        task = self._task({**self._defaults, **line.record})
+        self._lines[task.task_id] = line.number
+        self.tasks.append(task)
+
+    def _set_defaults(self, value: object) -> None:
+        self._defaults = None
+        if not isinstance(value, dict):
+            raise RecordError(f"defaults: expected an object, got {value!r:.60}")
+        checked(_Row, {"id": "-", "request": "-", **value}, "defaults")
+        self._defaults = value
+
+    def _task(self, record: JsonObject) -> Task:
         task = task_from_json(record, all_tools=tuple(self.definitions))
         if task.task_id in self._lines:
             raise RecordError(
                 f"the id {task.task_id!r} is that of line {self._lines[task.task_id]} already"
             )
         if self._environment is not None:
-            tools = _tools_of(self._environment, task)
-            self._add_definitions(tools)
+            tools = self._tools_of(self._environment, task)
             task = task_from_json(record, all_tools=[tool.name for tool in tools])
         for problem in task_problems(task, self.definitions):
             raise RecordError(problem)
         return task
 
-    def _add_definitions(self, tools: Iterable[Tool]) -> None:
+    def _tools_of(self, environment: EnvironmentFactory, task: Task) -> tuple[Tool, ...]:
+        try:
+            tools = tools_of(environment, task)
+        except UsageError as error:
+            raise RecordError(str(error)) from error
         for tool in tools:
-            known = self.definitions.setdefault(tool.name, tool.definition)
-            if known != tool.definition:
+            if self.definitions.setdefault(tool.name, tool.definition) != tool.definition:
                 raise RecordError(
                     f"the tool {tool.name!r} has another definition here than for an earlier task"
                 )
-
-
-def _tools_of(environment: EnvironmentFactory, task: Task) -> tuple[Tool, ...]:
-    try:
-        return tools_of(environment, task)
-    except UsageError as error:
-        raise RecordError(str(error)) from error
+        return tools

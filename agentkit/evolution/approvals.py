@@ -21,8 +21,7 @@ from agentkit.evolution.proposal import (
 from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
-from agentkit.library.event_chain import EventDraft, cut
-from agentkit.library.events import Author, EventKind
+from agentkit.library.events import Author, EventDraft, EventKind, cut
 
 # --- Events about one proposal --------------------------------------------------------------------
 

@@ -62,12 +62,10 @@ from agentkit.evolution.rollback import Undoable, find_change
 from agentkit.evolution.usage import Passed, has_passed, uses_of
 from agentkit.evolution.validation.checks import validate
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.library.changes import now
-from agentkit.library.event_chain import Operation, Signer
-from agentkit.library.events import Author
+from agentkit.library.changes import now, rollback_change
+from agentkit.library.events import Author, Operation, Signer
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
-from agentkit.library.rollback import rollback_change
 from agentkit.library.store import LibraryChange
 from agentkit.tools.canonical import digest, is_json
 from agentkit.tools.definition import Example, ToolDefinition

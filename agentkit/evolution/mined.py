@@ -17,8 +17,7 @@ from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.repository import LibraryStore
 from agentkit.evolution.trajectories import trajectories_of
 from agentkit.evolution.usage import PASSWORD_FIELD, private_part, suspicious_part
-from agentkit.library.event_chain import Signer
-from agentkit.library.events import Author
+from agentkit.library.events import Author, Signer
 from agentkit.library.library import Library
 from agentkit.library.pins import with_current_pins
 from agentkit.metrics.calls import CanonicalCall

@@ -32,7 +32,7 @@ from agentkit.evolution.proposal import (
 from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
-from agentkit.library.event_chain import cut
+from agentkit.library.events import cut
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 

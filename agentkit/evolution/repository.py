@@ -19,10 +19,16 @@ from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.loops import completed
 from agentkit.library.changes import now
-from agentkit.library.event_chain import EventDraft, Operation, Signer, chained, written
-from agentkit.library.events import Author, LibraryEvent
-from agentkit.library.library import Library
-from agentkit.library.linking import link
+from agentkit.library.events import (
+    Author,
+    EventDraft,
+    LibraryEvent,
+    Operation,
+    Signer,
+    chained,
+    written,
+)
+from agentkit.library.library import Library, link
 from agentkit.library.pins import repinned
 from agentkit.library.store import EventStore, LibraryChange, ToolStore
 from agentkit.tools.definition import ToolDefinition

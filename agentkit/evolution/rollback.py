@@ -10,8 +10,7 @@ from agentkit.evolution.approvals import EventWriter
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryState, Transaction
-from agentkit.library.event_chain import EventDraft, Operation, written
-from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.events import Author, EventDraft, LibraryEvent, Operation, written
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned, with_current_pins
 from agentkit.library.store import LibraryChange, ToolRevision, ToolStore

@@ -18,8 +18,7 @@ from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, LEFT_BECAUSE, L
 from agentkit.errors import DefinitionError, StoreError, UsageError
 from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
-from agentkit.library.library import Library
-from agentkit.library.linking import link
+from agentkit.library.library import Library, link
 from agentkit.library.pins import repinned
 from agentkit.library.replicas import replica_of
 from agentkit.library.store import EventStore

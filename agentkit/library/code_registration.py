@@ -28,8 +28,7 @@ from agentkit.library.code_binding import (
     with_code,
     without_code,
 )
-from agentkit.library.event_chain import EventDraft, Operation, chained, written
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, Operation, chained, written
 from agentkit.library.library import Library
 from agentkit.library.rebase import rebase
 from agentkit.library.signing import environment_signer

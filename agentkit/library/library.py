@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentkit.errors import DuplicateToolError, ToolNotFoundError, UsageError
-from agentkit.library.bindings import bind_composites, has_composites
-from agentkit.library.dag import DAG, Dag
+from agentkit.errors import DuplicateToolError, SourceProblem, ToolNotFoundError, UsageError
+from agentkit.library.dag import DAG, Dag, reachable
 from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
+from agentkit.library.linking import link_composites
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from agentkit.composites.problems import CompositeLimits, ContractMode
 
 T = TypeVar("T")
 
@@ -206,7 +210,7 @@ class Library:
         """Attach code to definitions that came from a store.
 
         Only primitives need code: composites run on that of the tools that they call, and are
-        linked to them here (see ``agentkit.library.linking``).
+        linked to them here (see ``link``).
 
         Args:
             functions: By tool name: a ``Tool`` whose binding is taken, or a callable. Or a list
@@ -223,11 +227,7 @@ class Library:
             names = RecordedNames(self._tools)
             code = {names.of(tool.definition): tool for tool in functions}
         bound = {name: _bound(self[name].definition, given) for name, given in code.items()}
-        tools = self._tools | bound
-        if has_composites(tools.values()):
-            composites, _ = bind_composites(tools, self.dag)
-            tools |= composites
-        return self._with(tools, Change())  # the definitions stay
+        return link(self._with(self._tools | bound, Change()))  # the definitions stay
 
     def __getitem__(self, name: str) -> Tool:
         try:
@@ -247,6 +247,99 @@ class Library:
 
     def __repr__(self) -> str:
         return f"Library({len(self)} tools, version={self._version})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkReport:
+    """What linking came to.
+
+    Attributes:
+        library: The library with its composites linked.
+        bound: The composites that run in this process.
+        refused: Those that do not, each with the reasons.
+    """
+
+    library: Library
+    bound: tuple[str, ...]
+    refused: Mapping[str, tuple[SourceProblem, ...]]
+
+
+def link(
+    library: Library,
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode | None = None,
+) -> Library:
+    """A library whose composites run on the code of their children.
+
+    ``Library.bind`` ends with this, so that binding the primitives of a library from a store makes
+    its composites run; call it yourself to set limits, or to have contracts checked.
+
+    A composite gets code when all its children are in the library with the digests that it pins,
+    and have code themselves; the others have none, also when they had before. ``link_report`` says
+    why. A composite that was bound to a plain function is left as it is.
+
+    Args:
+        library: The library.
+        limits: Caps on each run; None keeps those of a composite that has code, and takes the
+            defaults for one that has none.
+        contracts: When pre- and postconditions are checked; None keeps what a composite that has
+            code was bound with, and is ``off`` for one that has none.
+
+    Example:
+        >>> from agentkit import Library, tool
+        >>> from agentkit.composites.source import compose
+        >>> @tool
+        ... def add(a: float, b: float) -> float:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+        >>> text = '''
+        ... def add_three(a: float, b: float, c: float) -> float:
+        ...     "Add three numbers."
+        ...     return add(add(a, b), c)
+        ... '''
+        >>> library = Library([add, compose(text, {"add": add})])
+        >>> link(library)["add_three"](a=1, b=2, c=3)
+        6
+    """
+    return link_report(library, limits=limits, contracts=contracts).library
+
+
+def link_report(
+    library: Library,
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode | None = None,
+) -> LinkReport:
+    """As ``link``, with the reasons why composites got no code."""
+    if not any(tool.definition.body is not None for tool in library):  # makes no DAG
+        return LinkReport(library=library, bound=(), refused={})
+    linked, refused = link_composites(
+        library.tools, library.dag, limits=limits, contracts=contracts
+    )
+    return LinkReport(
+        library=library.with_tools(linked.values()),
+        bound=tuple(name for name, tool in linked.items() if tool.is_bound),
+        refused=refused,
+    )
+
+
+def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
+    """Why a composite can not run, for reasons that code for its primitives would not mend.
+
+    A child is missing or has changed, here or in a composite below; the body is no program; or
+    the calls run in a circle. Nothing when it only waits for primitives to be bound.
+
+    Args:
+        library: The library.
+        name: A tool of it.
+
+    Cost: linking the composite and what is below it.
+    """
+    below = reachable([name], library.dag.children)
+    part = library.without(other for other in library.tools if other not in below)
+    problems = link_report(part).refused.get(name, ())
+    return tuple(problem for problem in problems if problem.code != "unbound_child")
 
 
 def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:

@@ -2,121 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agentkit.errors import SourceProblem
-from agentkit.library.bindings import bind_composites, has_composites
-from agentkit.library.dag import reachable
-from agentkit.library.library import Library
+from agentkit import composites
+from agentkit.errors import CompositeError, SourceProblem
+from agentkit.library.dag import Dag, in_order
+from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.composites.problems import CompositeLimits, ContractMode
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LinkReport:
-    """What linking came to.
-
-    Attributes:
-        library: The library with its composites linked.
-        bound: The composites that run in this process.
-        refused: Those that do not, each with the reasons.
-    """
-
-    library: Library
-    bound: tuple[str, ...]
-    refused: Mapping[str, tuple[SourceProblem, ...]]
+Refusals = dict[str, tuple[SourceProblem, ...]]
 
 
-def link(
-    library: Library,
+def link_composites(
+    tools: Mapping[str, Tool],
+    dag: Dag,
     *,
     limits: CompositeLimits | None = None,
     contracts: ContractMode | None = None,
-) -> Library:
-    """A library whose composites run on the code of their children.
-
-    ``Library.bind`` ends with this, so that binding the primitives of a library from a store makes
-    its composites run; call it yourself to set limits, or to have contracts checked.
-
-    A composite gets code when all its children are in the library with the digests that it pins,
-    and have code themselves; the others have none, also when they had before. ``link_report`` says
-    why. A composite that was bound to a plain function is left as it is.
+) -> tuple[dict[str, Tool], Refusals]:
+    """Every composite among ``tools`` with the code of its children, as far as that can be.
 
     Args:
-        library: The library.
-        limits: Caps on each run; None keeps those of a composite that has code, and takes the
-            defaults for one that has none.
-        contracts: When pre- and postconditions are checked; None keeps what a composite that has
-            code was bound with, and is ``off`` for one that has none.
+        tools: All tools by name.
+        dag: What calls what among them.
+        limits: See ``agentkit.library.library.link``.
+        contracts: Likewise.
 
-    Example:
-        >>> from agentkit import Library, open_store, tool
-        >>> from agentkit.library import LibraryChange
-        >>> from agentkit.composites.source import compose
-        >>> @tool
-        ... def add(a: float, b: float) -> float:
-        ...     '''Add two numbers.'''
-        ...     return a + b
-        >>> text = '''
-        ... def add_three(a: float, b: float, c: float) -> float:
-        ...     "Add three numbers."
-        ...     return add(add(a, b), c)
-        ... '''
-        >>> composite = compose(text, {"add": add})
-        >>> store = open_store("memory:")
-        >>> both = LibraryChange(proposal_id="one", upserts=(add.definition, composite))
-        >>> store.commit(both, expected_version=0)
-        1
-        >>> library = store.load().bind({"add": add})
-        >>> library["add_three"](a=1, b=2, c=3)
-        6
+    Returns:
+        The composites by name; and for each that has no code why that is so.
     """
-    if not has_composites(library):
-        return library
-    return link_report(library, limits=limits, contracts=contracts).library
+    current = dict(tools)
+    refused: Refusals = {}
+    rest = {name: None for name in dag.composites if _follows_its_children(current[name])}
+    for name in in_order(rest, dag.children):
+        del rest[name]
+        try:
+            current[name] = _bound(current[name], current, limits, contracts)
+        except CompositeError as error:
+            current[name], refused[name] = _unbound(current[name]), error.problems
+        else:
+            if not current[name].is_bound:
+                refused[name] = tuple(_waiting_for(name, dag.children[name], current, refused))
+    for name in rest:
+        current[name], refused[name] = _unbound(current[name]), (_circular(name, dag),)
+    return {name: current[name] for name in dag.composites}, refused
 
 
-def link_report(
-    library: Library,
-    *,
-    limits: CompositeLimits | None = None,
-    contracts: ContractMode | None = None,
-) -> LinkReport:
-    """As ``link``, with the reasons why composites got no code.
+def _follows_its_children(tool: Tool) -> bool:
+    """Whether its code is that of its children, and not a caller's own."""
+    return tool.function is None or isinstance(tool.function, composites.Composite)
 
-    Args:
-        library: The library.
-        limits: Caps on each run; None keeps those of a composite that has code, and takes the
-            defaults for one that has none.
-        contracts: When pre- and postconditions are checked; None keeps what a composite that has
-            code was bound with, and is ``off`` for one that has none.
-    """
-    linked, refused = bind_composites(
-        library.tools, library.dag, limits=limits, contracts=contracts
+
+def _bound(
+    tool: Tool,
+    tools: Mapping[str, Tool],
+    limits: CompositeLimits | None,
+    contracts: ContractMode | None,
+) -> Tool:
+    if isinstance(tool.function, composites.Composite):
+        limits = limits or tool.function.limits
+        contracts = contracts or tool.function.contracts
+    made = composites.composite_tool(
+        tool.definition, tools, limits=limits, contracts=contracts or "off"
     )
-    return LinkReport(
-        library=library.with_tools(linked.values()),
-        bound=tuple(name for name, tool in linked.items() if tool.is_bound),
-        refused=refused,
+    return replace(
+        tool,
+        function=made.function,
+        is_async=made.is_async,
+        requires_approval=made.needs_approval or tool.needs_approval,
     )
 
 
-def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
-    """Why a composite can not run, for reasons that code for its primitives would not mend.
+def _unbound(tool: Tool) -> Tool:
+    return replace(tool, function=None, is_async=False)
 
-    A child is missing or has changed, here or in a composite below; the body is no program; or
-    the calls run in a circle. Nothing when it only waits for primitives to be bound.
 
-    Args:
-        library: The library.
-        name: A tool of it.
+def _waiting_for(
+    name: str, children: Iterable[str], tools: Mapping[str, Tool], refused: Refusals
+) -> Iterator[SourceProblem]:
+    for child in children:
+        if child in refused:
+            reason = refused[child][0]
+            message = f"{name!r} calls {child!r}, which can not run: {reason.message}"
+            yield SourceProblem(code=reason.code, message=message, advice=reason.advice)
+        elif not tools[child].is_bound:
+            yield SourceProblem(
+                code="unbound_child",
+                message=f"{name!r} calls {child!r}, which has no function in this process",
+                advice=f"Bind it: library.bind({{{child!r}: function}}).",
+            )
 
-    Cost: linking the composite and what is below it.
-    """
-    below = reachable([name], library.dag.children)
-    part = Library(library[one] for one in below if one in library)
-    problems = link_report(part).refused.get(name, ())
-    return tuple(problem for problem in problems if problem.code != "unbound_child")
+
+def _circular(name: str, dag: Dag) -> SourceProblem:
+    return SourceProblem(
+        code="recursive_call",
+        message=dag.why_unknown(name),
+        advice="Rewrite one of the composites in the circle so that it does not call the next.",
+    )

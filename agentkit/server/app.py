@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
-from agentkit.library.capabilities import append_all
+from agentkit.library.episode_stores import append_all
 from agentkit.library.episode_writer import writer_of
 from agentkit.library.replicas import replica_of
 from agentkit.library.store import Store

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from agentkit.errors import StoreUnavailableError
-from agentkit.library.capabilities import error_text
+from agentkit.library.episode_stores import error_text
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import pytest
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import Author, LibraryChange
-from agentkit.library.event_chain import EventDraft, chained
+from agentkit.library.events import EventDraft, chained
 from agentkit.library.signing import read_signer
 
 SECRET = "0123456789abcdef0123456789abcdef"

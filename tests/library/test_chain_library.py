@@ -11,8 +11,7 @@ import pytest
 from agentkit import ToolDefinition
 from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_library
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Description

@@ -21,7 +21,7 @@ from agentkit import Library, ToolDefinition, open_store
 from agentkit.errors import StoreFormatError
 from agentkit.library import Author, LibraryChange, sealing
 from agentkit.library.checking import check_store
-from agentkit.library.event_chain import EventDraft, chained
+from agentkit.library.events import EventDraft, chained
 from agentkit.library.signing import read_signer, read_verifier
 from agentkit.tools.definition import Description
 

@@ -14,8 +14,7 @@ from support.store_killer import kill_writers
 from agentkit.errors import StoreError, StoreFormatError, UsageError
 from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain
-from agentkit.library.event_chain import ChainHead, EventDraft, chained
-from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.events import Author, ChainHead, EventDraft, LibraryEvent, chained
 from agentkit.library.memory import MemoryStore
 from agentkit.library.signing import HmacKey
 

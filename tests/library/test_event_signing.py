@@ -8,8 +8,7 @@ import pytest
 
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit.library.chain_check import verify_chain
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.signing import environment_signer, key_texts, read_signer, read_verifier
 
 SECRET = "0123456789abcdef0123456789abcdef"

@@ -17,7 +17,7 @@ from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.library import LibraryChange
-from agentkit.library.linking import broken_links, link, link_report
+from agentkit.library.library import broken_links, link, link_report
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import ChildReference, Description

@@ -57,7 +57,7 @@ def reworded(definition: ToolDefinition, summary: str = "Other words.") -> ToolD
 def codes(library: Library, *names: str) -> list[tuple[str, str, str]]:
     """Composite, child and code of each fault."""
     faults = pin_faults(library, names or None)
-    return [(fault.composite, fault.child, fault.code) for fault in faults]
+    return [(fault.tool, fault.child, fault.code) for fault in faults]
 
 
 def test_what_was_composed_from_the_library_fits_it(library):

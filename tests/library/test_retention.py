@@ -13,11 +13,8 @@ from agentkit.episodes import Turn
 from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
 from agentkit.library import EpisodeFilter
-from agentkit.library.capabilities import (
-    EpisodeVolume,
-    Retention,
-)
 from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.store import EpisodeVolume, Retention
 from agentkit.messages import AssistantMessage, ToolCall
 
 NOW = datetime.now(UTC)

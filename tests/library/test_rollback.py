@@ -9,7 +9,7 @@ import pytest
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreError, ToolNotFoundError
 from agentkit.library import LibraryChange
-from agentkit.library.rollback import rollback_change
+from agentkit.library.changes import rollback_change
 from agentkit.tools.definition import Description, Origin
 
 

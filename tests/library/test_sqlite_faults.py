@@ -17,8 +17,7 @@ from agentkit import Episode, ToolDefinition
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.library.sqlite.schema import TRIGGERS
 from agentkit.testing import sample_library

@@ -11,8 +11,7 @@ import pytest
 from agentkit import open_store
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.server import Keys, ServerLimits
 from agentkit.server.library import create_library_app
 from agentkit.server.library.pages import LibraryReader

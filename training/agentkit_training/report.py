@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from agentkit.evaluation.results.page import (
+from agentkit.evaluation.results.pages import (
     Markup,
     Section,
     element,

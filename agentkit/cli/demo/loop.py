@@ -10,11 +10,10 @@ from agentkit.cli.demo.questions import Questions
 from agentkit.cli.demo.tools import TOOLS
 from agentkit.episodes import Episode
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.recorded import episodes_of_run
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.runner import evaluate
-from agentkit.evaluation.settings import EvaluationSettings, Listener, ignore
+from agentkit.evaluation.settings import EvaluationSettings, Listener, episodes_of_run, ignore
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer

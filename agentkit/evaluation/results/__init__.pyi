@@ -2,11 +2,12 @@ from .comparison import (
     Comparison as Comparison,
     compare as compare,
 )
-from .markdown import (
+from .pages import (
+    comparison_html as comparison_html,
     comparison_markdown as comparison_markdown,
+    report_html as report_html,
     report_markdown as report_markdown,
 )
-from .page import comparison_html as comparison_html, report_html as report_html
 from .report import (
     EvaluationReport as EvaluationReport,
     Example as Example,

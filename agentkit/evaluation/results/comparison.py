@@ -5,19 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 from agentkit.errors import UsageError
-from agentkit.evaluation.results.report import EvaluationReport, TaskResult
-from agentkit.evaluation.results.statistics import RESAMPLES, holm, mean, sure_difference
+from agentkit.evaluation.results.report import (
+    FEWEST_DRAWN,
+    RESAMPLES,
+    EvaluationReport,
+    TaskResult,
+    mean,
+)
 from agentkit.evaluation.results.texts import many, shown_value
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval
 from agentkit.metrics.paired import PairedOutcome, compare_paired
 
-_HARMLESS = frozenset({"seed", "sample", "categories", "attempts", "answers"})
-"""Settings that say which tasks are asked and how often, and which run's answers were judged again.
-The tasks that both runs have are compared, so that a difference in these spoils nothing."""
+_HARMLESS = frozenset({"seed", "sample", "categories", "attempts"})
+"""Settings that say which tasks are asked and how often. The tasks of both runs are compared,
+so that a difference in these spoils nothing."""
 
 _FOLLOWS = {"max_refinements": "refine"}
 """Settings that only stand there because of another one."""
@@ -179,6 +185,46 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> float | None:
     return math.fsum(b for _, b in pairs) / before if before else None
 
 
+def sure_difference(drawn: Interval, tasks: int, gained: int, lost: int) -> Interval:
+    """The difference of two runs with an interval that is no point.
+
+    That of a paired bootstrap, except where it can not know: with few tasks, and where no resample
+    differs. It is then that of Agresti and Min (2005, Statistics in Medicine 24:729): half a pair
+    is added to each of the four cells, and the interval is Wald's.
+
+    Args:
+        drawn: The difference with its bootstrap interval.
+        tasks: How many tasks both runs answered.
+        gained: How many of them the second run did better.
+        lost: How many it did worse.
+    """
+    if tasks >= FEWEST_DRAWN and drawn.low < drawn.high:
+        return drawn
+    n, better, worse = tasks + 2, gained + 0.5, lost + 0.5
+    center = (better - worse) / n
+    error = math.sqrt(better + worse - (better - worse) ** 2 / n) / n
+    reach = NormalDist().inv_cdf((1 + drawn.level) / 2) * error
+    return replace(
+        drawn,
+        low=max(-1.0, min(drawn.value, center - reach)),
+        high=min(1.0, max(drawn.value, center + reach)),
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for their number (Holm 1979): none of them rises in order of size.
+
+    The chance that any of the categories that do not differ is called different stays below the
+    level that the adjusted values are compared with.
+    """
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = highest
+    return adjusted
+
+
 def _differences(a: JsonObject, b: JsonObject) -> dict[str, tuple[str, str]]:
     return {
         name: (_value(a, name), _value(b, name))
@@ -219,8 +265,8 @@ def _warnings(
     for report in (a, b):
         if report.mixed:
             yield f"run {report.run!r} was not asked under one setting: {', '.join(report.mixed)}"
-        if report.planned is not None and report.finished < report.planned:
+        if report.is_short:
             yield (
-                f"run {report.run!r} is not complete: {report.finished:,} of "
-                f"{report.planned:,} attempts"
+                f"run {report.run!r} is not complete: {report.total.finished:,} of "
+                f"{report.total.planned:,} attempts"
             )

@@ -1,4 +1,4 @@
-"""``EvaluationReport``: what one run of a benchmark found, as typed numbers.
+"""``EvaluationReport``: what one run of a benchmark found, as typed numbers and how sure they are.
 
 Words used here: a *task* is one question; an *attempt* is one try at it; each thing that the user
 says within an attempt is one *episode*; each step of the model within an episode is one *turn*.
@@ -6,13 +6,16 @@ says within an attempt is one *episode*; each step of the model within an episod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from agentkit.episodes import FailureLabel, Fault
 from agentkit.messages import JsonObject, Usage
-from agentkit.metrics.intervals import Interval, wilson_interval
+from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval, wilson_interval
+from agentkit.metrics.passing import pass_at_k, pass_hat_k
 
 REPORT_FORMAT = 2
 """Version of the JSON form of a report."""
@@ -247,15 +250,97 @@ class EvaluationReport:
     spent: Usage = field(default_factory=Usage)
 
     @property
-    def planned(self) -> int | None:
-        """Attempts that were planned; None when that is not known."""
-        return self.total.planned
-
-    @property
-    def finished(self) -> int:
-        """Attempts that went to their end."""
-        return self.total.finished
+    def is_short(self) -> bool:
+        """Whether fewer attempts went to their end than were planned."""
+        return self.total.planned is not None and self.total.finished < self.total.planned
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object."""
         return {"format": REPORT_FORMAT, **asdict(self)}
+
+
+# --- how sure numbers are -------------------------------------------------------------------------
+
+RESAMPLES = 2_000
+"""Draws of a bootstrap: the ends of an interval are good to about a twentieth of its width."""
+
+FEWEST_DRAWN = 20
+"""Tasks below which no bootstrap is drawn: from a few it takes what it saw for all there is."""
+
+_LISTED_K = 8
+
+Outcome = tuple[int, int]
+"""Attempts at one task, and how many of them passed."""
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean, the same in any order; 0 for no values."""
+    return math.fsum(values) / len(values) if values else 0.0
+
+
+def accuracy(outcomes: Sequence[Outcome]) -> Interval | None:
+    """Mean share of attempts that passed, each task of the same weight; None without tasks.
+
+    Where the attempts at each task agree, as with one attempt each, repetition tells nothing new
+    and the interval is Wilson's for as many trials as there are tasks. So it is with few tasks, of
+    which a bootstrap knows too little; it is then wide rather than narrow, since shares vary less
+    than single trials do. Otherwise it is that of a bootstrap over tasks, because attempts at one
+    task are not independent, and at least as wide as if they were.
+
+    Args:
+        outcomes: The outcome of each task, in any order.
+    """
+    if not outcomes:
+        return None
+    shares = [passed / attempts for attempts, passed in sorted(outcomes)]
+    agree = all(passed in {0, attempts} for attempts, passed in outcomes)
+    if agree or len(outcomes) < FEWEST_DRAWN:
+        return wilson_interval(math.fsum(shares), len(shares))
+    drawn = bootstrap_interval(
+        (Observation(value=share, task=str(at)) for at, share in enumerate(shares)),
+        resamples=RESAMPLES,
+    )
+    attempts = sum(tried for tried, _ in outcomes)
+    least = wilson_interval(drawn.value * attempts, attempts)
+    return replace(drawn, low=min(drawn.low, least.low), high=max(drawn.high, least.high))
+
+
+def macro_mean(groups: Sequence[Interval]) -> Interval | None:
+    """The mean of categories, each of the same weight; None without any.
+
+    The interval combines those of the categories by MOVER, the method of variance estimates
+    recovery (Zou and Donner 2008, Statistics in Medicine 27:1693, Eq. 3): with weights 1/n the
+    distance to the lower end is ``sqrt(sum((value - low)**2)) / n``, to the upper end accordingly.
+    The categories' tasks are taken to be drawn independently.
+    """
+    if not groups:
+        return None
+    n = len(groups)
+    value = math.fsum(one.value for one in groups) / n
+    below = math.sqrt(math.fsum((one.value - one.low) ** 2 for one in groups)) / n
+    above = math.sqrt(math.fsum((one.high - one.value) ** 2 for one in groups)) / n
+    return Interval(value=value, low=max(0.0, value - below), high=min(1.0, value + above))
+
+
+def pass_table(outcomes: Sequence[Outcome]) -> tuple[PassAtK, ...]:
+    """pass@k and pass^k for k = 1, 2, ...; empty where no task was tried twice.
+
+    From more than eight attempts on, k is a power of two or the largest number of attempts.
+
+    Args:
+        outcomes: The outcome of each task.
+    """
+    most = max((attempts for attempts, _ in outcomes), default=0)
+    if most < 2:
+        return ()
+    listed = [k for k in range(1, most + 1) if most <= _LISTED_K or k & (k - 1) == 0 or k == most]
+    return tuple(_pass_at(k, Counter(one for one in outcomes if one[0] >= k)) for k in listed)
+
+
+def _pass_at(k: int, tasks: Counter[Outcome]) -> PassAtK:
+    n = tasks.total()
+    any_passes = (w * pass_at_k(passed, tried, k) for (tried, passed), w in tasks.items())
+    all_pass = (w * pass_hat_k(passed, tried, k) for (tried, passed), w in tasks.items())
+    return PassAtK(
+        k=k, tasks=n, any_passes=math.fsum(any_passes) / n, all_pass=math.fsum(all_pass) / n
+    )

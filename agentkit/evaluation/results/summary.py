@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from bisect import insort
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from sys import intern
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from zlib import crc32
 
 from agentkit.diagnosis.labels import NOT_FAILURES, PRECEDENCE
@@ -27,8 +25,11 @@ from agentkit.evaluation.results.report import (
     LeftOutReason,
     TaskResult,
     ToolFaults,
+    accuracy,
+    macro_mean,
+    mean,
+    pass_table,
 )
-from agentkit.evaluation.results.statistics import accuracy, macro_mean, mean, pass_table
 from agentkit.evaluation.results.texts import shown, shown_call, shown_value
 from agentkit.evaluation.settings import EvaluationLabels
 from agentkit.evaluation.task import LeftOut
@@ -68,62 +69,50 @@ def summarise(
     Raises:
         UsageError: The episodes are of more than one run.
     """
-    reading = _Reading()
+    read = _Reading()
     for episode in episodes:
-        reading.take(episode)
-    attempts = sorted_attempts(reading.rows)
+        read.take(episode)
+    attempts = _attempts(read.rows)
     by_category = planned if isinstance(planned, Mapping) else {}
     total = sum(planned.values()) if isinstance(planned, Mapping) else planned
-    groups = attempts.by_category(by_category)
+    groups: dict[str, list[_Attempt]] = {name: [] for name in by_category}
+    for attempt in attempts:
+        groups.setdefault(attempt.labels.category, []).append(attempt)
     categories = tuple(
         _group(name, own, by_category.get(name, 0) if by_category else None)
         for name, own in sorted(groups.items())
     )
-    rows = [row for attempt in attempts.counted for row in attempt.rows]
-    results = tuple(_task_result(own) for own in _by_task(attempts.counted).values())
-    settings, mixed = _settings(reading.settings)
+    counted = [one for one in attempts if one.standing == "counted"]
+    faulty = [one for one in attempts if one.standing == "faulty"]
+    rows = [row for attempt in counted for row in attempt.rows]
+    results = _task_results(counted)
+    settings, mixed = _settings(read.seen["settings"])
     return EvaluationReport(
-        run=", ".join(reading.runs),
-        benchmark=", ".join(sorted(reading.benchmarks)),
-        models=tuple(sorted(reading.models)),
-        library_versions=tuple(sorted(reading.versions)),
+        run=", ".join(read.seen["run"]),
+        benchmark=", ".join(sorted(read.seen["benchmark"])),
+        models=tuple(sorted(read.seen["model"])),
+        library_versions=tuple(sorted(read.versions)),
         settings=settings,
         mixed=mixed,
         command=command,
-        started=reading.started,
+        started=min(filter(None, read.seen["started"]), default=""),
         total=_group("", attempts, total),
         categories=categories,
         macro=macro_mean([one.accuracy for one in categories if one.accuracy is not None]),
         pass_at=pass_table([(one.attempts, one.passed) for one in results]),
         tools=_tool_faults(rows),
-        incidents=(*_errors(rows), *_faults(attempts.faulty)),
-        examples=reading.examples.chosen({row.place.episode_id for row in rows}),
+        incidents=(*_errors(rows), *_faults(faulty)),
+        examples=_chosen(read.examples, {row.episode_id for row in rows}),
         results=tuple(sorted(results, key=lambda one: (one.category, one.task))),
         left_out=tuple(_reasons(left_out)),
-        spent=total_usage(row.usage for row in reading.rows),
+        spent=_total_usage(row.usage for row in read.rows),
     )
 
 
 # --- what is kept of an episode -------------------------------------------------------------------
 
 
-class Place(NamedTuple):
-    """Where an episode stands in a run; also the order in which examples are preferred.
-
-    The digest of the task comes first, so that the examples of a label are not all from the
-    category whose name sorts first.
-    """
-
-    digest: int
-    task: str
-    attempt: int
-    user_turn: int
-    session: str
-    episode_id: str
-    category: str
-
-
-class Blame(NamedTuple):
+class _Blame(NamedTuple):
     """A failing label of a turn, and the tool that it blames."""
 
     label: FailureLabel
@@ -131,20 +120,20 @@ class Blame(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EpisodeRow:
+class _Row:
     """What a report needs of one episode.
 
     Attributes:
-        place: Where it stands in the run.
-        user_turns: How many things the user says in the whole attempt.
-        ends: Whether the attempt ends with it.
+        labels: Where it stands in the run.
+        session: The try at the attempt that it belongs to.
+        episode_id: Its id.
         passed: The verdict; None without one.
         score: The verdict's score.
         fault: The verdict's fault.
         metrics: The verdict's further metrics.
         turn_labels: Dominant labels of the turns.
         blames: Failing labels of the turns, and whom they blame.
-        called: How often each tool was called.
+        called: The tools that were called.
         turns: How many steps of the model.
         usage: Tokens and cost.
         seconds: Wall time.
@@ -152,54 +141,62 @@ class EpisodeRow:
         message: What was said about the fault.
     """
 
-    place: Place
-    user_turns: int
-    ends: bool
+    labels: EvaluationLabels
+    session: str
+    episode_id: str
     passed: bool | None
     score: float
     fault: Fault | None
     metrics: Mapping[str, float]
     turn_labels: tuple[FailureLabel, ...]
-    blames: tuple[Blame, ...]
-    called: Mapping[str, int]
+    blames: tuple[_Blame, ...]
+    called: frozenset[str]
     turns: int
     usage: Usage
     seconds: float
     error: str
     message: str
 
+    @property
+    def order(self) -> tuple[int, str, int, int, str, str]:
+        """How rows are sorted, and in which order examples are preferred.
 
-def row_of(episode: Episode, labels: EvaluationLabels) -> EpisodeRow:
+        The digest of the task comes first, so that the examples of a label are not all from the
+        category whose name sorts first.
+        """
+        at = self.labels
+        digest = crc32(at.task.encode("utf-8", "surrogatepass"))
+        return digest, at.task, at.attempt, at.user_turn, self.session, self.episode_id
+
+
+def _row(episode: Episode, labels: EvaluationLabels) -> _Row:
     """The row of an episode."""
     verdict, diagnosis = episode.verdict, episode.diagnosis
     turns = () if diagnosis is None else diagnosis.turns
     evidence = () if verdict is None else verdict.evidence
-    fault = (None if verdict is None else verdict.fault) or _excluded(episode)
+    fault = None if verdict is None else verdict.fault
+    if fault is None and diagnosis is not None and diagnosis.is_excluded:
+        fault = "gold_error" if diagnosis.label == "gold_error" else "checker_error"
     metrics = {} if verdict is None else verdict.metrics
-    numbers = {intern(str(name)): _finite(value) for name, value in metrics.items()}
     failed = episode.stop_reason in {"error", "cancelled"}
-    return EpisodeRow(
-        place=Place(
-            digest=crc32(labels.task.encode("utf-8", "surrogatepass")),
-            task=intern(labels.task),
-            attempt=labels.attempt,
-            user_turn=labels.user_turn,
-            session=episode.session_id or "",
-            episode_id=episode.episode_id,
-            category=intern(labels.category),
-        ),
-        user_turns=labels.user_turns,
-        ends=labels.ends,
+    return _Row(
+        labels=labels,
+        session=episode.session_id or "",
+        episode_id=episode.episode_id,
         passed=None if verdict is None else verdict.passed,
-        score=0.0 if verdict is None else _number(verdict.score),
+        score=0.0 if verdict is None else _finite(verdict.score) or 0.0,
         fault=fault,
-        metrics={name: value for name, value in numbers.items() if value is not None},
+        metrics={
+            str(name): number
+            for name, value in metrics.items()
+            if (number := _finite(value)) is not None
+        },
         turn_labels=tuple(turn.label for turn in turns),
         blames=tuple(blame for turn in turns for blame in _blames(turn)),
-        called=Counter(_name(call.name) for call in episode.calls),
+        called=frozenset(_name(call.name) for call in episode.calls),
         turns=len(episode.turns),
         usage=episode.usage,
-        seconds=_number(episode.seconds),
+        seconds=_finite(episode.seconds) or 0.0,
         error=shown(episode.error or episode.stop_reason) if failed else "",
         message=shown("; ".join(one.message for one in evidence[:3])) if fault else "",
     )
@@ -207,15 +204,11 @@ def row_of(episode: Episode, labels: EvaluationLabels) -> EpisodeRow:
 
 def _name(text: str) -> str:
     """A name that a model may have made up, kept to a bearable length."""
-    return intern(str(text)[:_LONGEST_NAME])
-
-
-def _number(value: Any) -> float:
-    """A finite number; 0 for anything else, as a broken clock or a foreign verdict may hold."""
-    return _finite(value) or 0.0
+    return str(text)[:_LONGEST_NAME]
 
 
 def _finite(value: Any) -> float | None:
+    """A finite number; a broken clock or a foreign verdict may hold anything else."""
     if not isinstance(value, int | float):
         return None
     try:
@@ -224,98 +217,86 @@ def _finite(value: Any) -> float | None:
         return None
 
 
-def _excluded(episode: Episode) -> Fault | None:
-    """The fault that the diagnosis states, when the verdict does not."""
-    label = None if episode.diagnosis is None else episode.diagnosis.label
-    return label if label in {"gold_error", "checker_error"} else None
-
-
-def _blames(turn: TurnDiagnosis) -> tuple[Blame, ...]:
+def _blames(turn: TurnDiagnosis) -> Iterator[_Blame]:
     """The failing labels of a turn and whom they blame, each once, the dominant one first."""
-    first = Blame(turn.label, _name(turn.tool))
-    others = (Blame(one.label, _name(one.tool)) for one in turn.attributions)
-    found = [first, *others]
-    return tuple(dict.fromkeys(one for one in found if one.label not in NOT_FAILURES))
-
-
-class _Examples:
-    """The first few failed turns of each label, whatever order episodes come in."""
-
-    def __init__(self) -> None:
-        self._kept: dict[FailureLabel, list[tuple[Place, Example]]] = {}
-
-    def offer(self, place: Place, episode: Episode, turn: TurnDiagnosis) -> None:
-        """Keep a failed turn if it comes before those kept so far; one of an episode is enough.
-
-        Twice as many are kept as are shown, for some of them may be of attempts that do not count.
-        """
-        kept = self._kept.setdefault(turn.label, [])
-        is_full = len(kept) >= 2 * EXAMPLES_A_LABEL
-        if (is_full and place >= kept[-1][0]) or any(other == place for other, _ in kept):
-            return
-        insort(kept, (place, _example(place, episode, turn)), key=lambda entry: entry[0])
-        del kept[2 * EXAMPLES_A_LABEL :]
-
-    def chosen(self, counted: set[str]) -> tuple[Example, ...]:
-        """The examples of counted episodes, by the precedence of their labels, then by task."""
-        found = [
-            example
-            for kept in self._kept.values()
-            for example in [one for _, one in kept if one.episode_id in counted][:EXAMPLES_A_LABEL]
-        ]
-        return tuple(
-            sorted(
-                found,
-                key=lambda one: (PRECEDENCE.index(one.label), one.task, one.attempt, one.user_turn),
-            )
-        )
+    first = _Blame(turn.label, _name(turn.tool))
+    others = (_Blame(one.label, _name(one.tool)) for one in turn.attributions)
+    yield from dict.fromkeys(one for one in (first, *others) if one.label not in NOT_FAILURES)
 
 
 @dataclass(kw_only=True, slots=True)
 class _Reading:
     """What is kept of the episodes while they are read."""
 
-    rows: list[EpisodeRow] = field(default_factory=list)
-    examples: _Examples = field(default_factory=_Examples)
-    runs: set[str] = field(default_factory=set)
-    benchmarks: set[str] = field(default_factory=set)
-    models: set[str] = field(default_factory=set)
+    rows: list[_Row] = field(default_factory=list)
+    examples: dict[FailureLabel, dict[tuple[Any, ...], Example]] = field(default_factory=dict)
+    seen: dict[str, set[str]] = field(
+        default_factory=lambda: {
+            name: set() for name in ("id", "run", "benchmark", "settings", "model", "started")
+        }
+    )
     versions: set[int] = field(default_factory=set)
-    settings: set[str] = field(default_factory=set)
-    started: str = ""
-    seen: set[str] = field(default_factory=set)
 
     def take(self, episode: Episode) -> None:
         """Keep what the report needs of an episode; one that was read before is passed over."""
         labels = EvaluationLabels.of(episode)
-        if labels is None or episode.episode_id in self.seen:
+        if labels is None or episode.episode_id in self.seen["id"]:
             return
-        self.seen.add(episode.episode_id)
-        self._note_run(episode, labels)
-        row = row_of(episode, labels)
+        self._note(episode, labels)
+        row = _row(episode, labels)
         self.rows.append(row)
         diagnosis = episode.diagnosis
         for turn in () if diagnosis is None or row.fault is not None else diagnosis.turns:
             if turn.label not in NOT_FAILURES:
-                self.examples.offer(row.place, episode, turn)
+                self._offer(row, episode, turn)
 
-    def _note_run(self, episode: Episode, labels: EvaluationLabels) -> None:
-        self.runs.add(labels.run)
-        self.benchmarks.add(labels.benchmark)
-        self.settings.add(labels.settings)
-        self.models.add(episode.model)
+    def _note(self, episode: Episode, labels: EvaluationLabels) -> None:
         self.versions.add(episode.library_version)
-        if episode.started_at:
-            self.started = min(self.started or episode.started_at, episode.started_at)
-        if len(self.runs) > 1:
-            one, other = sorted(self.runs)
+        seen = {
+            "id": episode.episode_id,
+            "run": labels.run,
+            "benchmark": labels.benchmark,
+            "settings": labels.settings,
+            "model": episode.model,
+            "started": episode.started_at,
+        }
+        for name, value in seen.items():
+            self.seen[name].add(value)
+        if len(self.seen["run"]) > 1:
+            one, other = sorted(self.seen["run"])
             raise UsageError(
                 f"these episodes are of the runs {one!r} and {other!r}, and a report is about one; "
                 "select the episodes of one run (the label 'run')"
             )
 
+    def _offer(self, row: _Row, episode: Episode, turn: TurnDiagnosis) -> None:
+        """Keep a failed turn if it comes before those kept so far; one of an episode is enough.
 
-def _example(place: Place, episode: Episode, diagnosis: TurnDiagnosis) -> Example:
+        Twice as many are kept as are shown, for some of them may be of attempts that do not count.
+        """
+        kept = self.examples.setdefault(turn.label, {})
+        is_full = len(kept) >= 2 * EXAMPLES_A_LABEL
+        if row.order in kept or (is_full and row.order >= max(kept)):
+            return
+        kept[row.order] = _example(row, episode, turn)
+        if is_full:
+            del kept[max(kept)]
+
+
+def _chosen(
+    examples: Mapping[FailureLabel, Mapping[tuple[Any, ...], Example]], counted: set[str]
+) -> tuple[Example, ...]:
+    """The examples of counted episodes, by the precedence of their labels, then by task."""
+    found: list[Example] = []
+    for label in sorted(examples, key=PRECEDENCE.index):
+        own = [one for _, one in sorted(examples[label].items()) if one.episode_id in counted]
+        found += sorted(
+            own[:EXAMPLES_A_LABEL], key=lambda one: (one.task, one.attempt, one.user_turn)
+        )
+    return tuple(found)
+
+
+def _example(row: _Row, episode: Episode, diagnosis: TurnDiagnosis) -> Example:
     """A failed turn, cut to a readable size."""
     at = diagnosis.turn
     message = episode.turns[at].message if 0 <= at < len(episode.turns) else None
@@ -325,11 +306,11 @@ def _example(place: Place, episode: Episode, diagnosis: TurnDiagnosis) -> Exampl
         calls.append(f"and {len(made) - MOST_CALLS:,} more calls")
     evidence = diagnosis.evidence or (episode.verdict.evidence if episode.verdict else ())
     return Example(
-        episode_id=episode.episode_id,
-        task=place.task,
-        category=place.category,
-        attempt=place.attempt,
-        user_turn=place.user_turn,
+        episode_id=row.episode_id,
+        task=row.labels.task,
+        category=row.labels.category,
+        attempt=row.labels.attempt,
+        user_turn=row.labels.user_turn,
         turn=at,
         label=diagnosis.label,
         labels=diagnosis.labels or (diagnosis.label,),
@@ -359,43 +340,26 @@ def _finding(one: Evidence) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AttemptRow:
-    """One try at a task.
+class _Attempt:
+    """One try at a task: its episodes in order."""
 
-    Attributes:
-        rows: Its episodes in order.
-    """
-
-    rows: tuple[EpisodeRow, ...]
+    rows: tuple[_Row, ...]
 
     @property
-    def task(self) -> str:
-        """Id of the task."""
-        return self.rows[0].place.task
-
-    @property
-    def category(self) -> str:
-        """Category of the task."""
-        return self.rows[0].place.category
+    def labels(self) -> EvaluationLabels:
+        """Where it stands in the run."""
+        return self.rows[0].labels
 
     @property
     def is_finished(self) -> bool:
         """Whether it went to its end."""
-        return any(row.ends for row in self.rows)
+        return any(row.labels.ends for row in self.rows)
 
     @property
     def is_whole(self) -> bool:
         """Whether everything the user says was said; a conversation may break off before."""
-        return len({row.place.user_turn for row in self.rows}) >= self.rows[-1].user_turns
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether it is known to have passed or not.
-
-        That takes a verdict about one of its episodes; one that broke off before the part that is
-        judged has not passed, so it is known as well.
-        """
-        return not self.is_whole or any(row.passed is not None for row in self.rows)
+        said = {row.labels.user_turn for row in self.rows}
+        return len(said) >= self.rows[-1].labels.user_turns
 
     @property
     def fault(self) -> Fault | None:
@@ -403,97 +367,57 @@ class AttemptRow:
         return next((row.fault for row in self.rows if row.fault is not None), None)
 
     @property
+    def standing(self) -> Literal["counted", "faulty", "unjudged", "unfinished"]:
+        """What becomes of it.
+
+        It is judged by a verdict about one of its episodes; one that broke off before the part
+        that is judged has not passed, so that is known as well.
+        """
+        if not self.is_finished:
+            return "unfinished"
+        if self.fault is not None:
+            return "faulty"
+        is_judged = not self.is_whole or any(row.passed is not None for row in self.rows)
+        return "counted" if is_judged else "unjudged"
+
+    @property
     def passed(self) -> bool:
-        """Whether everything the user says was answered, and every judged answer passed."""
-        is_right = self.is_judged and all(row.passed is not False for row in self.rows)
-        return self.is_whole and is_right
+        """Of one that counts: whether all was answered, and every judged answer passed."""
+        return self.is_whole and all(row.passed is not False for row in self.rows)
 
     @property
     def score(self) -> float:
         """Mean score of its judged episodes."""
         return mean([row.score for row in self.rows if row.passed is not None])
 
-    @property
-    def metrics(self) -> Mapping[str, float]:
-        """Mean of each metric over the episodes that have it."""
-        return _means(row.metrics for row in self.rows)
 
-
-@dataclass(kw_only=True, slots=True)
-class Attempts:
-    """The attempts of a run, by what becomes of them; each list by task and attempt.
-
-    Attributes:
-        counted: Finished, judged, without a fault.
-        faulty: Finished, with a fault.
-        unjudged: Finished, without a verdict.
-        unfinished: Begun, never finished, and not finished by another try either.
-    """
-
-    counted: list[AttemptRow] = field(default_factory=list)
-    faulty: list[AttemptRow] = field(default_factory=list)
-    unjudged: list[AttemptRow] = field(default_factory=list)
-    unfinished: list[AttemptRow] = field(default_factory=list)
-
-    def add(self, attempt: AttemptRow) -> None:
-        """Put an attempt where it belongs."""
-        if not attempt.is_finished:
-            self.unfinished.append(attempt)
-        elif attempt.fault is not None:
-            self.faulty.append(attempt)
-        elif attempt.is_judged:
-            self.counted.append(attempt)
-        else:
-            self.unjudged.append(attempt)
-
-    def by_category(self, planned: Iterable[str]) -> dict[str, Attempts]:
-        """The attempts of each category, those without any included if they were planned."""
-        groups = {name: Attempts() for name in planned}
-        for kind in (self.counted, self.faulty, self.unjudged, self.unfinished):
-            for attempt in kind:
-                groups.setdefault(attempt.category, Attempts()).add(attempt)
-        return groups
-
-
-def sorted_attempts(rows: Iterable[EpisodeRow]) -> Attempts:
-    """Put rows together to attempts.
+def _attempts(rows: Iterable[_Row]) -> list[_Attempt]:
+    """Rows put together to attempts, by task and number.
 
     Tries at the same attempt after an interruption differ in their session. The first one that is
     finished counts; an attempt that only has unfinished tries is one unfinished attempt.
-
-    Args:
-        rows: Rows of one run, in any order.
     """
-    tries: dict[tuple[str, int], dict[str, list[EpisodeRow]]] = {}
+    tries: dict[tuple[str, int], dict[str, list[_Row]]] = {}
     for row in rows:
-        key = (row.place.task, row.place.attempt)
-        tries.setdefault(key, {}).setdefault(row.place.session, []).append(row)
-    attempts = Attempts()
-    for key in sorted(tries):
+        key = (row.labels.task, row.labels.attempt)
+        tries.setdefault(key, {}).setdefault(row.session, []).append(row)
+    attempts = []
+    for _, sessions in sorted(tries.items()):
         made = [
-            AttemptRow(rows=tuple(sorted(own, key=lambda one: one.place)))
-            for own in tries[key].values()
+            _Attempt(rows=tuple(sorted(own, key=lambda one: one.order)))
+            for own in sessions.values()
         ]
-        made.sort(key=lambda one: (not one.is_finished, one.rows[0].place.episode_id))
-        attempts.add(made[0])
+        attempts.append(min(made, key=lambda one: (not one.is_finished, one.rows[0].episode_id)))
     return attempts
 
 
-def _by_task(attempts: Iterable[AttemptRow]) -> dict[str, list[AttemptRow]]:
-    own: dict[str, list[AttemptRow]] = {}
-    for attempt in attempts:
-        own.setdefault(attempt.task, []).append(attempt)
-    return own
-
-
-# --- counting -------------------------------------------------------------------------------------
-
-
-def _group(name: str, attempts: Attempts, planned: int | None) -> GroupReport:
+def _group(name: str, attempts: Sequence[_Attempt], planned: int | None) -> GroupReport:
     """Count the attempts of one group."""
-    counted = attempts.counted
+    standing = Counter(one.standing for one in attempts)
+    counted = [one for one in attempts if one.standing == "counted"]
     rows = [row for attempt in counted for row in attempt.rows]
-    tasks = [_task_result(own) for own in _by_task(counted).values()]
+    faults = (one.fault for one in attempts if one.standing == "faulty" and one.fault)
+    tasks = _task_results(counted)
     return GroupReport(
         name=name,
         planned=planned,
@@ -502,30 +426,35 @@ def _group(name: str, attempts: Attempts, planned: int | None) -> GroupReport:
         passed=sum(attempt.passed for attempt in counted),
         accuracy=accuracy([(one.attempts, one.passed) for one in tasks]),
         score=mean([attempt.score for attempt in counted]),
-        metrics=_means(attempt.metrics for attempt in counted),
-        usage=total_usage(row.usage for row in rows),
+        metrics=_means(_means(row.metrics for row in attempt.rows) for attempt in counted),
+        usage=_total_usage(row.usage for row in rows),
         seconds=math.fsum(row.seconds for row in rows),
         turns=sum(row.turns for row in rows),
         turn_labels=_counts(label for row in rows for label in row.turn_labels),
         errors=sum(any(row.error for row in attempt.rows) for attempt in counted),
-        faults=_counts(one.fault for one in attempts.faulty if one.fault is not None),
-        unjudged=len(attempts.unjudged),
-        unfinished=len(attempts.unfinished),
+        faults=_counts(faults),
+        unjudged=standing["unjudged"],
+        unfinished=standing["unfinished"],
     )
 
 
-def _task_result(attempts: Sequence[AttemptRow]) -> TaskResult:
-    """The attempts at one task, counted."""
-    rows = [row for attempt in attempts for row in attempt.rows]
-    return TaskResult(
-        task=attempts[0].task,
-        category=attempts[0].category,
-        attempts=len(attempts),
-        passed=sum(attempt.passed for attempt in attempts),
-        score=mean([attempt.score for attempt in attempts]),
-        tokens=sum(row.usage.total_tokens for row in rows) / len(attempts),
-        seconds=math.fsum(row.seconds for row in rows) / len(attempts),
-    )
+def _task_results(attempts: Iterable[_Attempt]) -> list[TaskResult]:
+    """The counted attempts at each task."""
+    own: dict[str, list[_Attempt]] = {}
+    for attempt in attempts:
+        own.setdefault(attempt.labels.task, []).append(attempt)
+    return [
+        TaskResult(
+            task=task,
+            category=made[0].labels.category,
+            attempts=len(made),
+            passed=sum(attempt.passed for attempt in made),
+            score=mean([attempt.score for attempt in made]),
+            tokens=sum(row.usage.total_tokens for one in made for row in one.rows) / len(made),
+            seconds=math.fsum(row.seconds for one in made for row in one.rows) / len(made),
+        )
+        for task, made in own.items()
+    ]
 
 
 def _means(records: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -543,10 +472,10 @@ def _counts(values: Iterable[Name]) -> dict[Name, int]:
     return dict(ordered)
 
 
-def total_usage(usages: Iterable[Usage]) -> Usage:
+def _total_usage(usages: Iterable[Usage]) -> Usage:
     """The sum of usages; the cost comes out the same in any order."""
     every = list(usages)
-    costs = [_number(one.cost_usd) for one in every if one.cost_usd is not None]
+    costs = [_finite(one.cost_usd) or 0.0 for one in every if one.cost_usd is not None]
     return Usage(
         requests=sum(one.requests for one in every),
         prompt_tokens=sum(one.prompt_tokens for one in every),
@@ -556,7 +485,10 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
     )
 
 
-def _tool_faults(rows: Iterable[EpisodeRow]) -> tuple[ToolFaults, ...]:
+# --- what went wrong ------------------------------------------------------------------------------
+
+
+def _tool_faults(rows: Iterable[_Row]) -> tuple[ToolFaults, ...]:
     """The blamed tools: those that spoilt most episodes first, then those that surely do so often.
 
     Sure is the lower end of Wilson's interval.
@@ -566,7 +498,7 @@ def _tool_faults(rows: Iterable[EpisodeRow]) -> tuple[ToolFaults, ...]:
     labels: dict[str, list[FailureLabel]] = {}
     for row in rows:
         blamed = {blame.tool for blame in row.blames if blame.tool}
-        episodes.update(blamed.union(row.called))
+        episodes.update(blamed | row.called)
         faulty.update(blamed)
         for blame in row.blames:
             labels.setdefault(blame.tool, []).append(blame.label)
@@ -577,22 +509,22 @@ def _tool_faults(rows: Iterable[EpisodeRow]) -> tuple[ToolFaults, ...]:
     return tuple(sorted(found, key=lambda one: (-one.faulty, -one.share.low, one.tool)))
 
 
-def _errors(rows: Iterable[EpisodeRow]) -> Iterator[Incident]:
+def _errors(rows: Iterable[_Row]) -> Iterator[Incident]:
     """Errors of the model by type, the most frequent first."""
-    failed: dict[str, list[EpisodeRow]] = {}
-    for row in sorted(rows, key=lambda one: one.place):
+    failed: dict[str, list[_Row]] = {}
+    for row in sorted(rows, key=lambda one: one.order):
         if row.error:
             failed.setdefault(row.error.partition(":")[0], []).append(row)
     ordered = sorted(failed.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     for kind, own in ordered[:MOST_INCIDENTS]:
-        yield Incident(what=kind, count=len(own), task=own[0].place.task, message=own[0].error)
+        yield Incident(what=kind, count=len(own), task=own[0].labels.task, message=own[0].error)
 
 
-def _faults(attempts: Iterable[AttemptRow]) -> Iterator[Incident]:
+def _faults(attempts: Iterable[_Attempt]) -> Iterator[Incident]:
     """Each episode whose verdict has a fault."""
     faulty = [row for one in attempts for row in one.rows if row.fault is not None]
     for row in faulty[:MOST_INCIDENTS]:
-        yield Incident(what=str(row.fault), count=1, task=row.place.task, message=row.message)
+        yield Incident(what=str(row.fault), count=1, task=row.labels.task, message=row.message)
 
 
 def _settings(texts: Iterable[str]) -> tuple[JsonObject, tuple[str, ...]]:

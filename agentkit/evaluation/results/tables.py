@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentkit.episodes import FailureLabel
 from agentkit.evaluation.results.comparison import Comparison, GroupComparison
-from agentkit.evaluation.results.report import EvaluationReport, Example, GroupReport
-from agentkit.evaluation.results.statistics import FEWEST_DRAWN
+from agentkit.evaluation.results.report import FEWEST_DRAWN, EvaluationReport, Example, GroupReport
 from agentkit.evaluation.results.texts import (
     LABELS,
     dollars,
@@ -73,9 +71,10 @@ def notes(report: EvaluationReport) -> tuple[str, ...]:
     """What a reader has to know before the numbers, in sentences; empty for a sound, whole run."""
     total = report.total
     broken = ", ".join(many(n, label_name(fault)) for fault, n in total.faults.items())
-    is_short = report.planned is not None and report.finished < report.planned
     sentences = {
-        f"Finished: {report.finished:,} of {report.planned or 0:,} planned attempts.": is_short,
+        f"Finished: {total.finished:,} of {total.planned or 0:,} planned attempts.": (
+            report.is_short
+        ),
         f"Begun and not finished: {many(total.unfinished, 'attempt')}.": total.unfinished,
         f"In no number, because the reference or the verifier is broken: {broken}.": broken,
         f"In no number, because nobody judged: {many(total.unjudged, 'attempt')}.": total.unjudged,
@@ -87,27 +86,25 @@ def notes(report: EvaluationReport) -> tuple[str, ...]:
 
 def headline(report: EvaluationReport) -> tuple[tuple[str, str, str], ...]:
     """The few numbers that matter: name, value, what stands beside it."""
-    total, macro = report.total, report.macro
-    lines = [("accuracy", "-", "no attempt counts")]
-    if total.accuracy is not None:
-        passed = f"{total.passed:,} of {total.attempts:,}, {interval(total.accuracy)}"
-        lines = [("accuracy", percent(total.accuracy.value), passed)]
+    total, macro, n = report.total, report.macro, report.total.attempts
+    if total.accuracy is None:
+        return (("accuracy", "-", "no attempt counts"),)
+    passed = f"{total.passed:,} of {n:,}, {interval(total.accuracy)}"
+    lines = [("accuracy", percent(total.accuracy.value), passed)]
     if macro is not None and len(report.categories) > 1:
         more = f"{len(report.categories):,} categories, {interval(macro)}"
         lines.append(("mean over categories", percent(macro.value), more))
     lines.append(("mean score", f"{total.score:.3f}", "from 0 to 1"))
-    return (*lines, *(_costs(report) if total.attempts else ()))
-
-
-def _costs(report: EvaluationReport) -> Iterator[tuple[str, str, str]]:
-    usage, n = report.total.usage, report.total.attempts
-    cached = share(usage.cached_tokens, usage.prompt_tokens)
-    read = f"{usage.prompt_tokens / n:,.0f} read" + (f" ({cached} cached)" if cached != "-" else "")
-    written = f"{usage.completion_tokens / n:,.0f} written"
-    yield "tokens an attempt", whole(usage.total_tokens / n), f"{read}, {written}"
-    yield "time an attempt", seconds(report.total.seconds / n), "with all waiting"
+    usage = total.usage
+    cached = f" ({share(usage.cached_tokens, usage.prompt_tokens)} cached)"
+    read = f"{usage.prompt_tokens / n:,.0f} read{cached if usage.cached_tokens else ''}"
+    tokens = f"{read}, {usage.completion_tokens / n:,.0f} written"
+    lines.append(("tokens an attempt", whole(usage.total_tokens / n), tokens))
+    lines.append(("time an attempt", seconds(total.seconds / n), "with all waiting"))
     if report.spent.cost_usd is not None:
-        yield "cost of the run", dollars(report.spent.cost_usd), "unfinished attempts included"
+        cost = dollars(report.spent.cost_usd)
+        lines.append(("cost of the run", cost, "unfinished attempts included"))
+    return tuple(lines)
 
 
 # --- a report -------------------------------------------------------------------------------------
@@ -116,14 +113,10 @@ def _costs(report: EvaluationReport) -> Iterator[tuple[str, str, str]]:
 def report_tables(report: EvaluationReport) -> Mapping[str, tuple[Table, ...]]:
     """The tables that have rows, by the part of the report that they belong to."""
     parts = {
-        "Accuracy": (category_table(report), _pass_table(report), _metric_table(report)),
+        "Accuracy": (_category_table(report), _pass_table(report), _metric_table(report)),
         "Labels": (_label_table(report),),
-        "Tools": (tool_table(report),),
-        "Run": (
-            _incident_table(report),
-            _settings_table(report),
-            _left_out_table(report),
-        ),
+        "Tools": (_tool_table(report),),
+        "Run": (_incident_table(report), _settings_table(report), _left_out_table(report)),
     }
     filled = {name: tuple(one for one in tables if one.rows) for name, tables in parts.items()}
     return {name: tables for name, tables in filled.items() if tables}
@@ -135,8 +128,7 @@ def _groups(report: EvaluationReport) -> list[tuple[str, GroupReport]]:
     return groups if len(groups) == 1 else [*groups, ("all", report.total)]
 
 
-def category_table(report: EvaluationReport) -> Table:
-    """Accuracy by category, and all categories together."""
+def _category_table(report: EvaluationReport) -> Table:
     headings = ("category", "accuracy>", "95% interval>", "passed>", "attempts>", "mean score>")
     return _table(
         "Accuracy by category",
@@ -148,9 +140,8 @@ def category_table(report: EvaluationReport) -> Table:
 
 def _category_row(name: str, group: GroupReport) -> tuple[str, ...]:
     n = group.attempts
-    attempts = whole(n)
-    if group.planned is not None and group.planned != n:
-        attempts = f"{n:,} of {group.planned:,}"
+    is_whole = group.planned is None or group.planned == n
+    attempts = whole(n) if is_whole else f"{n:,} of {group.planned:,}"
     if group.accuracy is None:
         return (name, "-", "-", "0", attempts, "-", "-", "-")
     return (
@@ -180,12 +171,9 @@ def _metric_table(report: EvaluationReport) -> Table:
         (title, *(f"{group.metrics[one]:.3f}" if one in group.metrics else "-" for one in names))
         for title, group in (_groups(report) if names else ())
     )
-    return _table(
-        "Metrics of the verdicts",
-        ("category", *(f"{shown(label_name(name), _LONGEST)}>" for name in names)),
-        rows,
-        "Means over the attempts that have the metric.",
-    )
+    headings = ("category", *(f"{shown(label_name(name), _LONGEST)}>" for name in names))
+    note = "Means over the attempts that have the metric."
+    return _table("Metrics of the verdicts", headings, rows, note)
 
 
 def _label_table(report: EvaluationReport) -> Table:
@@ -199,40 +187,35 @@ def _label_table(report: EvaluationReport) -> Table:
     return _table("Labels", ("label", "turns>", "share>", "meaning"), rows)
 
 
-def tool_table(report: EvaluationReport) -> Table:
-    """The worst tools."""
-    rows = (
-        (
-            shown(one.tool, _LONGEST),
-            whole(one.episodes),
-            whole(one.faulty),
-            share(one.faulty, one.episodes),
-            f"{one.share.low:.0%}",
-            _labels_text(one.labels),
+def _tool_table(report: EvaluationReport) -> Table:
+    rows = []
+    for one in report.tools[:WORST]:
+        named = [f"{label_name(label)} {count:,}" for label, count in one.labels.items()]
+        rows.append(
+            (
+                shown(one.tool, _LONGEST),
+                whole(one.episodes),
+                whole(one.faulty),
+                share(one.faulty, one.episodes),
+                f"{one.share.low:.0%}",
+                _listed(named[:_LABELS_NAMED], len(named)),
+            )
         )
-        for one in report.tools[:WORST]
-    )
-    once = report.tools and all(one.episodes == 1 for one in report.tools)
-    said = "Each was seen in one episode only, so their order says nothing." if once else ""
     return _table(
         "Worst tools",
         ("tool", "episodes>", "faulty>", "share>", "at least>", "labels"),
         rows,
         "Episodes: in which the tool was called or should have been. Faulty: a label blames it. At "
-        f"least: the lower end of the share's 95% interval. {said}".rstrip()
-        + _rest(len(report.tools), "tools"),
+        f"least: the lower end of the share's 95% interval. {len(rows):,} of "
+        f"{many(len(report.tools), 'tool')}.",
     )
 
 
 def _incident_table(report: EvaluationReport) -> Table:
     rows = (
-        (
-            label_name(shown(one.what, _LONGEST)),
-            whole(one.count),
-            shown(one.task, _LONGEST),
-            one.message,
-        )
+        (label_name(what), whole(one.count), shown(one.task, _LONGEST), one.message)
         for one in report.incidents
+        for what in (shown(one.what, _LONGEST),)
     )
     note = (
         "Errors of the model count as the verdict says; faults of the reference or the verifier "
@@ -259,26 +242,15 @@ def _settings_table(report: EvaluationReport) -> Table:
 
 def _left_out_table(report: EvaluationReport) -> Table:
     rows = (
-        (shown(one.reason), whole(one.count), _listed(one.where, one.count, _LONGEST))
+        (shown(one.reason), whole(one.count), _listed(one.where, one.count))
         for one in report.left_out
     )
     return _table("Left out", ("why", "rows>", "where"), rows)
 
 
-def _listed(names: Sequence[str], count: int, longest: int) -> str:
-    text = ", ".join(shown(name, longest) for name in names)
+def _listed(names: Sequence[str], count: int) -> str:
+    text = ", ".join(shown(name, _LONGEST) for name in names)
     return f"{text} and {count - len(names):,} more" if count > len(names) else text
-
-
-def _labels_text(labels: Mapping[FailureLabel, int]) -> str:
-    """The most frequent labels with their counts."""
-    named = [f"{label_name(label)} {count:,}" for label, count in labels.items()]
-    more = len(named) - _LABELS_NAMED
-    return ", ".join(named[:_LABELS_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _rest(count: int, noun: str) -> str:
-    return f" The worst {WORST} of {count:,} {noun}." if count > WORST else ""
 
 
 def example_lines(example: Example) -> Iterator[tuple[str, str]]:
@@ -317,30 +289,41 @@ def verdict_line(comparison: Comparison) -> str:
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
     """The tables of a comparison that have rows; accuracy first."""
-    tables = (comparison_table(comparison), _setting_table(comparison), _task_table(comparison))
-    return tuple(table for table in tables if table.rows)
-
-
-def comparison_table(comparison: Comparison) -> Table:
-    """Accuracy of both runs by category, with the difference."""
-    rows = [_comparison_row(shown(group.name, _NAME), group) for group in comparison.categories]
-    if len(rows) != 1:
-        rows.append(_comparison_row("all", comparison.total))
-    a, b = _runs(comparison)
-    headings = ("category", "tasks>", f"{a}>", f"{b}>", "difference>", "95% interval>")
-    return _table(
+    runs = tuple(shown(one, _HEADING) or "-" for one in (comparison.a, comparison.b))
+    groups = [(shown(group.name, _NAME), group) for group in comparison.categories]
+    if len(groups) != 1:
+        groups.append(("all", comparison.total))
+    headings = ("category", "tasks>", *(f"{run}>" for run in runs), "difference>", "95% interval>")
+    accuracy = _table(
         "Accuracy on the tasks of both",
         (*headings, "gained>", "lost>", "p>", "tokens>"),
-        rows,
+        (_comparison_row(name, group) for name, group in groups),
         "Difference: in percentage points; its interval is that of a paired bootstrap over "
         f"tasks, below {FEWEST_DRAWN} tasks that of Agresti and Min. p: McNemar's mid-p, for "
         "categories adjusted for their number (Holm). Tokens: of the second run for each of the "
         "first.",
     )
-
-
-def _runs(comparison: Comparison) -> tuple[str, str]:
-    return shown(comparison.a, _HEADING) or "a", shown(comparison.b, _HEADING) or "b"
+    differs = (
+        (shown(name, _NAME), a or "(not set)", b or "(not set)")
+        for name, (a, b) in comparison.differences.items()
+    )
+    kinds = {
+        "gained": comparison.total.gained,
+        "lost": comparison.total.lost,
+        f"only in {shown(comparison.a, _NAME)}": comparison.only_a,
+        f"only in {shown(comparison.b, _NAME)}": comparison.only_b,
+    }
+    tasks = (
+        (name, whole(len(found)), _listed(found[:MOST_TASKS], len(found)))
+        for name, found in kinds.items()
+        if found
+    )
+    tables = (
+        accuracy,
+        _table("What differs", ("setting", *runs), differs),
+        _table("Tasks", ("what", "tasks>", "which"), tasks),
+    )
+    return tuple(table for table in tables if table.rows)
 
 
 def _comparison_row(name: str, group: GroupComparison) -> tuple[str, ...]:
@@ -357,28 +340,3 @@ def _comparison_row(name: str, group: GroupComparison) -> tuple[str, ...]:
         "<0.001" if p < 0.001 else f"{p:.3f}",
         "-" if ratio is None else f"{ratio:.2f}x",
     )
-
-
-def _setting_table(comparison: Comparison) -> Table:
-    rows = (
-        (shown(name, _NAME), a or "(not set)", b or "(not set)")
-        for name, (a, b) in comparison.differences.items()
-    )
-    headings: list[tuple[str, Align]] = [("setting", "left")]
-    headings += ((run, "left") for run in _runs(comparison))
-    return Table(title="What differs", columns=tuple(headings), rows=tuple(rows))
-
-
-def _task_table(comparison: Comparison) -> Table:
-    kinds = {
-        "gained": comparison.total.gained,
-        "lost": comparison.total.lost,
-        f"only in {shown(comparison.a, _NAME)}": comparison.only_a,
-        f"only in {shown(comparison.b, _NAME)}": comparison.only_b,
-    }
-    rows = (
-        (name, whole(len(tasks)), _listed(tasks[:MOST_TASKS], len(tasks), _NAME))
-        for name, tasks in kinds.items()
-        if tasks
-    )
-    return _table("Tasks", ("what", "tasks>", "which"), rows)

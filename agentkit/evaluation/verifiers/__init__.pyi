@@ -1,5 +1,5 @@
 from .answers import (
-    AllOf as AllOf,
+    NumberAnswerVerifier as NumberAnswerVerifier,
     TextAnswerVerifier as TextAnswerVerifier,
 )
 from .calls import (
@@ -9,17 +9,13 @@ from .calls import (
     NoCallVerifier as NoCallVerifier,
 )
 from .making import (
+    AllOf as AllOf,
     Scene as Scene,
     verifier_for as verifier_for,
 )
 from .numbers import (
-    NumberAnswerVerifier as NumberAnswerVerifier,
     final_number as final_number,
     read_number as read_number,
-)
-from .python_tests import (
-    CodeLimits as CodeLimits,
-    PythonTestsVerifier as PythonTestsVerifier,
 )
 from .rubric import RubricVerifier as RubricVerifier
 from .state import (

@@ -1,22 +1,36 @@
-"""Verifiers of the final answer: text, and several verifiers together."""
+"""Verifiers of the final answer: a text, or a number."""
 
 from __future__ import annotations
 
+import math
 import unicodedata
-from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
 
-from agentkit.episodes import Episode, Evidence, Fault, Verdict, Verifier
-from agentkit.errors import UsageError
-from agentkit.evaluation.expectations import TextAnswer
+from agentkit.episodes import Episode, Evidence, Verdict
+from agentkit.evaluation.expectations import NumberAnswer, TextAnswer
+from agentkit.evaluation.verifiers.numbers import final_number, read_number
 from agentkit.evaluation.verifiers.verdicts import (
     answer_text,
     answer_turn,
     clipped,
-    guarded,
+    faulty,
     judged,
     shown,
     without_answer,
 )
+
+_ROUNDING = 1e-6
+
+
+def _wrong_answer(episode: Episode, message: str, expected: str, answer: str) -> Evidence:
+    return Evidence(
+        kind="wrong_answer",
+        message=message,
+        turn=answer_turn(episode),
+        expected=expected,
+        actual=clipped(answer),
+    )
 
 
 class TextAnswerVerifier:
@@ -39,76 +53,79 @@ class TextAnswerVerifier:
         answer = answer_text(episode)
         if answer is None:
             return without_answer(self.name, episode)
-        wanted, given = _plain(self._expected.text), _plain(answer)
-        holds = self._expected.match == "contains"
+        text, holds = self._expected.text, self._expected.match == "contains"
+        wanted, given = _plain(text), _plain(answer)
         if wanted in given if holds else wanted == given:
             return judged(self.name, ())
         relation = "does not contain" if holds else "is not"
-        wrong = Evidence(
-            kind="wrong_answer",
-            message=f"the answer {shown(answer)} {relation} {shown(self._expected.text)}",
-            turn=answer_turn(episode),
-            expected=self._expected.text,
-            actual=clipped(answer),
-        )
-        return judged(self.name, [wrong])
+        message = f"the answer {shown(answer)} {relation} {shown(text)}"
+        return judged(self.name, [_wrong_answer(episode, message, text, answer)])
 
 
 def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).strip().casefold())
 
 
-class AllOf:
-    """Passes when every verifier passes; the score is the mean of their scores.
+class NumberAnswerVerifier:
+    """Passes when the final answer is the expected number.
 
-    When the verdict of one has a fault, that of the whole has it, also where another verifier has
-    found the agent wrong. To count such an episode only when it fails would make a broken
-    reference lower the statistics that it is to be kept out of.
+    Text is read by ``final_number``; structured output may be a number, or an object with one
+    entry. NaN, infinities and booleans are no numbers. Values are compared exactly as fractions.
+
+    The tolerance is relative to the expected value. Up to the default of 1e-6 it is there for
+    rounding only, which makes no whole number out of another: two different whole numbers are
+    then different, however large they are.
 
     Args:
-        verifiers: The parts, asked one after the other; what one of them raises is its verdict.
-
-    Raises:
-        UsageError: There is no part.
+        expected: The number and how far off it may be.
     """
 
-    name = "all_of"
+    name = "number_answer"
 
-    def __init__(self, verifiers: Iterable[Verifier]) -> None:
-        self._verifiers = tuple(guarded(verifier) for verifier in verifiers)
-        if not self._verifiers:
-            raise UsageError("all_of of no verifiers judges nothing; give it at least one")
+    def __init__(self, expected: NumberAnswer) -> None:
+        self._expected = expected
 
     async def verify(self, episode: Episode) -> Verdict:
-        """Ask every part."""
-        verdicts = [await verifier.verify(episode) for verifier in self._verifiers]
-        fault = _fault(verdicts)
-        passed = all(verdict.passed for verdict in verdicts) and fault is None
-        evidence = tuple(item for verdict in verdicts for item in verdict.evidence)
-        return Verdict(
-            passed=passed,
-            score=sum(verdict.score for verdict in verdicts) / len(verdicts),
-            evidence=() if passed else evidence,
-            verifier=self.name,
-            fault=fault,
-            metrics=_metrics(verdicts),
-            details={"parts": [verdict.to_json() for verdict in verdicts]},
-        )
+        """Compare the number in the final answer with the expected one."""
+        wanted = self._expected.value
+        gold = read_number(wanted)
+        if gold is None:
+            problem = f"the expected number {shown(wanted)} is no number"
+            return faulty(self.name, "gold_error", problem)
+        text = answer_text(episode)
+        if text is None:
+            return without_answer(self.name, episode)
+        given = _given(episode.output)
+        if given is not None and _is_close(given, gold, self._expected.tolerance):
+            return judged(self.name, ())
+        found = "no number that can be read" if given is None else f"the number {_number(given)}"
+        message = f"the answer holds {found}, expected {wanted}"
+        return judged(self.name, [_wrong_answer(episode, message, wanted, text)])
 
 
-def _fault(verdicts: Sequence[Verdict]) -> Fault | None:
-    """A broken reference first: it can be mended once for all runs."""
-    faults = {verdict.fault for verdict in verdicts}
-    if "gold_error" in faults:
-        return "gold_error"
-    return "checker_error" if "checker_error" in faults else None
+def _given(output: Any) -> Fraction | None:
+    if isinstance(output, dict) and len(output) == 1:
+        output = next(iter(output.values()))
+    if isinstance(output, str):
+        return final_number(output)
+    if isinstance(output, bool) or not isinstance(output, int | float):
+        return None
+    if isinstance(output, int):
+        return Fraction(output)
+    # 0.1 is meant as a tenth, not as the binary fraction next to it
+    return Fraction(repr(output)) if math.isfinite(output) else None
 
 
-def _metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """The numbers of all parts; one that several parts have is told apart by their place."""
-    names = [name for verdict in verdicts for name in verdict.metrics]
-    return {
-        name if names.count(name) == 1 else f"{name}.{at}": value
-        for at, verdict in enumerate(verdicts)
-        for name, value in verdict.metrics.items()
-    }
+def _is_close(given: Fraction, gold: Fraction, tolerance: float) -> bool:
+    if tolerance <= _ROUNDING and given.denominator == gold.denominator == 1:
+        return given == gold
+    slack = Fraction(tolerance) * (abs(gold) if gold else 1)
+    return abs(given - gold) <= slack
+
+
+def _number(value: Fraction) -> str:
+    """A value for a sentence; the digits of a very long one can not be printed."""
+    try:
+        return shown(value.numerator if value.denominator == 1 else float(value))
+    except OverflowError:
+        return "that is beyond floats"

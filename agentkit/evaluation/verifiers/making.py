@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from agentkit.episodes import Episode, Verifier
+from agentkit.episodes import Episode, Verdict, Verifier
 from agentkit.errors import UsageError
 from agentkit.evaluation.expectations import (
     AllowedCalls,
     AnyCall,
-    CustomExpectation,
     ExactCalls,
     Expectation,
     FinalState,
     NoCall,
     NumberAnswer,
-    PythonTests,
     Rubric,
     TextAnswer,
 )
 from agentkit.evaluation.task import Environment
-from agentkit.evaluation.verifiers.answers import TextAnswerVerifier
+from agentkit.evaluation.verifiers.answers import NumberAnswerVerifier, TextAnswerVerifier
 from agentkit.evaluation.verifiers.calls import (
     AllowedCallsVerifier,
     AnyCallVerifier,
     ExactCallsVerifier,
     NoCallVerifier,
 )
-from agentkit.evaluation.verifiers.numbers import NumberAnswerVerifier
-from agentkit.evaluation.verifiers.python_tests import PythonTestsVerifier
 from agentkit.evaluation.verifiers.rubric import RubricVerifier
 from agentkit.evaluation.verifiers.state import FinalStateVerifier
 from agentkit.evaluation.verifiers.verdicts import guarded
@@ -66,9 +61,6 @@ def verifier_for(expectation: Expectation, scene: Scene) -> Verifier:
         scene: What there is to judge with. Where something is lacking, such as an environment for
             a ``FinalState``, every verdict says so and has the fault ``checker_error``.
 
-    Raises:
-        UsageError: The expectation is of no kind that is known.
-
     Example:
         >>> import asyncio
         >>> episode = Episode(episode_id="1", request="6 * 12?", output="That is 72.")
@@ -76,28 +68,77 @@ def verifier_for(expectation: Expectation, scene: Scene) -> Verifier:
         >>> asyncio.run(verifier.verify(episode)).passed
         True
     """
-    make = _MAKERS.get(type(expectation))
-    if isinstance(expectation, CustomExpectation):
-        return guarded(expectation.verifier(scene.definitions))
-    if make is None:
-        known = ", ".join(kind.__name__ for kind in _MAKERS)
-        message = f"{type(expectation).__name__} is no expectation; there are {known}"
-        raise UsageError(message)
-    return guarded(make(expectation, scene))
+    return guarded(_verifier(expectation, scene))
 
 
-def _final_state(expected: FinalState, scene: Scene) -> Verifier:
-    return FinalStateVerifier(expected, scene.environment, scene.reference, earlier=scene.earlier)
+def _verifier(  # noqa: PLR0911 - a case for each kind
+    expected: Expectation, scene: Scene
+) -> Verifier:
+    match expected:
+        case AllowedCalls():
+            return AllowedCallsVerifier(expected, scene.definitions)
+        case ExactCalls():
+            return ExactCallsVerifier(expected, scene.definitions)
+        case AnyCall():
+            return AnyCallVerifier()
+        case NoCall():
+            return NoCallVerifier()
+        case NumberAnswer():
+            return NumberAnswerVerifier(expected)
+        case TextAnswer():
+            return TextAnswerVerifier(expected)
+        case FinalState():
+            worlds = (scene.environment, scene.reference)
+            return FinalStateVerifier(expected, *worlds, earlier=scene.earlier)
+        case Rubric():
+            return RubricVerifier(expected, scene.judge)
+        case _:
+            return expected.verifier(scene.definitions)
 
 
-_MAKERS: Mapping[type, Callable[[Any, Scene], Verifier]] = {
-    AllowedCalls: lambda expected, scene: AllowedCallsVerifier(expected, scene.definitions),
-    ExactCalls: lambda expected, scene: ExactCallsVerifier(expected, scene.definitions),
-    AnyCall: lambda _, __: AnyCallVerifier(),
-    NoCall: lambda _, __: NoCallVerifier(),
-    NumberAnswer: lambda expected, _: NumberAnswerVerifier(expected),
-    TextAnswer: lambda expected, _: TextAnswerVerifier(expected),
-    FinalState: _final_state,
-    PythonTests: lambda expected, _: PythonTestsVerifier(expected),
-    Rubric: lambda expected, scene: RubricVerifier(expected, scene.judge),
-}
+class AllOf:
+    """Passes when every verifier passes; the score is the mean of their scores.
+
+    When the verdict of one has a fault, that of the whole has it, also where another verifier has
+    found the agent wrong. To count such an episode only when it fails would make a broken
+    reference lower the statistics that it is to be kept out of.
+
+    Args:
+        verifiers: The parts, asked one after the other; what one of them raises is its verdict.
+
+    Raises:
+        UsageError: There is no part.
+    """
+
+    name = "all_of"
+
+    def __init__(self, verifiers: Iterable[Verifier]) -> None:
+        self._verifiers = tuple(guarded(verifier) for verifier in verifiers)
+        if not self._verifiers:
+            raise UsageError("all_of of no verifiers judges nothing; give it at least one")
+
+    async def verify(self, episode: Episode) -> Verdict:
+        """Ask every part."""
+        verdicts = [await verifier.verify(episode) for verifier in self._verifiers]
+        faults = sorted({one.fault for one in verdicts if one.fault is not None}, reverse=True)
+        passed = all(verdict.passed for verdict in verdicts) and not faults
+        evidence = tuple(item for verdict in verdicts for item in verdict.evidence)
+        return Verdict(
+            passed=passed,
+            score=sum(verdict.score for verdict in verdicts) / len(verdicts),
+            evidence=() if passed else evidence,
+            verifier=self.name,
+            # gold_error before checker_error: a broken reference can be mended once for all runs
+            fault=faults[0] if faults else None,
+            # a metric that several parts have is told apart by its place
+            metrics=_metrics(verdicts),
+            details={"parts": [verdict.to_json() for verdict in verdicts]},
+        )
+
+
+def _metrics(verdicts: Iterable[Verdict]) -> dict[str, float]:
+    metrics: dict[str, float] = {}
+    for at, verdict in enumerate(verdicts):
+        for name, value in verdict.metrics.items():
+            metrics[f"{name}.{at}" if name in metrics else name] = value
+    return metrics

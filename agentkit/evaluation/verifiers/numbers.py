@@ -10,24 +10,10 @@ arithmetic (``3 + 4`` ends in 4). A percent sign does not divide by a hundred.
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
-
-from agentkit.episodes import Episode, Evidence, Verdict
-from agentkit.evaluation.expectations import NumberAnswer
-from agentkit.evaluation.verifiers.verdicts import (
-    answer_text,
-    answer_turn,
-    clipped,
-    faulty,
-    judged,
-    shown,
-    without_answer,
-)
 
 _LONGEST = 10_000
 """Most digits, and largest power of ten, of a number that is read."""
@@ -109,15 +95,12 @@ def _value(number: re.Match[str]) -> Fraction | None:
     is_long = len(number[0]) > _LONGEST or len(power) > len(str(_LONGEST))
     if number["more"] or is_long or abs(int(power)) > _LONGEST:
         return None
-    under = _exact(number["under"] or "1")
+    # by way of Decimal, for int() refuses texts of more than 4,300 digits
+    over, under = (Fraction(Decimal(text)) for text in (number["over"], number["under"] or "1"))
     if not under:
         return None
-    value = _exact(number["over"]) / under * Fraction(10) ** int(power)
+    value = over / under * Fraction(10) ** int(power)
     return -value if number["sign"] else value
-
-
-def _exact(text: str) -> Fraction:
-    return Fraction(Decimal(text))  # int() refuses texts of more than 4,300 digits
 
 
 def _braced(text: str, start: int) -> str:
@@ -132,85 +115,10 @@ def _braced(text: str, start: int) -> str:
 
 def _plain(text: str) -> str:
     """The text with numbers in one notation: ASCII digits and signs, no separators, no LaTeX."""
-    text = "".join(_ascii(sign) for sign in text.translate(_SIGNS))
+    text = "".join(
+        str(unicodedata.decimal(sign)) if sign.isdecimal() and not sign.isascii() else sign
+        for sign in text.translate(_SIGNS)
+    )
     text = _LATEX.sub("", _LATEX_ESCAPED.sub(r"\1", text))
     text = _LATEX_FRACTION.sub(r"\1/\2", text)
     return _GROUPED.sub(lambda number: number[0].replace(",", ""), text)
-
-
-def _ascii(sign: str) -> str:
-    """A digit of any script as ASCII; anything else as it is."""
-    return str(unicodedata.decimal(sign)) if sign.isdecimal() and not sign.isascii() else sign
-
-
-_ROUNDING = 1e-6
-
-
-class NumberAnswerVerifier:
-    """Passes when the final answer is the expected number.
-
-    Text is read by ``final_number``; structured output may be a number, or an object with one
-    entry. NaN, infinities and booleans are no numbers. Values are compared exactly as fractions.
-
-    The tolerance is relative to the expected value. Up to the default of 1e-6 it is there for
-    rounding only, which makes no whole number out of another: two different whole numbers are
-    then different, however large they are.
-
-    Args:
-        expected: The number and how far off it may be.
-    """
-
-    name = "number_answer"
-
-    def __init__(self, expected: NumberAnswer) -> None:
-        self._expected = expected
-
-    async def verify(self, episode: Episode) -> Verdict:
-        """Compare the number in the final answer with the expected one."""
-        gold = read_number(self._expected.value)
-        if gold is None:
-            problem = f"the expected number {shown(self._expected.value)} is no number"
-            return faulty(self.name, "gold_error", problem)
-        text = answer_text(episode)
-        if text is None:
-            return without_answer(self.name, episode)
-        given = _given(episode.output)
-        if given is not None and _is_close(given, gold, self._expected.tolerance):
-            return judged(self.name, ())
-        found = "no number that can be read" if given is None else f"the number {_number(given)}"
-        wrong = Evidence(
-            kind="wrong_answer",
-            message=f"the answer holds {found}, expected {self._expected.value}",
-            turn=answer_turn(episode),
-            expected=self._expected.value,
-            actual=clipped(text),
-        )
-        return judged(self.name, [wrong])
-
-
-def _given(output: Any) -> Fraction | None:
-    if isinstance(output, dict) and len(output) == 1:
-        output = next(iter(output.values()))
-    if isinstance(output, str):
-        return final_number(output)
-    if isinstance(output, bool) or not isinstance(output, int | float):
-        return None
-    if isinstance(output, int):
-        return Fraction(output)
-    # 0.1 is meant as a tenth, not as the binary fraction next to it
-    return Fraction(repr(output)) if math.isfinite(output) else None
-
-
-def _is_close(given: Fraction, gold: Fraction, tolerance: float) -> bool:
-    if tolerance <= _ROUNDING and given.denominator == gold.denominator == 1:
-        return given == gold
-    slack = Fraction(tolerance) * (abs(gold) if gold else 1)
-    return abs(given - gold) <= slack
-
-
-def _number(value: Fraction) -> str:
-    """A value for a sentence; the digits of a very long one can not be printed."""
-    try:
-        return shown(value.numerator if value.denominator == 1 else float(value))
-    except OverflowError:
-        return "that is beyond floats"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentkit.episodes import Episode, Evidence, Verdict
@@ -94,13 +94,10 @@ def _calls(episode: Episode) -> str:
     for turn in episode.turns:
         texts = {result.call_id: result.text for result in turn.results}
         for call in turn.message.tool_calls:
-            given = (
-                call.malformed
-                if call.malformed is not None
-                else json.dumps(dict(call.arguments), ensure_ascii=False)
-            )
+            given = call.malformed or json.dumps(dict(call.arguments), ensure_ascii=False)
+            result = texts.get(call.call_id, "")
             lines.append(f"{call.name} {clipped(given, _LONGEST_VALUE)}")
-            lines.append(f"  -> {clipped(texts.get(call.call_id, ''), _LONGEST_VALUE)}")
+            lines.append(f"  -> {clipped(result, _LONGEST_VALUE)}")
     return "\n".join(lines)
 
 
@@ -204,14 +201,13 @@ class RubricVerifier:
     def _verdict(
         self, found: Mapping[str, Finding], episode: Episode, costs: Mapping[str, float]
     ) -> Verdict:
-        criteria = self._expected.criteria
         evidence = [
             Evidence(
                 kind="criterion_failed",
                 message=f"{name}: {one.judgement.replace('_', ' ')}. {one.reason}".strip(),
                 turn=answer_turn(episode),
                 parameter=name,
-                expected=criteria[name],
+                expected=self._expected.criteria[name],
             )
             for name, one in found.items()
             if one.judgement != "met"
@@ -233,24 +229,22 @@ class RubricVerifier:
         """What the judge says about each criterion, or why that can not be known."""
         criteria = self._expected.criteria
         messages = judge_prompt(episode, criteria)
-        request = ModelRequest(
-            messages=messages,
-            tool_choice="none",
-            output_schema=findings_schema(criteria),
-            settings=self._settings,
-        )
-        problem = ""
+        found: Mapping[str, Finding] | str = ""
         for _ in range(_ATTEMPTS):
+            request = ModelRequest(
+                messages=messages,
+                tool_choice="none",
+                output_schema=findings_schema(criteria),
+                settings=self._settings,
+            )
             response = await judge.complete(request)
             usages.append(response.usage)
-            text = response.message.text
-            found = read_findings(text, criteria)
+            found = read_findings(response.message.text, criteria)
             if not isinstance(found, str):
                 return found
-            problem = found
             again = UserMessage(text=_AGAIN.format(problem=found))
-            request = replace(request, messages=(*messages, AssistantMessage(text=text), again))
-        return clipped(f"the judge's answer could not be read, twice: {problem}")
+            messages = (*messages[:2], AssistantMessage(text=response.message.text), again)
+        return clipped(f"the judge's answer could not be read, twice: {found}")
 
 
 def _costs(usages: Iterable[Usage]) -> dict[str, float]:
@@ -261,6 +255,4 @@ def _costs(usages: Iterable[Usage]) -> dict[str, float]:
         "judge_prompt_tokens": float(usage.prompt_tokens),
         "judge_completion_tokens": float(usage.completion_tokens),
     }
-    if usage.cost_usd is not None:
-        costs["judge_cost_usd"] = usage.cost_usd
-    return costs
+    return costs if usage.cost_usd is None else {**costs, "judge_cost_usd": usage.cost_usd}

@@ -10,41 +10,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from agentkit.episodes import Episode, Evidence, Verdict
 from agentkit.errors import ToolSignal
 from agentkit.evaluation.expectations import FinalState, GoldCall
 from agentkit.evaluation.task import Environment
-from agentkit.evaluation.verifiers.calls import gold_calls_problem
 from agentkit.evaluation.verifiers.verdicts import described, faulty, judged, shown
-from agentkit.messages import JsonObject, ToolFailure, ToolResult
+from agentkit.messages import ToolFailure, ToolResult
 from agentkit.tools.invocation import encode_result, run_in_daemon_thread
 from agentkit.tools.tool import Tool
 
-DifferenceKind = Literal["missing", "unexpected", "different"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StateDifference:
-    """One place in which a state is not the expected one.
-
-    Attributes:
-        path: Where, such as ``orders[2].status``; empty for the state as a whole.
-        kind: Whether something is not there, should not be there, or is something else.
-        expected: What should have been there; None when nothing should.
-        actual: What is there; None when nothing is.
-    """
-
-    path: str
-    kind: DifferenceKind
-    expected: Any = None
-    actual: Any = None
+_MOST_DIFFERENCES = 20
+_SECONDS = 30.0
 
 
 def state_differences(
     actual: Any, expected: Any, path: str = "", *, is_partial: bool = False
-) -> Iterator[StateDifference]:
+) -> Iterator[Evidence]:
     """The places in which ``actual`` is not ``expected``, both JSON data.
 
     Numbers are equal by value (``1`` and ``1.0``), a boolean is no number, NaN is equal to itself.
@@ -56,46 +39,45 @@ def state_differences(
         path: Where in the whole state these two stand.
         is_partial: Whether keys that ``expected`` does not name are free, at each level.
 
+    Returns:
+        A finding for each place, whose ``parameter`` is the path, such as ``orders[2].status``.
+
     Example:
         >>> reached = {"orders": [{"id": 1, "status": "open"}], "clock": 9}
         >>> wanted = {"orders": [{"status": "cancelled"}]}
-        >>> [one.path for one in state_differences(reached, wanted, is_partial=True)]
-        ['orders[0].status']
+        >>> print(*state_differences(reached, wanted, is_partial=True))
+        orders[0].status is 'open', expected 'cancelled'
     """
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
-        yield from _of_objects(actual, expected, path, is_partial=is_partial)
+        dot = f"{path}." if path else ""
+        own = {f"{dot}{key}": value for key, value in actual.items()}
+        wanted = {f"{dot}{key}": value for key, value in expected.items()}
+        free = own.keys() - wanted.keys() if is_partial else frozenset()
     elif _is_list(actual) and _is_list(expected):
-        yield from _of_lists(actual, expected, path, is_partial=is_partial)
-    elif not _same(actual, expected):
-        yield StateDifference(path=path, kind="different", expected=expected, actual=actual)
-
-
-def _of_objects(
-    actual: Mapping[str, Any], expected: Mapping[str, Any], path: str, *, is_partial: bool
-) -> Iterator[StateDifference]:
-    for key, wanted in expected.items():
-        where = f"{path}.{key}" if path else str(key)
-        if key in actual:
-            yield from state_differences(actual[key], wanted, where, is_partial=is_partial)
+        own = {f"{path}[{at}]": value for at, value in enumerate(actual)}
+        wanted = {f"{path}[{at}]": value for at, value in enumerate(expected)}
+        free = frozenset()
+    else:
+        if not _same(actual, expected):
+            where = path or "the state"
+            message = f"{where} is {shown(actual)}, expected {shown(expected)}"
+            yield _differs(path, message, expected=expected, actual=actual)
+        return
+    for where, value in wanted.items():
+        if where in own:
+            yield from state_differences(own[where], value, where, is_partial=is_partial)
         else:
-            yield StateDifference(path=where, kind="missing", expected=wanted)
-    for key, found in () if is_partial else actual.items():
-        if key not in expected:
-            where = f"{path}.{key}" if path else str(key)
-            yield StateDifference(path=where, kind="unexpected", actual=found)
+            yield _differs(where, f"{where} is not there, expected {shown(value)}", expected=value)
+    for where, value in own.items():
+        if where not in wanted and where not in free:
+            message = f"{where} is {shown(value)}, expected nothing there"
+            yield _differs(where, message, actual=value)
 
 
-def _of_lists(
-    actual: Sequence[Any], expected: Sequence[Any], path: str, *, is_partial: bool
-) -> Iterator[StateDifference]:
-    for at, wanted in enumerate(expected):
-        where = f"{path}[{at}]"
-        if at < len(actual):
-            yield from state_differences(actual[at], wanted, where, is_partial=is_partial)
-        else:
-            yield StateDifference(path=where, kind="missing", expected=wanted)
-    for at in range(len(expected), len(actual)):
-        yield StateDifference(path=f"{path}[{at}]", kind="unexpected", actual=actual[at])
+def _differs(path: str, message: str, *, expected: Any = None, actual: Any = None) -> Evidence:
+    return Evidence(
+        kind="state_differs", message=message, parameter=path, expected=expected, actual=actual
+    )
 
 
 def _is_list(value: Any) -> bool:
@@ -108,9 +90,6 @@ def _same(actual: Any, expected: Any) -> bool:
     if isinstance(actual, float) and isinstance(expected, float) and math.isnan(expected):
         return math.isnan(actual)
     return bool(actual == expected)
-
-
-_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,9 +153,6 @@ async def _called(tool: Tool, call: GoldCall) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-_MOST_DIFFERENCES = 20
-
-
 class FinalStateVerifier:
     """Passes when the agent's world ends up as it should.
 
@@ -215,16 +191,12 @@ class FinalStateVerifier:
         if self._environment is None:
             return faulty(self.name, "checker_error", "there is no environment to look at")
         if self._expected.state is not None:
-            return self._against_data(self._expected.state, self._environment)
-        if problem := gold_calls_problem(self._expected.calls, ()):
-            return faulty(self.name, "gold_error", problem)
+            state = self._environment.state()
+            found = state_differences(state, self._expected.state, is_partial=True)
+            return judged(self.name, _first(found))
         if self._reference is None:
             return faulty(self.name, "checker_error", "there is no reference to run gold calls on")
         return await self._against_reference(self._environment, self._reference, episode)
-
-    def _against_data(self, state: JsonObject, environment: Environment) -> Verdict:
-        found = state_differences(environment.state(), state, is_partial=True)
-        return judged(self.name, state_evidence(found))
 
     async def _against_reference(
         self, environment: Environment, reference: Environment, episode: Episode
@@ -234,7 +206,7 @@ class FinalStateVerifier:
         gold = self._gold_run
         if gold.problem:
             return faulty(self.name, "gold_error", gold.problem)
-        evidence = list(state_evidence(state_differences(environment.state(), reference.state())))
+        evidence = list(_first(state_differences(environment.state(), reference.state())))
         if self._expected.responses:
             made = [result for one in (*self._earlier, episode) for result in one.results]
             evidence += response_evidence(made, gold.results)
@@ -242,28 +214,10 @@ class FinalStateVerifier:
         return judged(self.name, evidence, details={"gold_refused": refused} if refused else None)
 
 
-def state_evidence(differences: Iterable[StateDifference]) -> Iterator[Evidence]:
-    """Differences between states as evidence; beyond twenty of them, only how many there are.
-
-    Args:
-        differences: What ``state_differences`` found.
-    """
+def _first(differences: Iterable[Evidence]) -> Iterator[Evidence]:
+    """The first twenty, and how many more there are."""
     rest = iter(differences)
-    for one in islice(rest, _MOST_DIFFERENCES):
-        where = one.path or "the state"
-        if one.kind == "missing":
-            message = f"{where} is not there, expected {shown(one.expected)}"
-        elif one.kind == "unexpected":
-            message = f"{where} is {shown(one.actual)}, expected nothing there"
-        else:
-            message = f"{where} is {shown(one.actual)}, expected {shown(one.expected)}"
-        yield Evidence(
-            kind="state_differs",
-            message=message,
-            parameter=one.path,
-            expected=one.expected,
-            actual=one.actual,
-        )
+    yield from islice(rest, _MOST_DIFFERENCES)
     if more := sum(1 for _ in rest):
         yield Evidence(kind="state_differs", message=f"{more} more differences")
 

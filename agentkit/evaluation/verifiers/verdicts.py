@@ -69,17 +69,8 @@ def faulty(
     )
 
 
-def storable(evidence: Evidence) -> Evidence:
-    """Evidence whose values are JSON data of a reasonable size: others are shown as text."""
-    expected, actual = _storable(evidence.expected), _storable(evidence.actual)
-    if expected is evidence.expected and actual is evidence.actual:
-        return evidence
-    return replace(evidence, expected=expected, actual=actual)
-
-
 def _storable(value: Any) -> Any:
-    if value is None or isinstance(value, bool):
-        return value
+    """JSON data of a reasonable size; anything else is shown as text."""
     if isinstance(value, str):
         return value if len(value) <= _LONGEST + _MARGIN else clipped(value)
     try:
@@ -132,17 +123,11 @@ def guarded(verifier: Verifier) -> Verifier:
     return verifier if isinstance(verifier, _Guarded) else _Guarded(verifier)
 
 
-def name_of(verifier: Verifier) -> str:
-    """The verifier's ``name``, or that of its class."""
-    name = getattr(verifier, "name", None)
-    return name if isinstance(name, str) and name else type(verifier).__name__
-
-
 class _Guarded:
     """See ``guarded``."""
 
     def __init__(self, verifier: Verifier) -> None:
-        self.name = name_of(verifier)
+        self.name = getattr(verifier, "name", "") or type(verifier).__name__
         self._verifier = verifier
 
     async def verify(self, episode: Episode) -> Verdict:
@@ -154,16 +139,20 @@ class _Guarded:
             return faulty(self.name, "checker_error", reason)
 
     def _checked(self, verdict: object) -> Verdict:
+        problem = ""
         if not isinstance(verdict, Verdict):
-            reason = f"{self.name} gave {shown(verdict)}, which is not a Verdict"
-            return faulty(self.name, "checker_error", reason)
-        if not 0 <= verdict.score <= 1:  # NaN is outside as well
-            reason = f"{self.name} gave the score {verdict.score!r}; scores are from 0 to 1"
-            return faulty(self.name, "checker_error", reason)
+            problem = f"{shown(verdict)}, which is not a Verdict"
+        elif not 0 <= verdict.score <= 1:  # NaN is outside as well
+            problem = f"the score {verdict.score!r}; scores are from 0 to 1"
+        if problem or not isinstance(verdict, Verdict):
+            return faulty(self.name, "checker_error", f"{self.name} gave {problem}")
         return replace(
             verdict,
             passed=verdict.passed and verdict.fault is None,
-            evidence=tuple(map(storable, verdict.evidence)),
+            evidence=tuple(
+                replace(one, expected=_storable(one.expected), actual=_storable(one.actual))
+                for one in verdict.evidence
+            ),
             verifier=verdict.verifier or self.name,
         )
 

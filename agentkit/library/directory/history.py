@@ -15,9 +15,8 @@ from typing import Any
 from agentkit.errors import DefinitionError, StoreFormatError
 from agentkit.library.changes import no_such_version, now
 from agentkit.library.directory.folder import Folder, Signature
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import LibraryEvent, storable
 from agentkit.library.library import Library, RecentVersions
-from agentkit.library.sqlite.connection import storable
 from agentkit.library.store import AppliedChange, LibraryChange, ToolRevision
 from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition

@@ -13,21 +13,23 @@ from urllib.parse import parse_qsl
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError, UsageError
-from agentkit.library.capabilities import (
-    EpisodeVolume,
-    Retention,
-    StoreFault,
-)
 from agentkit.library.changes import are_held, check_change, check_filter, check_follows
 from agentkit.library.directory.files import ToolFiles
 from agentkit.library.directory.folder import Folder, no_parent
 from agentkit.library.directory.hand_edits import EditFinder, HandEdit
 from agentkit.library.directory.history import History, HistoryState, encoded
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import LibraryEvent, storable
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.library.sqlite.connection import storable
-from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import (
+    AppliedChange,
+    EpisodeFilter,
+    EpisodeVolume,
+    LibraryChange,
+    Retention,
+    StoreFault,
+    ToolRevision,
+)
 
 _SECONDS_OF_A_WRITER = 3600
 """A draft of a writer on another machine may be in use; none is for so long."""

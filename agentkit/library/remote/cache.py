@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.errors import AgentKitError, StoreFormatError
-from agentkit.library.event_chain import ChainHead
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import ChainHead, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.remote.wire import Head, definition_from_json, definition_to_json
 from agentkit.library.sealing import read_sealed, write_sealed

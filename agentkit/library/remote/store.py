@@ -14,8 +14,7 @@ from agentkit.episodes import Episode
 from agentkit.errors import ReadOnlyStoreError, StoreError, StoreFormatError, UsageError
 from agentkit.fetch import cache_directory
 from agentkit.library.changes import check_filter, no_such_version
-from agentkit.library.event_chain import ChainHead, Verifier
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.remote.address import KEY_VARIABLE, read_address
 from agentkit.library.remote.cache import Known, LibraryCache

@@ -11,8 +11,7 @@ from typing import NoReturn
 
 from agentkit.errors import StoreFormatError
 from agentkit.library.chain_check import bulk_of, told_digests, verify_chain
-from agentkit.library.event_chain import ChainHead, Verifier
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library
 from agentkit.library.remote.wire import Head, Ranges
 from agentkit.library.store import AppliedChange, ToolRevision

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +16,20 @@ from agentkit.errors import (
     StoreFormatError,
     ToolNotFoundError,
 )
-from agentkit.library.capabilities import EpisodeVolume, StoreFault
 from agentkit.library.changes import (
     are_held,
     begun_at,
     check_change,
     check_follows,
-    microseconds,
     now,
 )
+from agentkit.library.events import storable
 from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
-from agentkit.library.sqlite.connection import SQLiteConnection, Tracer, storable
+from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 from agentkit.library.sqlite.derived import DerivedTable
 from agentkit.library.sqlite.schema import TRIGGERS, bring_up_to_date, traps
-from agentkit.library.store import LibraryChange
+from agentkit.library.store import EpisodeVolume, LibraryChange, StoreFault
 from agentkit.tools.definition import ToolDefinition
 
 _MADE_BY = "SELECT version FROM versions WHERE proposal_id = ?"
@@ -238,7 +237,7 @@ class SQLiteStore(SQLStore):
             if called:
                 connection.execute_many("INSERT INTO episode_tools VALUES (?,?)", called)
             extents = [
-                (place, microseconds(begun_at(by_key[key], kept=kept)), len(bodies[key]))
+                (place, _microseconds(begun_at(by_key[key], kept=kept)), len(bodies[key]))
                 for place, key in added
             ]
             connection.execute_many("INSERT OR IGNORE INTO episode_extents VALUES (?,?,?)", extents)
@@ -286,7 +285,7 @@ class SQLiteStore(SQLStore):
         return storable(text)
 
     def _moment(self, time: datetime) -> int:
-        return microseconds(time)
+        return _microseconds(time)
 
     def _having_labels(self, labels: Mapping[str, str]) -> tuple[list[str], list[object]]:
         # As JSON, in which half a surrogate pair is plain ASCII; SQLite reads both sides alike.
@@ -305,6 +304,14 @@ class SQLiteStore(SQLStore):
             for table in ("episode_tools", "episode_extents", "episodes"):
                 self._rows(f"DELETE FROM {table} {among}")  # noqa: S608 - names and integers
         return gone
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _microseconds(time: datetime) -> int:
+    """A time as whole microseconds since 1970, for a column that is compared and sorted."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 def _encoded(tool: ToolDefinition) -> tuple[str, str]:

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 
 from agentkit.errors import StoreError
 from agentkit.library.changes import no_such_version
-from agentkit.library.event_chain import ChainHead
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import ChainHead, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.remote.wire import (
     ChangeOutline,

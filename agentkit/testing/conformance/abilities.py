@@ -13,17 +13,18 @@ import pytest
 
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import AgentKitError
-from agentkit.library.capabilities import (
+from agentkit.library.changes import now
+from agentkit.library.events import Author, EventDraft, chained
+from agentkit.library.memory import MemoryStore
+from agentkit.library.store import (
     BatchAppending,
     Checkable,
+    EpisodeFilter,
+    LibraryChange,
     Pruning,
     Retention,
+    Store,
 )
-from agentkit.library.changes import now
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
-from agentkit.library.memory import MemoryStore
-from agentkit.library.store import EpisodeFilter, LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing.conformance.fixtures import StoreFixtures, a_tool, start_writer
 from agentkit.testing.conformance.writer import EPISODES_EACH, commit_many
@@ -98,7 +99,7 @@ def _all_of(store: Store) -> object:
 
 
 class StoreAbilityConformance(StoreFixtures):
-    """The optional methods of ``agentkit.library.capabilities``, each where a store has it."""
+    """The optional methods of ``agentkit.library.store``, each where a store has it."""
 
     def test_changes_make_the_same_library_again(self, store: Store) -> None:
         """Committing a store's changes into an empty one gives every version again, in order."""

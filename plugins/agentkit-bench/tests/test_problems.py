@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agentkit.errors import DatasetError
-from agentkit.evaluation import NumberAnswer, PythonTests, with_tools
+from agentkit.evaluation import NumberAnswer, with_tools
 from agentkit_bench import gsm8k_benchmark, humaneval_benchmark
+from agentkit_bench.python_tests import PythonTests
 
 SAMPLE = Path(__file__).parent / "sample_gsm8k" / "sample.jsonl"
 CHECK = "def check(candidate):\n    assert candidate() == 1\n"

@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import decode_episode, encode_episode
-from agentkit.library.capabilities import EpisodeVolume, Retention
 from agentkit.library.changes import begun_at, check_filter
-from agentkit.library.store import EpisodeFilter
+from agentkit.library.store import EpisodeFilter, EpisodeVolume, Retention
 from agentkit_redis.connection import Command, Word
 from agentkit_redis.reading import LibraryReader, refused
 from agentkit_redis.records import FORMAT, raw

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import string
 import tempfile
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from agentkit.evaluation import (
     GoldCall,
     NoCall,
     NumberAnswer,
-    PythonTests,
     Rubric,
     Task,
     TextAnswer,
@@ -39,7 +37,6 @@ from agentkit.tools.tool import Tool
 
 ADD = {"name": "add", "arguments": {"a": 2, "b": 2}}
 GOLD = GoldCall(name="add", arguments={"a": 2, "b": 2})
-CHECK = "def check(candidate):\n    assert candidate() == 1\n"
 
 
 @pytest.mark.parametrize(
@@ -66,10 +63,6 @@ CHECK = "def check(candidate):\n    assert candidate() == 1\n"
         (
             {"actions": {"calls": [ADD], "responses": True}},
             FinalState(calls=(GOLD,), responses=True),
-        ),
-        (
-            {"tests": {"prompt": "def f():\n", "tests": CHECK, "entry_point": "f"}},
-            PythonTests(prompt="def f():\n", tests=CHECK, entry_point="f"),
         ),
         ({"rubric": {"polite": "It is polite."}}, Rubric(criteria={"polite": "It is polite."})),
     ],
@@ -183,7 +176,7 @@ def test_tasks_below_broken_defaults_are_left_out(write, row):
     assert [task.task_id for task in benchmark.tasks] == ["u"]
     first, second = map(str, benchmark.left_out)
     assert first.startswith("tasks.jsonl, line 1: defaults.instruction: there is no such field")
-    assert second == "tasks.jsonl, line 2: the defaults of line 1 are not readable"
+    assert second == "tasks.jsonl, line 2: the defaults above it are not readable"
 
 
 def test_the_file_may_be_packed_and_have_a_mark(tmp_path, write, row):
@@ -249,12 +242,6 @@ expectations = st.one_of(
         state=st.none() | objects,
         calls=st.lists(gold, max_size=2).map(tuple),
         responses=st.just(True),
-    ),
-    st.builds(
-        PythonTests,
-        prompt=texts | st.just(""),
-        tests=texts,
-        entry_point=st.text(string.ascii_letters, min_size=1, max_size=5),
     ),
     st.builds(Rubric, criteria=st.dictionaries(words, words, min_size=1, max_size=2)),
 )

@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 from agentkit.episodes import Attribution
 from agentkit.errors import UsageError
 from agentkit.evaluation.results import compare, comparison_html, comparison_markdown, summarise
-from agentkit.evaluation.results.statistics import accuracy, holm
+from agentkit.evaluation.results.comparison import holm
+from agentkit.evaluation.results.report import accuracy
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import Usage
 from agentkit.metrics.intervals import wilson_interval
@@ -80,12 +81,12 @@ def test_an_attempt_without_a_verdict_is_counted_apart(maker):
 def test_planned_attempts_stand_beside_the_finished(maker):
     """A category that was planned and not begun is a row with nothing in it."""
     report = summarise([maker.episode("a", "easy")], planned={"easy": 2, "hard": 3})
-    assert (report.planned, report.finished) == (5, 1)
+    assert (report.total.planned, report.total.finished) == (5, 1)
     assert [(one.name, one.planned, one.attempts) for one in report.categories] == [
         ("easy", 2, 1),
         ("hard", 3, 0),
     ]
-    assert summarise([], planned=4).planned == 4
+    assert summarise([], planned=4).is_short
 
 
 def test_two_runs_are_refused(make):

@@ -213,4 +213,4 @@ def test_parts_that_are_not_named_are_free(named, others):
 )
 def test_differences_are_placed(actual, expected, paths):
     """Booleans are no numbers, lists are ordered, and each difference has its path."""
-    assert [one.path for one in state_differences(actual, expected)] == paths
+    assert [one.parameter for one in state_differences(actual, expected)] == paths

@@ -8,7 +8,6 @@ import math
 import pytest
 
 from agentkit.episodes import Evidence, Verdict
-from agentkit.errors import UsageError
 from agentkit.evaluation import TextAnswer
 from agentkit.evaluation.verifiers import (
     AllOf,
@@ -117,9 +116,3 @@ async def test_all_parts_have_to_pass(episode, parts, passed, score, fault):
     assert (verdict.passed, verdict.score, verdict.fault) == (passed, score, fault)
     assert bool(verdict.evidence) is not passed
     assert len(verdict.details["parts"]) == len(parts)
-
-
-def test_what_is_no_expectation_has_no_verifier():
-    """The message lists what there is."""
-    with pytest.raises(UsageError, match="str is no expectation; there are AllowedCalls"):
-        verifier_for("72", Scene())

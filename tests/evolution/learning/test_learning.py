@@ -16,8 +16,8 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.usage import private_part
 from agentkit.library import Author
+from agentkit.library.changes import rollback_change
 from agentkit.library.pins import pin_faults
-from agentkit.library.rollback import rollback_change
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.definition import Effects, Example
 from agentkit.tools.validation import validate_arguments

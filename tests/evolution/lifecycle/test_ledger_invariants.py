@@ -20,8 +20,7 @@ from agentkit.evolution.proposal import NEXT, Proposal, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain, verify_library
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.tools.definition import Description
 
 ADA = Author(kind="person", name="ada")

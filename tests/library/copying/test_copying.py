@@ -12,9 +12,8 @@ from support.histories import BareStore, HistoryStep, all_told, write_history
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import Author, LibraryChange
-from agentkit.library.comparing import compare_stores
-from agentkit.library.copying import Amount, copy_store
-from agentkit.library.event_chain import EventDraft, chained
+from agentkit.library.copying import Amount, compare_stores, copy_store
+from agentkit.library.events import EventDraft, chained
 from agentkit.tools.definition import Description
 
 STEPS = [

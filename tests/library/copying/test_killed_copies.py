@@ -18,7 +18,7 @@ from support.histories import HistoryStep, all_told, write_history
 
 from agentkit import open_store
 from agentkit.library.checking import check_store
-from agentkit.library.comparing import compare_stores
+from agentkit.library.copying import compare_stores
 
 KILLS = int(os.environ.get("AGENTKIT_FAULT_RUNS", "3"))
 LONGEST_PAUSE = 0.15

@@ -27,8 +27,7 @@ from agentkit.library.sqlite import SQLiteStore
 
 QUICK = WriterSettings(
     linger_seconds=0.001,
-    first_pause_seconds=0.001,
-    longest_pause_seconds=0.002,
+    pause_seconds=0.0001,
     wait_seconds=0.001,
     close_seconds=0.02,
 )
@@ -151,47 +150,27 @@ def test_files_are_for_their_owner_alone(picky_store, folder):
             writer.append(episode("b"))
     finally:
         os.umask(before)
-    assert sorted(path.suffix for path in folder.iterdir()) == [".jsonl", ".jsonl", ".lock"]
+    assert [path.suffix for path in folder.iterdir()] == [".jsonl", ".jsonl"]
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
     assert modes == {0o700, 0o600}
 
 
-def test_a_file_without_its_lock_is_taken_in(store, folder):
-    """Files whose lock somebody deleted, or a backup left out, are taken in like others."""
+def test_a_link_and_other_files_in_the_folder_are_left_alone(store, folder, tmp_path):
+    """A link under the name of a writer's file is not followed, and files of others stay."""
     store.is_on.clear()
     with open_writer(store, folder) as writer:
         writer.append(episode("a"))
-    (lock,) = folder.glob("*.lock")
-    lock.unlink()
+    (link,) = folder.glob("*.jsonl")
+    target = link.rename(tmp_path / "elsewhere")
+    link.symlink_to(target)
     mine = folder / "my-own-episodes.jsonl"
     mine.write_text("not of a writer")
     store.is_on.set()
     with open_writer(store, folder) as writer:
         writer.flush()
-    assert ids(store) == ["a"]
-    assert list(folder.iterdir()) == [mine]
-
-
-@pytest.mark.parametrize("end", [".lock", "-000001.jsonl"])
-def test_a_link_in_the_folder_is_left_alone(store, folder, tmp_path, end):
-    """A link under the name of a writer's file is not followed: nothing is made or taken in."""
-    store.is_on.clear()
-    with open_writer(store, folder) as writer:
-        writer.append(episode("a"))
-    (lock,) = folder.glob("*.lock")
-    link = lock.with_name(lock.stem + end)
-    target = tmp_path / "elsewhere"
-    if link != lock:
-        link.rename(target)
-    else:
-        lock.unlink()
-    link.symlink_to(target)
-    store.is_on.set()
-    with open_writer(store, folder) as writer:
-        writer.flush()
     assert ids(store) == []
     assert link.is_symlink()
-    assert target.exists() == (link != lock)
+    assert sorted(folder.iterdir()) == sorted([link, mine])
 
 
 def test_nowhere_to_write_loses_nothing(store, tmp_path):
@@ -221,7 +200,7 @@ def test_a_store_that_hangs_does_not_hold_up_the_end(store, folder):
     writer = EpisodeWriter(store, spill=folder, settings=QUICK)
     writer.append(episode("a"))
     writer.close()
-    assert [path.suffix for path in sorted(folder.iterdir())] == [".jsonl", ".lock"]
+    assert [path.suffix for path in folder.iterdir()] == [".jsonl"]
     answer.set()
     writer._thread.join()
     store.append_many = keep

@@ -15,21 +15,16 @@ import pytest
 from agentkit import Agent, Episode, ToolDefinition
 from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableError, UsageError
 from agentkit.library import EpisodeFilter, LibraryChange, Store
-from agentkit.library.capabilities import (
-    BatchAppending,
-    Pruning,
-    PruningPreview,
-)
 from agentkit.library.episode_stores import pruning, with_episodes
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.store import BatchAppending, Pruning
 from agentkit.testing import EpisodeStoreConformance, EventStoreConformance, ScriptedModel
 
 QUICK = WriterSettings(
     linger_seconds=0.005,
-    first_pause_seconds=0.005,
-    longest_pause_seconds=0.01,
+    pause_seconds=0.0002,
     wait_seconds=0.02,
     close_seconds=0.05,
 )
@@ -373,11 +368,11 @@ def test_each_part_keeps_its_own():
 def test_abilities_are_those_of_the_parts(plain_store):
     """The whole can do what its parts can, and nothing else."""
     store = with_episodes(MemoryStore(), episodes=MemoryStore())
-    for ability in (BatchAppending, Pruning, PruningPreview):
+    for ability in (BatchAppending, Pruning):
         assert isinstance(store, ability)
     plain = with_episodes(MemoryStore(), episodes=plain_store)
     assert isinstance(plain, Store)
-    assert not isinstance(plain, BatchAppending | Pruning | PruningPreview)
+    assert not isinstance(plain, BatchAppending | Pruning)
 
 
 def test_a_store_that_keeps_all_is_refused():

@@ -13,8 +13,7 @@ from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError, StoreUnavailableError
 from agentkit.evolution import ToolManager
 from agentkit.library import LibraryChange, Store
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.remote import RemoteStore
 from agentkit.library.remote.wire import definition_to_json
 from agentkit.library.signing import HmacKey

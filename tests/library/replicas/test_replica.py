@@ -15,7 +15,7 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError, UsageError
 from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Store
 from agentkit.library.dag import DAG
-from agentkit.library.event_chain import EventDraft, chained
+from agentkit.library.events import EventDraft, chained
 from agentkit.testing.conformance.fixtures import start_writer
 
 AT = "2026-11-21T10:00:00+00:00"
@@ -187,7 +187,6 @@ def test_many_readers_see_whole_versions_that_only_grow(kept, replicate, put):
         {"refresh_seconds": float("nan")},
         {"max_staleness_seconds": 0.5},
         {"max_staleness_seconds": float("nan")},
-        {"when_stale": "panic"},
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(kept, options):
@@ -279,7 +278,6 @@ class ReplicaMachine(RuleBasedStateMachine):
             self.far,
             refresh_seconds=20.0,
             max_staleness_seconds=BOUND_SECONDS,
-            when_stale="refuse",
             clock=lambda: self.now,
         )
         self.replica.stop()  # the thread has looked once by now, or never will

@@ -20,7 +20,7 @@ from agentkit.cli.boundary import EXIT_INTERRUPTED
 from agentkit.cli.evaluate_report import print_evaluation
 from agentkit.cli.output import print_json, print_text, say
 from agentkit.errors import UsageError
-from agentkit.evaluation.results.page import report_html
+from agentkit.evaluation.results.pages import report_html
 from agentkit.models.resolve import resolve_model
 from agentkit_training.cli.show import (
     show_combinations,

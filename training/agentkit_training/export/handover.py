@@ -16,7 +16,7 @@ import numpy as np
 from agentkit.cli.options import adapted_name
 from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export import Artifact, read_artifact
-from agentkit.library.event_chain import Signer, Verifier
+from agentkit.library.events import Signer, Verifier
 from agentkit_training.errors import ExportError
 from agentkit_training.export.architecture import Architecture, open_gguf
 from agentkit_training.export.manifest import (

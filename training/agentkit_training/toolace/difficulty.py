@@ -19,7 +19,7 @@ from agentkit.evaluation import (
     NoCall,
     Task,
 )
-from agentkit.evaluation.expectation_forms import expectations_to_json
+from agentkit.evaluation.expectations import expectations_to_json
 from agentkit.evaluation.task import LeftOut
 from agentkit.library import Library
 from agentkit.messages import JsonObject, ToolCall

@@ -7,17 +7,19 @@ from collections.abc import Iterator
 import click
 
 from agentkit.cli.output import Column, print_table, say
-from agentkit.evaluation.results.markdown import escaped, fenced, table_markdown
-from agentkit.evaluation.results.page import (
+from agentkit.evaluation.results.pages import (
     Child,
     Markup,
     Section,
     element,
+    escaped,
+    fenced,
     joined,
     links_html,
     page_html,
     section_html,
     table_html,
+    table_markdown,
     tiles_html,
 )
 from agentkit.evaluation.results.tables import Table

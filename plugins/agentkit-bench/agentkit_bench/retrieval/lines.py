@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentkit.errors import DatasetError
-from agentkit.evaluation.json_lines import read_json_lines
+from agentkit.evaluation.task_files import read_json_lines
 from agentkit.messages import JsonObject
 
 

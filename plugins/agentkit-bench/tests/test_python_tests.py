@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 import threading
 from pathlib import Path
 
 import pytest
 
-from agentkit.evaluation import PythonTests
-from agentkit.evaluation.verifiers.python_tests import (
+from agentkit_bench.python_tests import (
     CodeLimits,
+    PythonTests,
     PythonTestsVerifier,
     code_readings,
 )
@@ -242,9 +244,10 @@ def test_readings_come_behind_the_prompt():
 
 @pytest.mark.corpora
 @pytest.mark.parametrize(("form", "passes"), [("{gold}", True), ("    pass", False)])
-async def test_humaneval(corpus_rows, episode, every, form, passes):
+async def test_humaneval(corpus, episode, every, form, passes):
     """Canonical solutions pass, empty bodies fail; every eighth of 164 unless all are asked for."""
-    rows = every(8, corpus_rows("humaneval"))
+    with gzip.open(corpus("humaneval") / "problems.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = every(8, [json.loads(line) for line in lines])
     turns = asyncio.Semaphore(2)
 
     async def verdict(row):

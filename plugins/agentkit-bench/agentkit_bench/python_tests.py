@@ -12,13 +12,13 @@ import signal
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
-from agentkit.episodes import Episode, Evidence, Verdict
-from agentkit.evaluation.expectations import PythonTests
+from agentkit.episodes import Episode, Evidence, Verdict, Verifier
+from agentkit.evaluation.expectations import STRICT
 from agentkit.evaluation.verifiers.verdicts import (
     answer_text,
     answer_turn,
@@ -27,6 +27,41 @@ from agentkit.evaluation.verifiers.verdicts import (
     judged,
     without_answer,
 )
+from agentkit.tools.definition import ToolDefinition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PythonTests:
+    """Python code in the final answer that passes tests (HumanEval).
+
+    Attributes:
+        prompt: Code that the answer may continue: imports, signature, docstring.
+        tests: Code that defines ``check(candidate)``.
+        entry_point: Name of the function that is tested.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+    prompt: str = ""
+    tests: str
+    entry_point: str
+
+    @property
+    def gold_tools(self) -> tuple[str, ...]:
+        """None: the answer is code."""
+        return ()
+
+    def verifier(self, definitions: Sequence[ToolDefinition]) -> Verifier:
+        """What judges an episode."""
+        return PythonTestsVerifier(self)
+
+    def renamed(self, names: Mapping[str, str]) -> PythonTests:
+        """The same: it names no tools."""
+        return self
+
+    def to_json(self) -> tuple[str, Any]:
+        """How it is written."""
+        return "tests", asdict(self)
+
 
 _FENCE = re.compile(
     r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
