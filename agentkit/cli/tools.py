@@ -12,14 +12,12 @@ import click
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.loading import read_content
 from agentkit.cli.options import (
-    at_option,
+    AsJson,
+    AtVersion,
+    OnConflict,
+    Reason,
+    StoreUrl,
     command,
-    common_options,
-    conflict_option,
-    flag,
-    option,
-    reason_option,
-    several,
 )
 from agentkit.cli.output import (
     cut,
@@ -33,11 +31,11 @@ from agentkit.cli.output import (
     say,
     say_some,
 )
-from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_to_read
+from agentkit.cli.stores import author, change_id, commit, opened, opened_to_read
 from agentkit.errors import CompositeError, LibraryError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.proposers.composites import source_of
-from agentkit.evolution.validation.foreign_texts import suspicions_of_all
+from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.interop import openapi
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
@@ -87,9 +85,7 @@ def tools() -> None:
 
 
 @command("list", group=tools)
-@at_option
-@common_options
-def list_(at: int | None, store_url: str, as_json: bool) -> None:
+def list_(*, at: AtVersion, store_url: StoreUrl, as_json: AsJson) -> None:
     """List the tools of the library.
 
     Examples:
@@ -133,10 +129,7 @@ def _brief(definition: ToolDefinition) -> dict[str, Any]:
 
 
 @command(group=tools)
-@click.argument("name")
-@at_option
-@common_options
-def show(name: str, at: int | None, store_url: str, as_json: bool) -> None:
+def show(name: str, *, at: AtVersion, store_url: StoreUrl, as_json: AsJson) -> None:
     """Show everything that is known about the tool NAME.
 
     With --json the output is the definition as the library keeps it, which 'tools import' reads
@@ -243,36 +236,28 @@ def _json(value: Any) -> str:
 
 
 @command("import", short_help="Import definitions from FILE, such as a catalogue.", group=tools)
-@click.argument("file", metavar="FILE")
-@option("--prefix", default="", help="Comes before the name of each operation (OpenAPI).")
-@flag("--include-deprecated", help="Import deprecated operations too (OpenAPI).")
-@conflict_option
-@several(
-    "--overrule",
-    "overruled",
-    metavar="TOOL",
-    help="Import a tool although checks speak against its words, because you read them",
-)
-@reason_option
-@common_options
 def import_(
     file: str,
     *,
-    prefix: str,
-    include_deprecated: bool,
-    on_conflict: ConflictPolicy,
-    overruled: Sequence[str],
-    reason: str,
-    store_url: str,
-    as_json: bool,
+    prefix: str = "",
+    on_conflict: OnConflict,
+    overrule: tuple[str, ...] = (),
+    reason: Reason,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """Import definitions from FILE: JSON or JSON lines, plain or .gz, '-' for stdin.
 
     Accepts the forms of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own, and
-    OpenAPI 3 descriptions as JSON or YAML, whose operations become tools; 'agentkit run --openapi
-    FILE' calls them. An entry that can not be imported is reported, the others are imported in one
-    new library version, and the exit status is 1. So it is with tools whose words write to the
-    model, ask for secrets or hide signs; --overrule takes one all the same.
+    OpenAPI 3 descriptions as JSON or YAML, whose operations become tools. An entry that can not be
+    imported is reported, the others are imported in one new library version, and the exit status is
+    1. So it is with tools whose words write to the model, ask for secrets or hide signs; --overrule
+    takes one all the same.
+
+    Args:
+        prefix (TEXT): Comes before the name of each operation (OpenAPI).
+        overrule (TOOL): Import a tool although checks speak against its words, because you read
+            them
 
     Examples:
       agentkit tools import catalogue.json
@@ -288,14 +273,12 @@ def import_(
     report = None
     if is_description(data):
         reference = "" if file == "-" else file
-        found = openapi.openapi_tools(
-            data, reference=reference, prefix=prefix, include_deprecated=include_deprecated
-        )
+        found = openapi.openapi_tools(data, reference=reference, prefix=prefix)
         definitions, report = found.definitions, found.report
     else:
         batch = definitions_from_json(data, reference=file)
         definitions, rejected = batch.definitions, batch.rejected
-    passed, against = _screened(definitions, overruled)
+    passed, against = _screened(definitions, overrule)
     with opened(store_url) as store:
         plan, version = import_definitions(store, passed, on_conflict, why)
     report_import(plan, version, rejected, api=report, against=against, as_json=as_json)
@@ -311,11 +294,10 @@ def _screened(
     """
     if unknown := sorted(set(overruled) - {one.name for one in definitions}):
         raise UsageError(f"the file has no tool {unknown[0]!r} to overrule")
-    found = zip(definitions, suspicions_of_all(definitions), strict=True)
     against = {
         one.name: "; ".join(map(str, failed))
-        for one, failed in found
-        if failed and one.name not in overruled
+        for one in definitions
+        if one.name not in overruled and (failed := suspicions(one))
     }
     return [one for one in definitions if one.name not in against], against
 
@@ -340,7 +322,7 @@ def import_definitions(
         What became of each name, and the library version afterwards.
     """
     plan = ImportPlan()
-    proposal_id = new_proposal_id("import")
+    proposal_id = change_id("import")
 
     def build(library: Library) -> LibraryChange | None:
         nonlocal plan
@@ -399,7 +381,7 @@ def report_import(
 def _say_mapped(report: openapi.OpenApiReport) -> None:
     """Say what came of an API description."""
     say(report.summary)
-    say(f"calls go to {report.server or 'no server that is known: give --api-server'}")
+    say(f"calls go to {report.server or 'no server that is known'}")
     say_some((f"{one.label} is not mapped: {one.reason}" for one in report.unusable), rest=_ALL)
     for note in report.notes:
         say(note)

@@ -50,6 +50,7 @@ class ParsedSource:
     Attributes:
         name: The function's name.
         program: Its body.
+        children: The tools that it calls, by library name, in the order of first call.
         docstring: As written, with its indentation; empty when there is none.
         function: The syntax, for what is not the program's: annotations and decorators.
         text: The text.
@@ -58,6 +59,7 @@ class ParsedSource:
 
     name: str
     program: ir.Program
+    children: Mapping[str, Tool]
     docstring: str
     function: Function
     text: str
@@ -96,23 +98,47 @@ def parse(
         ...     print(error.problems[0].message, error.problems[0].column)
         `lambda: x` is not in the language 22
     """
-    limits = limits or CompositeLimits()
-    tree = syntax_tree(source, limits)
+    tree = syntax_tree(source, limits or CompositeLimits())
     found = tree if isinstance(tree, SourceProblem) else only_function(tree)
     if isinstance(found, SourceProblem):
         raise refusal("", (found,))
     function, strays = found
-    reader = _Reader(source, tools=tools, limits=limits, root=function)
+    return parse_function(function, source, tools, limits=limits, strays=strays)
+
+
+def parse_function(
+    function: Function,
+    text: str,
+    tools: Mapping[str, Tool],
+    *,
+    limits: CompositeLimits | None = None,
+    strays: Sequence[Fault] = (),
+) -> ParsedSource:
+    """``parse`` from the syntax of a text on.
+
+    Args:
+        function: The function.
+        text: The text that it stands in.
+        tools: What it may call.
+        limits: Caps on the program.
+        strays: What is wrong with the text around it.
+
+    Raises:
+        CompositeError: As for ``parse``.
+    """
+    reader = _Reader(text, tools=tools, limits=limits or CompositeLimits(), root=function)
     reader.faults.extend(strays)
     program = reader.program(function)
     if reader.faults:
         raise refusal(function.name, reader.problems())
+    called = dict.fromkeys(call.child for call in ir.calls(program))
     return ParsedSource(
         name=function.name,
         program=program,
+        children={name: reader.children[name] for name in called},
         docstring=docstring_of(function) or "",
         function=function,
-        text=source,
+        text=text,
         nodes=reader.nodes,
     )
 
@@ -346,7 +372,23 @@ def only_function(tree: ast.Module) -> tuple[Function, list[Fault]] | SourceProb
             message="the text has no function",
             advice="Write one function, `def name(parameter): ...`, that calls the tools.",
         )
-    return functions[0], [_stray(node) for node in tree.body if node is not functions[0]]
+    others = (node for node in tree.body if node is not functions[0])
+    return functions[0], [_stray(node) for node in others if not _is_friendly(node)]
+
+
+_FRIENDLY_MODULES = {"__future__", "agentkit", "collections.abc", "typing", "typing_extensions"}
+"""Imports from these may stand above the function of a file; they are not carried out."""
+
+
+def _is_friendly(node: ast.stmt) -> bool:
+    """Whether a statement imports only what type checkers want to see."""
+    modules: list[str] = []
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        modules = [node.module or ""]
+    elif isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+    is_known = [one in _FRIENDLY_MODULES or one.startswith("agentkit.") for one in modules]
+    return bool(modules) and all(is_known)
 
 
 def _stray(node: ast.stmt) -> Fault:

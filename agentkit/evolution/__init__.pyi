@@ -1,6 +1,6 @@
 from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
-from .differences import word_diff as word_diff
+from .dry_run import InsertPolicy as InsertPolicy
 from .duplicates import ModelJudge as ModelJudge
 from .feedback import feedback_on as feedback_on
 from .gate_statistics import Elond as Elond
@@ -13,26 +13,30 @@ from .gates import (
     shadow_gate as shadow_gate,
 )
 from .hand_edits import propose_edits as propose_edits
-from .insert_outcomes import (
+from .insertion import (
     Added as Added,
     InsertOutcome as InsertOutcome,
-    InsertPolicy as InsertPolicy,
     Merged as Merged,
     Rejected as Rejected,
     RejectionCode as RejectionCode,
-    Witness as Witness,
 )
 from .learning import LearningConfig as LearningConfig, LearnReport as LearnReport
 from .ledger import Ledger as Ledger
 from .lifting import MinedComposite as MinedComposite
 from .manager import ToolManager as ToolManager
-from .mined import submit_mined as submit_mined
 from .mining import (
     MiningConfig as MiningConfig,
     MiningResult as MiningResult,
+    insert_mined as insert_mined,
     mine as mine,
+    submit_mined as submit_mined,
 )
-from .observers import CanaryJudge as CanaryJudge, judged as judged
+from .observers import (
+    CanaryJudge as CanaryJudge,
+    ShadowLimits as ShadowLimits,
+    ShadowRunner as ShadowRunner,
+    judged as judged,
+)
 from .proposal import (
     Proposal as Proposal,
     ProposalRecord as ProposalRecord,
@@ -51,7 +55,6 @@ from .proposers.optimizer import GepaOptimizer as GepaOptimizer, Score as Score
 from .proposers.streams import EvolutionStream as EvolutionStream, FeedbackStream as FeedbackStream
 from .round import EvolutionReport as EvolutionReport, evolve as evolve
 from .serving import CanaryRouter as CanaryRouter, LedgerWatch as LedgerWatch
-from .shadow import ShadowLimits as ShadowLimits, ShadowRunner as ShadowRunner
 from .trajectories import is_success as is_success, trajectories_of as trajectories_of
 from .validation.approvals import ValidationPolicy as ValidationPolicy
 from .validation.checks import validate as validate

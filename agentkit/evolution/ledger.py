@@ -60,8 +60,7 @@ class Ledger:
             calls discoveries. One that is rolled back later still counts.
 
     Example:
-        >>> from agentkit.library.event_chain import EventDraft, chained
-        >>> from agentkit.library.events import Author
+        >>> from agentkit.library.events import Author, EventDraft, chained
         >>> ada = Author(kind="person", name="ada")
         >>> pin = EventDraft(kind="pinned", author=ada, facts={"version": 3})
         >>> ledger = Ledger().after(chained(None, [pin], at="2026-11-21T12:00:00Z"))

@@ -20,7 +20,7 @@ from agentkit.evolution.decide import (
     recorded_reports,
 )
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import Above, look_above
+from agentkit.evolution.insertion import MAX_BYTES, Above, breaks, look_above
 from agentkit.evolution.ledger import EXPERIMENTS
 from agentkit.evolution.proposal import (
     Proposal,
@@ -79,7 +79,7 @@ class Transition:
 # --- Taking in ------------------------------------------------------------------------------------
 
 
-def identified(suggestion: Suggestion, *, max_bytes: int) -> tuple[str, Suggestion]:
+def identified(suggestion: Suggestion) -> tuple[str, Suggestion]:
     """A suggestion in a form that an event can keep, and the id that the ledger gives it.
 
     A candidate that is too large, no JSON, or would not be read back as a definition is unreadable.
@@ -87,15 +87,14 @@ def identified(suggestion: Suggestion, *, max_bytes: int) -> tuple[str, Suggesti
 
     Args:
         suggestion: What a proposer suggests.
-        max_bytes: Largest candidate, in bytes of its canonical JSON.
     """
-    kept = _readable(suggestion, max_bytes) if isinstance(suggestion, Proposal) else suggestion
+    kept = _readable(suggestion) if isinstance(suggestion, Proposal) else suggestion
     if isinstance(kept, Proposal):
         return kept.proposal_id, kept
     return f"unreadable-{uuid.uuid4().hex[:20]}", kept
 
 
-def _readable(proposal: Proposal, max_bytes: int) -> Suggestion:
+def _readable(proposal: Proposal) -> Suggestion:
     try:
         record = proposal.to_json()
         size = len(canonical_json(record))
@@ -105,10 +104,10 @@ def _readable(proposal: Proposal, max_bytes: int) -> Suggestion:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         code, message = "not_json", f"the candidate is no JSON data: {error}"
     else:
-        if size <= max_bytes:
+        if size <= MAX_BYTES:
             return proposal
         code = "too_large"
-        message = f"the candidate has {size:,} bytes, at most {max_bytes:,} are kept"
+        message = f"the candidate has {size:,} bytes, at most {MAX_BYTES:,} are kept"
     failed = FailedCheck(
         code=code,
         layer="lexical",
@@ -292,12 +291,10 @@ async def _activated(
     candidate = result.candidate
     try:
         above = await look_above(candidate, state.library, context.checker.inserting)
-        broken = above.broken
     except LibraryError as error:
-        above, broken = Above(), {candidate.name: str(error)}
-    if broken:
-        failed = [_breaks(candidate, name, how) for name, how in broken.items()]
-        no = writer.rejected(state.ledger, context.policy, by="parents", failed=failed)
+        above = Above(broken=(breaks(candidate, candidate.name, str(error)),))
+    if above.broken:
+        no = writer.rejected(state.ledger, context.policy, by="parents", failed=above.broken)
         return Transaction(drafts=no)
     after = replace(writer, version=state.library.version + 1)
     facts = result.facts(record.base)
@@ -324,13 +321,4 @@ async def _activated(
         change_id=record.proposal_id,
         reason=record.reason or why,
         evidence=evidence,
-    )
-
-
-def _breaks(candidate: ToolDefinition, name: str, how: str) -> FailedCheck:
-    return FailedCheck(
-        code="breaks_parent",
-        layer="semantic",
-        message=f"{name!r} is made of {candidate.name!r}, and would break: {how}",
-        advice=f"keep what {name!r} relies on, or revise it first",
     )

@@ -20,10 +20,9 @@ from agentkit.evolution.gates import (
     GateConfig,
     GateReport,
 )
-from agentkit.evolution.learning import LearningConfig, LearnReport
+from agentkit.evolution.learning import LearningConfig, LearnReport, has_passed
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.mined import submit_mined
-from agentkit.evolution.mining import MiningConfig
+from agentkit.evolution.mining import MiningConfig, submit_mined
 from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposalState, UnreadableProposal
 from agentkit.evolution.proposer import (
     Observations,
@@ -32,7 +31,6 @@ from agentkit.evolution.proposer import (
     ProposerInterruptedError,
     Suggestion,
 )
-from agentkit.evolution.usage import has_passed
 from agentkit.library.library import Library
 
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import gc
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -130,3 +136,49 @@ def test_the_digest_is_of_the_meaning(changed: str, tools: Mapping[str, Tool]) -
     one, two = parse(PLAIN, tools).program, parse(changed, tools).program
     assert program_digest(two) == program_digest(one)
     assert two == one
+
+
+# --- reading in threads ----------------------------------------------------------------------------
+
+CALLS = "".join(f"    x{i} = [{i}, {{'k': a + {i}}}, len([a, {i}])]\n" for i in range(10))
+TEXT = f"def f(a):\n{CALLS}    return x0\n"
+
+
+@pytest.fixture
+def interruptions() -> Iterator[None]:
+    """The garbage collector runs often, and lets other threads go on each time."""
+
+    def pause(phase: str, info: dict[str, Any]) -> None:
+        time.sleep(0)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(pause)
+    gc.set_threshold(20)
+    yield
+    gc.set_threshold(*before)
+    gc.callbacks.remove(pause)
+
+
+@pytest.mark.usefixtures("interruptions")
+def test_threads_do_not_disturb_each_other() -> None:
+    """Every text is read, although CPython counts the depth of all trees together."""
+    with ThreadPoolExecutor(4) as pool:
+        read = list(pool.map(lambda _: parse(TEXT, {}).name, range(200)))
+    assert read == ["f"] * 200
+
+
+# --- public names ----------------------------------------------------------------------------------
+
+
+def test_the_door_loads_no_parser() -> None:
+    """An agent without composites pays for none of it."""
+    code = (
+        "import sys, agentkit.composites as door; door.READING_LIMITS\n"
+        "print(sorted({'ast', 'inspect', 'difflib'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    plain = (
+        "import sys, dataclasses; print(sorted({'ast', 'inspect', 'difflib'} & set(sys.modules)))"
+    )
+    base = subprocess.run([sys.executable, "-c", plain], capture_output=True, text=True, check=True)
+    assert run.stdout == base.stdout

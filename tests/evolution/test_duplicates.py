@@ -9,7 +9,7 @@ from agentkit.composites.codec import program_to_json
 from agentkit.composites.parser import parse
 from agentkit.evolution.dry_run import agree
 from agentkit.evolution.duplicates import ModelJudge, normal_form
-from agentkit.evolution.insert_outcomes import Added, Merged
+from agentkit.evolution.insertion import Added, Merged
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects, Signature
 

@@ -6,7 +6,8 @@ import pytest
 
 from agentkit import open_store
 from agentkit.errors import StoreError, ToolNotFoundError, UsageError
-from agentkit.evolution.insert_outcomes import Added, InsertPolicy, Merged
+from agentkit.evolution.dry_run import InsertPolicy
+from agentkit.evolution.insertion import Added, Merged
 from agentkit.evolution.manager import ToolManager
 from agentkit.testing import primitive_library
 from agentkit.tools.definition import Example
@@ -54,16 +55,14 @@ def test_a_stale_manager_merges_into_what_the_other_added(url):
     assert (outcome.into, outcome.examples_moved) == ("plus_2", 1)
 
 
-def test_a_repeated_proposal_changes_the_library_once(url):
-    """A retry with the same id has the first outcome, from this manager or another one."""
+def test_a_repeated_candidate_changes_the_library_once(url):
+    """A retry is merged into what it made the first time, from this manager or another one."""
     manager = manager_at(url)
-    first = manager.insert(numbered(2), proposal_id="p-1")
-    manager.insert(numbered(3))
-    again = manager.insert(numbered(2), proposal_id="p-1")
-    elsewhere = manager_at(url).insert(numbered(2), proposal_id="p-1")
-    assert isinstance(first, Added)
-    assert again == elsewhere == first
-    assert (first.version, open_store(url).load().version) == (2, 3)
+    manager.insert(numbered(2))
+    for one in (manager, manager_at(url)):
+        again = one.insert(numbered(2))
+        assert isinstance(again, Merged)
+        assert (again.into, again.version, again.examples_moved) == ("plus_2", 2, 0)
 
 
 class Broken:
@@ -86,10 +85,10 @@ def test_a_crash_between_validation_and_commit_leaves_nothing(url):
     manager = ToolManager(Broken(store), tools=primitive_library())
     before = manager.library
     with pytest.raises(StoreError, match="connection is lost"):
-        manager.insert(numbered(2), proposal_id="p-1")
+        manager.insert(numbered(2))
     assert manager.library is before
     assert store.load().digest == before.digest
-    outcome = manager_at(url).insert(numbered(2), proposal_id="p-1")
+    outcome = manager_at(url).insert(numbered(2))
     assert isinstance(outcome, Added)
     assert outcome.version == 2
 

@@ -116,6 +116,7 @@ def ask(client, months=50, session=None):
     return client.chat.completions.create(
         model="agent",
         messages=[{"role": "user", "content": f"A loan of 4800 euro over {months} months"}],
+        user=f"customer {months}",  # one person is one witness
         extra_headers=headers,
     )
 

@@ -32,7 +32,6 @@ RECORDS = {
         "type": "function",
         "function": {**WORDS, "parameters": SCHEMA, "strict": True},
     },
-    "openai responses": {"type": "function", **WORDS, "parameters": SCHEMA},
     "anthropic": {**WORDS, "input_schema": SCHEMA},
     "mcp": {**WORDS, "inputSchema": SCHEMA},
     "gemini": {**WORDS, "parametersJsonSchema": SCHEMA},
@@ -79,14 +78,9 @@ def test_own_json_comes_back() -> None:
     ("annotations", "effects"),
     [
         ({"readOnlyHint": True}, Effects(reads=True, writes=False, destructive=False)),
-        ({"readOnlyHint": False}, Effects(writes=True)),
         (
             {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
             Effects(writes=True, destructive=True, open_world=True),
-        ),
-        (
-            {"destructiveHint": False, "idempotentHint": True},
-            Effects(destructive=False, idempotent=True),
         ),
         ({"title": "Weather", "readOnlyHint": "yes"}, Effects()),
         (None, Effects()),
@@ -105,13 +99,11 @@ def test_effects_come_from_mcp_annotations(annotations, effects) -> None:
             {"outputSchema": {"type": "object", "properties": {"t": {"type": "float"}}}},
             {"type": "object", "properties": {"t": {"type": "number"}}},
         ),
-        ({"returns": {"type": "dict", "properties": {}}}, {"type": "object", "properties": {}}),
         ({"returns": "list[str]"}, {"type": "array", "items": {"type": "string"}}),
         (
             {"responses": {"t": {"type": "float"}}},
             {"type": "object", "properties": {"t": {"type": "number"}}},
         ),
-        ({"returns": {}}, None),
         ({}, None),
     ],
 )
@@ -139,19 +131,13 @@ def test_original_is_kept_only_when_something_changed() -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (None, "JSON object, got NoneType"),
         (["a"], "JSON object, got list"),
         ({}, "needs a name"),
-        ({"name": "  "}, "needs a name"),
         ({"name": 3}, "name of a tool is text, got int"),
         ({"name": "f", "description": ["a"]}, "description of a tool is text, got list"),
         ({"signature": {}, "format": 99, "name": "f"}, "has format 99"),
-        ({"signature": {}}, "not a tool definition"),
         ({"signature": 3, "name": "f"}, "not a tool definition"),
-        ({"signature": {}, "name": 3}, "not a tool definition"),
-        ({"signature": {}, "name": "f", "format": "new"}, "not a tool definition"),
         ({"name": "f", "parameters": {"properties": {"x": {"default": float("nan")}}}}, "JSON"),
-        ({"name": "f\ud800"}, "JSON"),
     ],
 )
 def test_what_is_no_definition_is_refused(record, message) -> None:
@@ -177,11 +163,9 @@ def names(data) -> list[str]:
     [
         [ADD, SUB],
         json.dumps([ADD, SUB]),
-        json.dumps([ADD, SUB], indent=1).encode(),
         f"{json.dumps(ADD)}\n\n{json.dumps(SUB)}\n",
         "\ufeff" + json.dumps([ADD, SUB]),
         {"tools": [ADD, SUB]},
-        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [ADD, SUB]}},
         [{"functionDeclarations": [ADD]}, {"functionDeclarations": [SUB]}],
         {"functions": [ADD, {"type": "function", "function": SUB}]},
     ],

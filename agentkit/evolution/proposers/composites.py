@@ -22,7 +22,7 @@ from agentkit.composites.source import compose
 from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import CompositeError, SourceProblem, UsageError
-from agentkit.evolution.insert_outcomes import Rejected
+from agentkit.evolution.insertion import Rejected
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposer import Observations, Suggestion
 from agentkit.evolution.proposers.blocks import LONGEST_KEPT

@@ -11,7 +11,7 @@ from math import ceil, floor, inf, isfinite
 from typing import Any, get_args
 
 from agentkit.composites import rule_problems
-from agentkit.composites.rule_checker import RuleChecker
+from agentkit.composites.rules import RuleChecker
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
@@ -42,9 +42,9 @@ from agentkit.tools.rules import (
     rule_to_json,
 )
 from agentkit.tools.rules.checking import EarlierCall
-from agentkit.tools.rules.contradictions import possible_types
 from agentkit.tools.schema import places, values_at
 from agentkit.tools.schema_validator import fits
+from agentkit.tools.types.lattice import declared_type
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
@@ -476,7 +476,7 @@ def _typed(value: Any, part: Any, definition: ToolDefinition) -> Any:
     """A value as the parameter takes it; what was read from a text may be a number."""
     if not isinstance(value, str):
         return value
-    types = possible_types(part, definition.signature.parameters)
+    types = declared_type(part, root=definition.signature.parameters).bases
     if "boolean" in types and "string" not in types:
         return _PYTHON.get(value, value)
     return coerce(value, part)
@@ -523,7 +523,7 @@ def _parts(path: str, definition: ToolDefinition) -> list[Any]:
 
 def _types(path: str, definition: ToolDefinition) -> list[frozenset[str]]:
     schema = definition.signature.parameters
-    return [possible_types(part, schema) for part in _parts(path, definition)]
+    return [declared_type(part, root=schema).bases for part in _parts(path, definition)]
 
 
 def _is_number(value: Any) -> bool:

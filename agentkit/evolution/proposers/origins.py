@@ -25,10 +25,10 @@ from agentkit.evolution.proposers.constraints import (
     stated_in_error,
 )
 from agentkit.evolution.proposers.observed import ObservedCall, ToolRecord, values_of
-from agentkit.evolution.validation.origins import TRUSTED, speaks_as
-from agentkit.evolution.validation.pattern_checks import readings
+from agentkit.evolution.validation.approvals import TRUSTED, speaks_as
+from agentkit.evolution.validation.lexical_checks import readings
 from agentkit.evolution.validation.report import OriginKind, TextOrigin
-from agentkit.evolution.validation.texts import folded, numbers_in
+from agentkit.evolution.validation.wording import folded, numbers_in
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence

@@ -15,9 +15,9 @@ from agentkit.evolution.checker import (
     needs_person,
     place_faults,
     settled,
-    text_faults_of_all,
+    text_faults,
 )
-from agentkit.evolution.insert_outcomes import Procedure
+from agentkit.evolution.dry_run import Procedure
 from agentkit.evolution.insertion import Tried, try_composite
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
@@ -374,7 +374,7 @@ class Sorting:
     def _look_through(self, new: Mapping[str, ToolDefinition]) -> None:
         """Read the texts of new tools, by their names in the artifact; those of a tool once."""
         unread = {name: one for name, one in new.items() if name not in self._failed}
-        self._failed.update(zip(unread, text_faults_of_all(tuple(unread.values())), strict=True))
+        self._failed.update({key: text_faults(tool) for key, tool in unread.items()})
 
     def _take(self, name: str, definition: ToolDefinition, held: Library) -> None:
         """A new tool: in, or held with the reason."""

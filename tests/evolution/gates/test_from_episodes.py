@@ -9,9 +9,8 @@ from agentkit.evolution.compare import (
     canary_scores,
     shadow_pairs,
     shadow_selections,
-    shadow_tokens,
 )
-from agentkit.messages import AssistantMessage, ToolCall, Usage
+from agentkit.messages import AssistantMessage, ToolCall
 
 
 @pytest.fixture
@@ -85,18 +84,15 @@ def test_canary_takes_the_first_judged_episode_of_each_session(episode):
     ]
 
 
-def test_tokens_seconds_and_tools_come_in_pairs(shadow):
-    """Costs need no verdict."""
+def test_selections_come_in_pairs(shadow):
+    """They need no verdict."""
 
     def call(name):
         message = AssistantMessage(tool_calls=(ToolCall(call_id="1", name=name, arguments={}),))
         return (Turn(message=message),)
 
-    control, candidate = shadow(
-        1, None, None, usage=Usage(prompt_tokens=70), seconds=2.5, turns=call("buy")
-    )
+    control, candidate = shadow(1, None, None, turns=call("buy"))
     episodes = [control, candidate]
-    assert [(one.control, one.candidate) for one in shadow_tokens(episodes, "p1")] == [(0, 70)]
     found = shadow_selections(episodes, "p1")
     assert [(one.control, one.candidate, one.accepted) for one in found] == [((), ("buy",), False)]
 

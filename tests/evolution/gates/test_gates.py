@@ -20,7 +20,6 @@ from agentkit.evolution.gates import (
     PairedScore,
     PairedSelection,
     canary_gate,
-    cost_gate,
     offline_gate,
     one_sided_mid_p,
     regression_gate,
@@ -90,7 +89,7 @@ def test_no_evidence_is_not_evidence_of_none(pairs_of):
     """A gain that chance explains fails with a reason that says no more than that."""
     report = offline_gate(pairs_of("w" * 7 + "l" * 4 + "=" * 30))
     assert report.decision == "fail"
-    assert report.reason.startswith("no evidence of a gain: +0.073")
+    assert report.reason.startswith("no evidence of a gain: +7.3 points")
 
 
 @pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])
@@ -238,39 +237,6 @@ def test_a_score_off_the_scale_holds_a_pass_up_but_no_alarm(sessions_of, bad):
     assert "session 's-bad' scored" in report.reason
     harmed = sessions_of(200, control=0.9, candidate=0.3, seed=3)
     assert canary_gate([broken, *harmed]).decision == "fail"
-
-
-# --- The cost gate: tokens and seconds -----------------------------------------------------------
-
-
-def costs(growth, *, count=60, seed=0):
-    """Costs that spread widely between tasks and little between the two sides."""
-    chance = random.Random(seed)
-    pairs = []
-    for place in range(count):
-        control = chance.lognormvariate(6, 1)
-        candidate = control * growth * chance.lognormvariate(-0.005, 0.1)
-        pairs.append(PairedScore(task=str(place), control=control, candidate=candidate))
-    return pairs
-
-
-@pytest.mark.parametrize(
-    ("growth", "decision"), [(1.0, "pass"), (1.05, "pass"), (1.1, "wait"), (1.3, "fail")]
-)
-def test_tokens_may_grow_by_a_tenth(growth, decision):
-    """Well below the tolerance passes, well above fails, at it more tasks are asked for."""
-    report = cost_gate(costs(growth, count=240))
-    assert report.decision == decision
-    assert report.statistics["growth"] == pytest.approx(growth - 1, abs=0.05)
-
-
-def test_costs_of_nothing_do_not_divide_by_zero():
-    """Answers from a cache cost nothing before, so any cost is growth."""
-    free = [PairedScore(task=str(n), control=0, candidate=0) for n in range(60)]
-    assert cost_gate(free).decision == "pass"
-    dear = [PairedScore(task=str(n), control=0, candidate=9) for n in range(40)]
-    report = cost_gate(dear)
-    assert (report.decision, report.statistics["growth"]) == ("fail", 1)
 
 
 # --- The bystander gate: other tools keep what belongs to them -----------------------------------

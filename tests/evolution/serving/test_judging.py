@@ -13,10 +13,9 @@ from agentkit.episodes import Verdict
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.evolution.compare import canary_scores
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.observers import CanaryJudge, judged
+from agentkit.evolution.observers import CanaryJudge, ShadowRunner, judged
 from agentkit.evolution.round import evolve
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
-from agentkit.evolution.shadow import ShadowRunner
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.testing import FunctionModel, ScriptedModel
@@ -135,12 +134,12 @@ async def kept(trial):
     trial.publish(replace(weather.definition, description=words))
     trial.step(trial.propose("weather"), "shadow")
     watch = LedgerWatch(trial.store, refresh_seconds=0)
-    async with ShadowRunner(trial.store, watch=watch) as shadow:
-        agent = Agent(FunctionModel(answer), tools=[weather], store=trial.store, observers=[shadow])
-        labels = {"run": "noon", "task": "t1"}
-        first = await agent.run(REQUEST, metadata=labels)
-        await agent.run(AGAIN, metadata=labels)
-        await shadow.drain()
+    shadow = ShadowRunner(trial.store, watch=watch)
+    agent = Agent(FunctionModel(answer), tools=[weather], store=trial.store, observers=[shadow])
+    labels = {"run": "noon", "task": "t1"}
+    first = await agent.run(REQUEST, metadata=labels)
+    await agent.run(AGAIN, metadata=labels)
+    await shadow.drain()
     trial.store.append(judged(first.episode, Verdict(passed=True, score=1.0)))
     episodes = [replace(one, verdict=Verdict(passed=True)) for one in trial.store.select()]
     labels = [label for one in episodes for label in (SHADOW_OF, VIEW_OF) if label in one.metadata]

@@ -99,9 +99,10 @@ def test_a_new_file_is_a_new_tool(workshop, make_tool):
     assert edit.after == make_tool("Pang/2", "Ping a host.")
     workshop.put(edit.after)
     assert workshop.store.edits() == ()
-    assert workshop.file("my-pang").read_text() == text  # the tool stays where the person put it
+    assert workshop.file("my-pang").read_text() == text
     workshop.put(make_tool("Pang/2", "Better."))
-    assert "Better." in workshop.file("my-pang").read_text()
+    (edit,) = workshop.store.edits()
+    assert "has a file already" in edit.faults[0]
 
 
 def test_a_deleted_file_is_an_edit(workshop, make_tool):

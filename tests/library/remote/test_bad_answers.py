@@ -17,8 +17,7 @@ from support.server_steps import ErrorStatus, RawReply
 from agentkit import ToolDefinition
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import Library, Store
-from agentkit.library.remote import RemoteStore
-from agentkit.library.remote.client import Bounds
+from agentkit.library.remote import RemoteStore, client as library_client
 
 HEAD = {
     "format": 1,
@@ -112,21 +111,13 @@ def test_what_is_no_head(
         assert type(caught.value) is error
 
 
-@pytest.mark.parametrize(
-    ("place", "shown"),
-    [
-        ("https://user:secret@other.example:8443/x", "https://other.example:8443"),
-        ("/elsewhere", "another path"),
-        ("http://[bad", "can not be read"),
-    ],
-)
-def test_a_redirect_is_not_followed(open_remote: Callable, place: str, shown: str) -> None:
-    """The key was meant for one host; where the server sends its clients is told, not tried."""
+def test_a_redirect_is_not_followed(open_remote: Callable) -> None:
+    """The key was meant for one host; where the server sends its clients is not tried, nor told."""
+    place = "https://user:secret@other.example:8443/x"
     with FaultyServer(lambda _: RawReply(status=302, headers={"Location": place})) as server:
         client = open_remote(f"{server.root_url}?cache=none", key="sk-secret")
         with pytest.raises(StoreError, match="nobody follows") as caught:
             client.load()
-    assert shown in str(caught.value)
     assert "secret" not in str(caught.value)
     assert len(server.requests) == 1
 
@@ -256,21 +247,23 @@ def test_an_answer_that_is_not_true_leaves_the_last_snapshot(
     assert client.refresh().definitions == store.load().definitions
 
 
-def test_bounds_are_the_owners(
-    store: Store, serve: Callable, put: Callable, tool: Callable
+def test_what_comes_is_bounded(
+    store: Store, serve: Callable, put: Callable, tool: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever opens a library says how much of it may come."""
+    """Pages, lines and the library as a whole are bounded."""
     put(store, tool("a", "text " * 1_000))
     url = serve(store)
-    for bounds, words in (
-        (Bounds(page_bytes=1_000), "more than 1,000 bytes"),
-        (Bounds(line_bytes=1_000), "a line of the answer"),
-        (Bounds(library_bytes=1_000), "the library has more"),
+    for bound, words in (
+        ("PAGE_BYTES", "more than 1,000 bytes"),
+        ("LINE_BYTES", "a line of the answer"),
+        ("LIBRARY_BYTES", "the library has more"),
     ):
-        client = RemoteStore(f"{url}?cache=none", bounds=bounds)
-        with pytest.raises(StoreFormatError, match=words):
-            client.load()
-        client.close()
+        with monkeypatch.context() as patched:
+            patched.setattr(library_client, bound, 1_000)
+            client = RemoteStore(f"{url}?cache=none")
+            with pytest.raises(StoreFormatError, match=words):
+                client.load()
+            client.close()
 
 
 @pytest.mark.parametrize("etag", ['"caf\xe9"', '"a"b"', "x" * 5_000, '""', "W/"])
@@ -284,7 +277,9 @@ def test_an_etag_that_can_not_be_sent_back(open_remote: Callable, etag: str) -> 
     assert all("if-none-match" not in request.headers for request in server.requests)
 
 
-def test_lines_that_say_nothing_take_room_too(store: Store, serve: Callable, put: Callable) -> None:
+def test_lines_that_say_nothing_take_room_too(
+    store: Store, serve: Callable, put: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Millions of them would otherwise fill the memory below every bound."""
     put(store, ToolDefinition(name="a"))
 
@@ -292,7 +287,8 @@ def test_lines_that_say_nothing_take_room_too(store: Store, serve: Callable, put
         return lines if path.endswith("/head") else [*[{}] * 50_000, *lines]
 
     url = serve(store, alter=fill)
-    client = RemoteStore(f"{url}?cache=none", bounds=Bounds(library_bytes=1_000_000))
+    monkeypatch.setattr(library_client, "LIBRARY_BYTES", 1_000_000)
+    client = RemoteStore(f"{url}?cache=none")
     with pytest.raises(StoreFormatError, match="the library has more than 1,000,000 bytes"):
         client.load()
     client.close()

@@ -17,7 +17,7 @@ from agentkit.interop.export.artifact import artifact_of
 from agentkit.library import LibraryChange, Store
 from agentkit.library.remote import RemoteStore
 from agentkit.server.library import create_library_app
-from agentkit.server.library.pages import LibraryReader, Pages
+from agentkit.server.library_pages import LibraryReader, Pages
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description, Origin
 

@@ -12,7 +12,7 @@ from support.server_steps import RawReply
 from agentkit import open_store
 from agentkit.errors import StoreError, UsageError
 from agentkit.library import Store
-from agentkit.library.remote.address import read_address
+from agentkit.library.remote.client import read_address
 from agentkit.server.keys import Keys
 
 KEY = "sk-0123456789abcdef"

@@ -16,7 +16,7 @@ from support.faults import fault_runs
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import Store
-from agentkit.library.remote.cache import FILE_NAME
+from agentkit.library.remote.store import FILE_NAME
 from agentkit.library.remote.wire import definition_to_json
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Description

@@ -26,7 +26,7 @@ from agentkit.library.remote.wire import (
     ranges,
     revision_to_json,
 )
-from agentkit.library.store import AppliedChange, LibraryChange, Store, ToolRevision
+from agentkit.library.store import AppliedChange, Store, ToolRevision
 
 _TRIES = 10
 _OLD_SNAPSHOTS = 2
@@ -130,11 +130,6 @@ class LibraryReader:
             self._events = list(self.store.events())
 
 
-def without_definitions(change: LibraryChange) -> LibraryChange:
-    """The change without what it brings, and without its events."""
-    return replace(change, upserts=(), events=())
-
-
 PAGE_BYTES = 4_000_000
 """A page ends behind the entry that makes it so long, before compression."""
 
@@ -219,7 +214,7 @@ class Pages:
             definitions = applied.change.upserts
             outline = ChangeOutline(
                 version=applied.version,
-                change=without_definitions(applied.change),
+                change=replace(applied.change, upserts=(), events=()),
                 upserts=tuple((one.name, one.digest) for one in definitions),
             )
             lines = [

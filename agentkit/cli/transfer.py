@@ -1,4 +1,4 @@
-"""``agentkit import``: artifacts and files of episodes, told apart by what they hold."""
+"""``agentkit export`` and ``agentkit import``: artifacts, formats of others, files of episodes."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import click
 
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
+    AsJson,
+    OnConflict,
+    Reason,
+    StoreUrl,
+    Targets,
+    argument,
     command,
-    common_options,
-    conflict_option,
-    flag,
     option,
-    reason_option,
-    several,
-    tools_option,
     typed_options,
 )
 from agentkit.cli.output import fold, one_line, plural, print_json, print_table, say, say_some
-from agentkit.cli.stores import is_there, manager_of, opened, person
+from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
 from agentkit.cli.tools import ARTIFACT
 from agentkit.episodes import Episode
 from agentkit.episodes.files import import_episodes
@@ -36,64 +36,131 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
-from agentkit.interop.export import importing
+from agentkit.interop.export import formats, importing
 from agentkit.library import EpisodeStore, signing
-from agentkit.library.conflicts import ConflictPolicy
-from agentkit.library.store import BatchAppending
+from agentkit.library.episode_stores import append_all
 
-FileKind = Literal["artifact", "episodes", "other"]
-
+_FORMATS = ("artifact", *formats.FORMATS)
 _AT_A_TIME = 256
 _HEAD_BYTES = 1 << 20
 _READ_LINES = 5
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ArtifactChoices:
-    """What was chosen for an artifact; see the options of ``agentkit import``."""
+@command()
+def export(
+    names: Annotated[tuple[str, ...], argument("[TOOL]...")] = (),
+    *,
+    form: Annotated[str, option("--format", type=click.Choice(_FORMATS))] = "artifact",
+    output: Annotated[str | None, option("-o", "--output")] = None,
+    at: int | None = None,
+    no_history: bool = False,
+    sign: bool = False,
+    source: Annotated[str | None, option("--from")] = None,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
+    """Write the library into a file: all of it, or the tools TOOL with what they call.
 
-    on_conflict: ConflictPolicy
-    approved: Sequence[str]
-    approve_all: bool
-    overruled: Sequence[str]
-    targets: Sequence[str]
-    key_files: Sequence[str]
-    expect: str
-    restore: bool
-    dry_run: bool
-    reason: str
+    An artifact holds definitions, history, evidence and digests. The other formats are for
+    programs that know only their own; what they can not express is listed on stderr, and in full
+    by --json, which prints a record of what was written instead of the text itself.
+
+    Args:
+        form: What to write. An artifact holds everything, and
+            'agentkit import' reads it.
+        output (FILE): Where to write; .gz is compressed.
+        at (VERSION): An earlier version.
+        no_history: Leave earlier revisions and the events out of an artifact.
+        sign: Sign the artifact with the key in AGENTKIT_AUDIT_KEY(_FILE).
+        source (FILE): An artifact to read instead of the store.
+
+    Examples:
+      agentkit export -o tools.json                  everything, with its history
+      agentkit export -o tools.json --sign           signed with AGENTKIT_AUDIT_KEY
+      agentkit export --format openai -o openai.json
+      agentkit export order_total --format mcp       a tool, with what it calls
+      agentkit export --from tools.json --format anthropic
+    """
+    is_artifact = form == "artifact"
+    if sign and not is_artifact:
+        raise UsageError("only an artifact can be signed: leave --format away")
+    with read_source(source or store_url, version=at) as store:
+        history = is_artifact and not no_history
+        artifact = exporting.artifact_of(store, version=at, history=history, only=names)
+    library = artifact.library
+    record = {"format": form, "tools": len(library), "library_version": library.version}
+    record |= {} if output is None else {"file": output}
+    if is_artifact:
+        artifact = _signed(artifact) if sign else artifact
+        if output is None:
+            click.echo(exporting.artifact_text(artifact), nl=False)  # which is JSON
+            return
+        digest = exporting.write_artifact(artifact, output)
+        if as_json:
+            print_json(record | {"digest": digest})
+            return
+        say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
+        click.echo(digest)
+        return
+    rendering = formats.render(library, form)
+    text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
+    if output is not None:
+        Path(output).write_text(text, encoding="utf-8")
+    elif not as_json:
+        click.echo(text, nl=False)
+    if as_json:
+        content = {"content": rendering.value} if output is None else {}
+        losses = [loss.to_json() for loss in rendering.losses]
+        print_json(record | content | {"names": dict(rendering.names), "losses": losses})
+        return
+    lost = ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items())
+    unsaid = f"can not express all of it: {lost}; --json tells where"
+    say(f"{form} {unsaid if lost else 'says all of it'}")
+
+
+def _signed(artifact: exporting.Artifact) -> exporting.Artifact:
+    signer = signing.environment_signer()
+    if signer is None:
+        raise UsageError(
+            f"--sign needs a key in {signing.KEY_VARIABLE} or {signing.KEY_FILE_VARIABLE}"
+        )
+    return exporting.signed(artifact, signer)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArtifactOptions:
+    """What becomes of an artifact.
+
+    Attributes:
+        approve (TOOL): Agree to a tool to which a person must agree
+        approve_all: Agree to all of these.
+        overrule (TOOL): Take a new tool although checks speak against its words: you read them, and
+            the log says so
+        key_file (FILE): The key that the artifact must be signed with; of ed25519 the public half
+            will do
+        restore: Make an empty store what the artifact's store was, with all of its history.
+        dry_run: Write nothing, and say what would come of it.
+    """
+
+    on_conflict: OnConflict
+    approve: tuple[str, ...] = ()
+    approve_all: bool = False
+    overrule: tuple[str, ...] = ()
+    targets: Targets
+    key_file: tuple[str, ...] = ()
+    restore: bool = False
+    dry_run: bool = False
+    reason: Reason
 
 
 @command("import")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@conflict_option
-@several(
-    "--approve", "approved", metavar="TOOL", help="Agree to a tool to which a person must agree"
-)
-@flag("--approve-all", help="Agree to all of these.")
-@several(
-    "--overrule",
-    "overruled",
-    metavar="TOOL",
-    help="Take a new tool although checks speak against its words: you read them, and the log says "
-    "so",
-)
-@tools_option
-@several(
-    "--key-file",
-    "key_files",
-    metavar="FILE",
-    help="The key that the artifact must be signed with; of ed25519 the public half will do",
-)
-@option("--expect", default="", metavar="DIGEST", help="The digest that 'export' printed.")
-@flag(
-    "--restore",
-    help="Make an empty store what the artifact's store was, with all of its history.",
-)
-@flag("--dry-run", help="Write nothing, and say what would come of it.")
-@reason_option
-@common_options
-def import_file(files: Sequence[str], *, store_url: str, as_json: bool, **choices: Any) -> None:
+def import_file(
+    files: Annotated[tuple[str, ...], argument("FILE...", required=True)],
+    *,
+    choices: ArtifactOptions,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """Bring the artifact FILE into the library, or keep the episodes of each FILE.
 
     The content says which it is. Of an artifact the digests are checked, and its signature when a
@@ -114,28 +181,25 @@ def import_file(files: Sequence[str], *, store_url: str, as_json: bool, **choice
       agentkit import tools.json --key-file public.pem --restore --store sqlite:///copy.db
       agentkit import episodes.jsonl.gz spill/*.jsonl
     """
-    kinds = {name: file_kind(name) for name in files}
+    kinds = {name: _file_kind(name) for name in files}
     if others := [name for name, kind in kinds.items() if kind == "other"]:
         raise UsageError(
             f"{others[0]} is neither an artifact nor a file of episodes; tools and API "
             f"descriptions come in with: agentkit tools import {others[0]}"
         )
     if "artifact" not in kinds.values():
-        if strange := [word for name, word in typed_options().items() if name in choices]:
+        of_all = {"files", "store_url", "as_json"}
+        if strange := [word for name, word in typed_options().items() if name not in of_all]:
             raise UsageError(f"{strange[0]} belongs to artifacts, and {files[0]} holds episodes")
         _import_episodes(files, store_url, as_json=as_json)
     elif len(files) > 1:
         raise UsageError("give one artifact at a time, and episodes in another command")
     else:
-        _import_artifact(files[0], ArtifactChoices(**choices), store_url, as_json=as_json)
+        _import_artifact(files[0], choices, store_url, as_json=as_json)
 
 
-def file_kind(name: str) -> FileKind:
-    """What a file holds, by its beginning.
-
-    Raises:
-        UsageError: The file can not be read.
-    """
+def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
+    """What a file holds, by its beginning."""
     try:
         with Path(name).open("rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -162,22 +226,16 @@ def _is_episode(line: bytes) -> bool:
     return isinstance(record, dict) and "episode_id" in record
 
 
-def _import_artifact(file: str, one: ArtifactChoices, store_url: str, *, as_json: bool) -> None:
-    """Bring an artifact into the library, and print what became of each tool.
-
-    Raises:
-        ArtifactError: The file is damaged, changed, or not signed with the key given.
-        UsageError: Choices do not go together.
-        Exit: With status 1, where something is held or refused.
-    """
-    texts = tuple(map(signing.key_text, one.key_files))
+def _import_artifact(file: str, one: ArtifactOptions, store_url: str, *, as_json: bool) -> None:
+    """Bring an artifact into the library, and print what became of each tool."""
+    texts = tuple(map(signing.key_text, one.key_file))
     verifier = signing.read_verifier(texts) if texts else None
-    artifact = exporting.read_artifact(file, verifier=verifier, expected=one.expect)
+    artifact = exporting.read_artifact(file, verifier=verifier)
     if artifact.signature and not texts:
         say("the artifact is signed, and nobody checked it: give --key-file")
     if one.restore:
-        others = typed_options().keys() - {"restore", "key_files", "expect", "files"}
-        if others - {"store_url", "as_json"}:
+        allowed = {"restore", "key_file", "files", "store_url", "as_json"}
+        if typed_options().keys() - allowed:
             raise UsageError(
                 "--restore takes all of a history or nothing; leave the other choices away"
             )
@@ -192,9 +250,9 @@ def _import_artifact(file: str, one: ArtifactChoices, store_url: str, *, as_json
     request = importing.ImportRequest(
         person=person(),
         on_conflict=one.on_conflict,
-        approved=one.approved,
+        approved=one.approve,
         approves_all=one.approve_all,
-        overruled=one.overruled,
+        overruled=one.overrule,
         reason=one.reason or f"import {file}",
     )
     # Looking makes no file.
@@ -258,9 +316,5 @@ def _keep(store: EpisodeStore, episodes: Iterator[Episode]) -> int:
     count = 0
     while batch := tuple(islice(episodes, _AT_A_TIME)):
         count += len(batch)
-        if isinstance(store, BatchAppending):
-            store.append_many(batch)
-        else:
-            for episode in batch:
-                store.append(episode)
+        append_all(store, batch)
     return count

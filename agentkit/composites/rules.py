@@ -1,25 +1,31 @@
-"""What is wrong with a learned rule, before anybody relies on it.
+"""Learned rules: one call against them before it runs, and what is wrong with a rule itself.
 
-A rule may come from a model, a file or a statistic over failures. It is held against the contract
-that it narrows, the other rules of the tool, its worked examples, and the library.
+A rule was learned from evidence and may be less than the whole truth, so it refuses only what it
+can judge: a condition whose parameters are not given, or that can not be evaluated, is no reason,
+nor is an earlier call that nobody knows of. A rule may come from a model, a file or a statistic
+over failures; before anybody relies on it, it is held against the contract that it narrows, the
+other rules of the tool, its worked examples, and the library.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from fractions import Fraction
+from functools import cached_property, reduce
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from agentkit.composites.contracts import Expression
-from agentkit.composites.rule_checker import RuleChecker
-from agentkit.errors import CompositeError
-from agentkit.messages import JsonObject
-from agentkit.tools.canonical import is_finite, same_json
+from agentkit.composites.problems import CONTRACT_LIMITS
+from agentkit.errors import CompositeError, CompositeRunError, UsageError
+from agentkit.messages import JsonObject, ToolFailure
+from agentkit.tools.canonical import exact, is_finite, same_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.error_messages import close_to, value_text
+from agentkit.tools.error_messages import close_to, path_text, value_text
 from agentkit.tools.patterns import why_unsafe
-from agentkit.tools.rules.checking import holds
-from agentkit.tools.rules.contradictions import contradiction, possible_types
+from agentkit.tools.rules.checking import EarlierCall, holds, missing_call, nearest_allowed
 from agentkit.tools.rules.records import (
     Between,
     CallBefore,
@@ -32,9 +38,154 @@ from agentkit.tools.rules.records import (
     Rule,
     why_malformed,
 )
-from agentkit.tools.rules.rendering import scalar_text
-from agentkit.tools.schema import places
+from agentkit.tools.rules.rendering import demand, scalar_text
+from agentkit.tools.schema import Steps, excerpt, for_same_value, places, values_at
 from agentkit.tools.schema_validator import fits
+from agentkit.tools.types.lattice import declared_type
+
+# --- one call -------------------------------------------------------------------------------------
+
+_Path = tuple[str | int, ...]
+
+
+class _Broken(NamedTuple):
+    """A rule that a call breaks: in a sentence, where, and what would be allowed."""
+
+    sentence: str
+    path: _Path = ()
+    nearest: tuple[str, ...] = ()
+
+
+class RuleChecker:
+    """The learned rules of one tool, made ready once.
+
+    Args:
+        definition: The tool.
+
+    Attributes:
+        definition: The tool.
+        wanted_before: The tools that must be called before it.
+
+    Example:
+        >>> from agentkit.tools.definition import Signature, Specification
+        >>> from agentkit.tools.rules import OneOf
+        >>> loan = ToolDefinition(
+        ...     name="loan",
+        ...     signature=Signature(parameters={"properties": {"periods": {"type": "integer"}}}),
+        ...     specification=Specification(
+        ...         rules=(OneOf(parameter="periods", values=(36, 48, 60)),)
+        ...     ),
+        ... )
+        >>> failure = RuleChecker(loan).refusal({"periods": 40})
+        >>> failure.rule, failure.nearest
+        ('`periods` must be one of 36, 48, 60, got the number 40', ('36', '48', '60'))
+    """
+
+    def __init__(self, definition: ToolDefinition) -> None:
+        self.definition = definition
+        self._rules = definition.specification.rules
+        self.wanted_before = frozenset(
+            rule.tool for rule in self._rules if isinstance(rule, CallBefore)
+        )
+        parameters = definition.signature.parameters
+        self._steps: dict[str, Steps] = {}  # of each parameter that the contract has
+        self._expressions: dict[str, Expression] = {}  # of each condition that can be read
+        for rule in self._rules:
+            if isinstance(rule, Condition):
+                self._read(rule.expression)
+            elif not isinstance(rule, Requires) and (ways := places(parameters, rule.parameter)):
+                self._steps[rule.parameter] = next(iter(ways))
+
+    def _read(self, expression: str) -> None:
+        names = tuple(self.definition.signature.properties)
+        with suppress(CompositeError):  # it refuses nothing; ``rule_problems`` tells
+            self._expressions[expression] = Expression.parse(expression, names)
+
+    def refusal(
+        self, arguments: JsonObject, earlier: Sequence[EarlierCall] | None = None
+    ) -> ToolFailure | None:
+        """The first rule that a call breaks, as a failure that the model may correct.
+
+        Args:
+            arguments: As they satisfy the contract.
+            earlier: The calls that succeeded before this one; None when they are not known, and
+                then nothing is said about them.
+        """
+        for rule in self._rules:
+            broken = self._broken(rule, arguments, earlier)
+            if broken is not None:
+                return self._failure(rule, broken)
+        return None
+
+    def _broken(
+        self, rule: Rule, arguments: JsonObject, earlier: Sequence[EarlierCall] | None
+    ) -> _Broken | None:
+        match rule:
+            case OneOf() | Between() | Form():
+                for path, value in self._values(rule.parameter, arguments):
+                    if not holds(rule, value):
+                        shown = f"`{path_text(path)}` {demand(rule)}, got {value_text(value)}"
+                        return _Broken(shown, path, nearest_allowed(rule, value))
+            case Requires() if rule.parameter in arguments:
+                for name in rule.others:
+                    if name not in arguments:
+                        shown = f"`{name}` must be given too when `{rule.parameter}` is given"
+                        return _Broken(shown, (name,))
+            case Condition():
+                return self._unmet(rule, arguments)
+            case CallBefore() if earlier is not None:
+                given = self._values(rule.parameter, arguments)
+                missing = missing_call(rule, given, earlier)
+                return None if missing is None else _Broken(*missing)
+        return None
+
+    def _values(self, parameter: str, arguments: JsonObject) -> list[tuple[_Path, Any]]:
+        """The values of a parameter with their paths; none of one that the contract lacks."""
+        steps = self._steps.get(parameter)
+        return [] if steps is None else list(values_at(arguments, steps))
+
+    def _unmet(self, rule: Condition, arguments: JsonObject) -> _Broken | None:
+        expression = self._expressions.get(rule.expression)
+        if expression is None:
+            return None
+        values = {**self._defaults, **arguments}
+        try:
+            if expression.evaluate(values, limits=CONTRACT_LIMITS):
+                return None
+        except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
+            return None
+        given = " and ".join(f"{name} = {_value_shown(values[name])}" for name in expression.reads)
+        return _Broken(f"{rule.words.rstrip('.')}, got {given}", expression.reads[:1])
+
+    @cached_property
+    def _defaults(self) -> JsonObject:
+        """What parameters that are left out have, as far as the contract says."""
+        properties = self.definition.signature.properties.items()
+        return {
+            name: schema["default"]
+            for name, schema in properties
+            if isinstance(schema, dict)
+            and "default" in schema  # true and false are schemas as well
+        }
+
+    def _failure(self, rule: Rule, broken: _Broken) -> ToolFailure:
+        has_schema = bool(broken.path) and not isinstance(rule, CallBefore)
+        offered = self.definition.parameters_schema
+        return ToolFailure(
+            kind="contract_violated",
+            rule=broken.sentence,
+            path=path_text(broken.path),
+            schema_excerpt=excerpt(offered, broken.path) if has_schema else None,
+            nearest=broken.nearest,
+            cause=rule.kind,
+        )
+
+
+def _value_shown(value: Any) -> str:
+    return value_text(value).removeprefix("the number ").removeprefix("the string ")
+
+
+# --- what is wrong with a rule --------------------------------------------------------------------
 
 _OnValue: TypeAlias = OneOf | Between | Form
 """The rules that speak of the value of one parameter."""
@@ -148,11 +299,11 @@ def _problem(code: RuleProblemCode, message: str, advice: str = "") -> RuleProbl
 def _of_itself(rule: _OnValue) -> Iterator[RuleProblem]:
     match rule:
         case OneOf():
-            yield from _values(rule.values)
+            return _values(rule.values)
         case Between():
-            yield from _range(rule)
+            return _range(rule)
         case Form():
-            yield from _form(rule)
+            return _form(rule)
 
 
 def _values(values: Sequence[Any]) -> Iterator[RuleProblem]:
@@ -269,7 +420,7 @@ def _against_contract(rule: _OnValue, definition: ToolDefinition) -> Iterator[Ru
         and other.parameter == rule.parameter
         and other != rule
     ]
-    if why := contradiction([*rules, rule], parts, contract):
+    if why := _contradiction([*rules, rule], parts, contract):
         shown = f"no value is left for {rule.parameter} of {definition.name}: {why}"
         yield _problem("contradiction", shown)
 
@@ -282,14 +433,18 @@ def _outside(rule: _OnValue, parts: Sequence[Any], contract: JsonObject) -> Rule
                 why = f"the schema does not allow {value_text(value)} for {rule.parameter}"
                 return _problem("outside_contract", why)
         return None
-    what, wanted = "number", {"integer", "number"}
-    if isinstance(rule, Form) or rule.measure == "length":
-        what, wanted = "text", {"string"}
-    elif rule.measure == "items":
-        what, wanted = "list", {"array"}
-    if any(possible_types(part, contract) & wanted for part in parts):
+    measure = "length" if isinstance(rule, Form) else rule.measure
+    what, wanted = _MEASURED_TYPES[measure]
+    if any(declared_type(part, root=contract).bases & wanted for part in parts):
         return None
     return _problem("wrong_type", f"{rule.parameter} is never a {what}")
+
+
+_MEASURED_TYPES: Mapping[Measure, tuple[str, set[str]]] = {
+    "value": ("number", {"integer", "number"}),
+    "length": ("text", {"string"}),
+    "items": ("list", {"array"}),
+}
 
 
 def _requirement(rule: Requires, definition: ToolDefinition) -> Iterator[RuleProblem]:
@@ -338,3 +493,100 @@ def _breaking_example(rule: Rule, definition: ToolDefinition) -> Iterator[RulePr
             shown = f"example {at} of {definition.name} breaks it: {failure.rule}"
             yield _problem("example_breaks_rule", shown)
             return
+
+
+# --- whether rules and a contract leave any value at all, as far as that can be told --------------
+
+_MEASURED = {
+    "value": ("number", "minimum", "maximum"),
+    "length": ("length of a text", "minLength", "maxLength"),
+    "items": ("number of items", "minItems", "maxItems"),
+}
+
+
+def _own_values(part: JsonObject) -> list[Any] | None:
+    if "const" in part:
+        return [part["const"]]
+    members = part.get("enum")
+    return members if isinstance(members, list) else None
+
+
+def _contradiction(
+    rules: Sequence[OneOf | Between | Form], parts: Sequence[Any], root: JsonObject
+) -> str:
+    """Why no value is left for a parameter of which ``parts`` are the alternatives; else empty.
+
+    Listed values are tried one by one, and ranges are worked out. Two patterns are not compared.
+    """
+    together = [[*for_same_value(part, root, "allOf")] for part in parts]
+    lists: list[Sequence[Any]] = [rule.values for rule in rules if isinstance(rule, OneOf)]
+    listed = [
+        next((found for one in schemas if (found := _own_values(one)) is not None), None)
+        for schemas in together
+    ]
+    if listed and None not in listed:
+        lists.append([value for values in listed for value in values or ()])
+    for values in lists:
+        if not any(
+            any(fits(value, part, root=root) is not False for part in parts)
+            and all(holds(rule, value) for rule in rules)
+            for value in values
+        ):
+            return "no listed value is allowed by all that must hold"
+    ranges = [rule for rule in rules if isinstance(rule, Between)]
+    for measure in dict.fromkeys(rule.measure for rule in ranges):
+        own = [rule for rule in ranges if rule.measure == measure]
+        whole = [
+            measure != "value" or "number" not in declared_type(part, root=root).bases
+            for part in parts
+        ]
+        if not any(
+            _has_number(own, schemas, measure, is_whole=is_whole)
+            for schemas, is_whole in zip(together, whole, strict=True)
+        ):
+            return f"no {_MEASURED[measure][0]} lies within all the bounds and steps"
+    return ""
+
+
+def _has_number(
+    rules: Sequence[Between], schemas: Sequence[JsonObject], measure: Measure, *, is_whole: bool
+) -> bool:
+    """Whether a number lies within the bounds and steps of rules and schemas."""
+    _, minimum, maximum = _MEASURED[measure]
+    lows, highs = [], []  # bounds, each with whether it is itself left out
+    steps = [Fraction(1)] if is_whole else []
+    for one in schemas:
+        lows.append((one.get(minimum), False))
+        highs.append((one.get(maximum), False))
+        if measure == "value":
+            lows.append((one.get("exclusiveMinimum"), True))
+            highs.append((one.get("exclusiveMaximum"), True))
+            steps.extend(_fractions([one.get("multipleOf")]))
+    for rule in rules:
+        lows += [(rule.minimum, False), (rule.exclusive_minimum, True)]
+        highs += [(rule.maximum, False), (rule.exclusive_maximum, True)]
+        steps.extend(_fractions([rule.multiple_of]))
+    above = [(bound, is_open) for limit, is_open in lows for bound in _fractions([limit])]
+    below = [(bound, not is_open) for limit, is_open in highs for bound in _fractions([limit])]
+    if not above or not below:
+        return True
+    (low, low_is_open), (high, high_is_closed) = max(above), min(below)
+    if step := reduce(_common_multiple, (step for step in steps if step > 0), Fraction(0)):
+        first = math.ceil(low / step) * step
+        low, low_is_open = (first + step if low_is_open and first == low else first), False
+    return low < high or (low == high and high_is_closed and not low_is_open)
+
+
+def _common_multiple(one: Fraction, other: Fraction) -> Fraction:
+    if not one:
+        return other
+    return Fraction(
+        math.lcm(one.numerator, other.numerator), math.gcd(one.denominator, other.denominator)
+    )
+
+
+def _fractions(numbers: Iterable[Any]) -> Iterator[Fraction]:
+    """Numbers by their digits as written; what is no number to compare with is left out."""
+    for number in numbers:
+        if isinstance(number, int | float) and not isinstance(number, bool) and is_finite(number):
+            yield exact(number)

@@ -1,4 +1,4 @@
-"""What no text may hold: one table of patterns, each with the code of its reason.
+"""What may stand in a text at all: characters, lengths, and nothing that hides, leaks or commands.
 
 The patterns stand in ``phrases/forms.txt`` and ``phrases/directives.txt``, the reasons and what to
 do instead in ``phrases/reasons.toml``. What the base says already is no reproach.
@@ -11,6 +11,7 @@ import binascii
 import codecs
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,9 +20,218 @@ from typing import NamedTuple
 
 from agentkit.episodes.redaction.patterns import is_iban, passes_luhn
 from agentkit.episodes.redaction.secrets import KEY_FORMATS
-from agentkit.evolution.validation.phrases import matches, pattern, patterns, words
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, failed
-from agentkit.evolution.validation.texts import LOOKALIKES, Edit, folded, mapping
+from agentkit.evolution.validation.texts import (
+    LONGEST_SCANNED,
+    MOST_SCANNED,
+    Edit,
+    TextKind,
+    mapping,
+    sequence,
+)
+from agentkit.evolution.validation.wording import (
+    LOOKALIKES,
+    folded,
+    matches,
+    pattern,
+    patterns,
+    words,
+)
+
+# --- Characters that nobody sees -----------------------------------------------------------------
+
+
+_SUSPECT = re.compile(
+    r"[^\n\t\x20-\x7e\u00a0-\u00ac\u00ae-\u02ff\u3001-\u3029\u3041-\u3096\u30a1-\u30fc\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9f]"
+)
+"""Everything but the blocks that hold nothing invisible; the rest is looked at one by one."""
+
+_BLANK = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2028\u2029\u2800\u3164\uffa0"
+)
+"""Invisible, though Unicode counts them as letters, marks or separators."""
+
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
+_JOINED_SCRIPTS = re.compile(r"[\u0600-\u07ff\u0840-\u0dff\u0e80-\u109f\u1780-\u18af]")
+_ARABIC_SIGNS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
+
+
+def no_invisible_characters(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Invisible, bidirectional, control, private-use and unassigned characters.
+
+    Wider than ``agentkit.tools.invisible``, which cleans texts of other people: here a proposer can
+    be asked to write again. Joiners pass inside words of the scripts that need them and inside
+    emoji; variation selectors only behind a pictograph. Spaces of all widths pass, French and
+    Japanese set them.
+    """
+    for edit in change.edits:
+        text = edit.after
+        found = [m.start() for m in _SUSPECT.finditer(text) if _is_hidden(text, m.start())]
+        if found:
+            names = ", ".join(dict.fromkeys(f"U+{ord(text[at]):04X}" for at in found[:8]))
+            excerpt, code = text[max(found[0] - 20, 0) : found[0] + 30], "invisible_characters"
+            yield failed(code, field=edit.field, excerpt=excerpt, count=len(found), names=names)
+
+
+def _is_hidden(text: str, at: int) -> bool:
+    char, before, after = text[at], text[at - 1 : at] if at else "", text[at + 1 : at + 2]
+    if char in "\u200c\u200d":
+        is_joined = _JOINED_SCRIPTS.match(before) and _JOINED_SCRIPTS.match(after)
+        return not (is_joined or (_is_pictograph(before) and _is_pictograph(after)))
+    if char == "\r":  # lines end with both on Windows; alone it lets a line write over itself
+        return after != "\n"
+    if char in "\ufe0e\ufe0f":
+        return unicodedata.category(before or "a") not in {"So", "Sm", "Po", "Nd"}
+    if char in _BLANK or 0xFE00 <= ord(char) <= 0xFE0D or 0xE0100 <= ord(char) <= 0xE01EF:
+        return True
+    return unicodedata.category(char) in _HIDDEN_CATEGORIES and char not in _ARABIC_SIGNS
+
+
+def _is_pictograph(char: str) -> bool:
+    """Whether emoji are made of it: a symbol, a skin tone or an emoji selector."""
+    return char == "\ufe0f" or (
+        char != "" and unicodedata.category(char) in {"So", "Sk"} and ord(char) > 0x2000
+    )
+
+
+# --- Characters that look like others ------------------------------------------------------------
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_FOREIGN = re.compile(r"[\u0370-\u058f\u13a0-\u13ff\u1f00-\u1fff]")
+_ASCII = re.compile(r"[A-Za-z]")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
+_SIGNS = frozenset("µμΔΩπλθβσδφψΣΦΨΠΛΘΓ")
+"""Greek letters that stand beside Latin ones in units and formulas: µm, Δt, kΩ."""
+
+_COMPATIBLE = "".join(
+    char
+    for char in map(chr, (*range(0x2100, 0x2180), *range(0xFF21, 0xFF5B)))
+    if re.fullmatch("[A-Za-z]", unicodedata.normalize("NFKC", char))
+)
+"""Roman numerals, letter-like symbols and full-width letters that stand for one plain letter."""
+
+_STYLED = re.compile(
+    r"[\u0250-\u02af\u1d00-\u1d7f\u1d80-\u1dbf\u2c60-\u2c7f\ua720-\ua7ff\u24b6-\u24e9"
+    r"\U0001d400-\U0001d7ff\U0001f130-\U0001f189]"
+)
+_DISGUISED = re.compile(rf"[A-Za-z][{_COMPATIBLE}]\w*|[{_COMPATIBLE}][A-Za-z]\w*")
+_FULL_WIDTH = re.compile(r"[\uff21-\uff3a\uff41-\uff5a]{2,}")
+_EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_STACKED = re.compile(
+    r"(?:[A-Za-z\u00c0-\u024f][\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]){2,}"
+    r"|[\u0300-\u036f\u20d0-\u20ff]{3,}|[\u0334-\u0338\u20d0-\u20ff]"
+)
+
+
+def no_mixed_scripts(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Words that mix Latin with letters of another script that look Latin.
+
+    Chinese, Japanese and Korean text writes Latin words without spaces beside its own, so that
+    these never count as mixed; nor do Greek letters in units and formulas.
+    """
+    return _first_words("mixed_scripts", change, _mixed_words)
+
+
+def no_confusables(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Whole words of look-alikes in Latin text, styled letters and stacked marks.
+
+    A compatibility character, such as the Roman numeral for 1,000, passes by itself and not as a
+    letter of a word. Texts in Greek, Cyrillic or Armenian pass: they hold letters that look like no
+    Latin ones. Accents pass, composed or not. Full-width letters pass in Chinese and Japanese text.
+    """
+    return _first_words("confusable_characters", change, _confusable_words)
+
+
+def _first_words(
+    code: str, change: ProposedChange, look: Callable[[str], Iterator[str]]
+) -> Iterator[FailedCheck]:
+    for edit in change.edits:
+        if not edit.after.isascii():
+            new = (word for word in look(edit.after) if word.casefold() not in change.known)
+            for found in islice(new, 1):
+                yield failed(code, field=edit.field, excerpt=found, found=found)
+
+
+def _mixed_words(text: str) -> Iterator[str]:
+    for word in _LETTERS.findall(text):
+        foreign = _FOREIGN.findall(word)
+        if foreign and _LATIN.search(word) and not _SIGNS.issuperset(foreign):
+            yield word
+
+
+def _confusable_words(text: str) -> Iterator[str]:
+    match = _STYLED.search(text) or _DISGUISED.search(text)
+    if match is None and not _EAST_ASIAN.search(text):
+        match = _FULL_WIDTH.search(text)
+    if match := match or _STACKED.search(unicodedata.normalize("NFC", text)):
+        yield match.group()
+    elif _ASCII.search(text):
+        foreign = [word for word in _LETTERS.findall(text) if _FOREIGN.search(word)]
+        alike = [one for one in foreign if len(one) > 2 and one.translate(LOOKALIKES).isascii()]
+        if len(alike) == len([word for word in foreign if len(word) > 1]):
+            yield from alike[:1]
+
+
+# --- Lengths -------------------------------------------------------------------------------------
+
+
+_LONGEST: dict[TextKind, int] = {
+    "summary": 1_000,
+    "parameter": 500,
+    "usage_rule": 300,
+    "condition": 300,
+    "tag": 40,
+    "rule": 300,
+    "example": 1_000,
+}
+"""Characters of one text. Providers cut or refuse descriptions beyond about a thousand."""
+
+_GROWTH_FACTOR = 3
+_GROWTH_ROOM = 600
+
+
+def lengths_kept(change: ProposedChange) -> Iterator[FailedCheck]:
+    """One text beyond the cap of its kind, or too many of a kind.
+
+    A text that was longer in the base already may stay as long as it was, up to the length that
+    the other checks look at.
+    """
+    for edit in change.edits:
+        allowed = min(max(_LONGEST[edit.kind], len(edit.before)), LONGEST_SCANNED)
+        if edit.length > allowed:
+            code, excerpt, length = "too_long", edit.after[:60], edit.length
+            yield failed(code, field=edit.field, excerpt=excerpt, length=length, allowed=allowed)
+    if sum(len(edit.after) for edit in change.edits) >= MOST_SCANNED:
+        yield failed("too_long.together", allowed=MOST_SCANNED)
+    before, after = change.base, change.candidate
+    for name, had, has, most in (
+        ("usage_rules", before.description.usage_rules, after.description.usage_rules, 12),
+        ("tags", before.description.tags, after.description.tags, 16),
+        ("examples", before.examples, after.examples, 64),
+    ):
+        count, allowed = len(sequence(has)), max(most, len(sequence(had)))
+        if count > allowed:
+            yield failed("too_long.many", field=name, count=count, name=name, allowed=allowed)
+
+
+def growth_bounded(change: ProposedChange) -> Iterator[FailedCheck]:
+    """All texts together beyond three times what they were, and 600 characters of room.
+
+    Texts are paid for in every prompt. Many small additions are seen here, where each of them is
+    short enough.
+    """
+    before, after = (
+        sum(len(text.text) for text in texts if text.kind not in {"rule", "example"})
+        for texts in (change.texts, change.candidate_texts)
+    )
+    allowed = before * _GROWTH_FACTOR + _GROWTH_ROOM
+    if after > allowed:
+        yield failed("grew_too_much", before=before, after=after, allowed=allowed)
+
+
+# --- What no text may hold: one table of patterns, each with the code of its reason --------------
+
 
 Found = re.Match[str]
 
@@ -74,9 +284,6 @@ class PatternCheck:
                         yield hit
 
 
-# --- Addresses -------------------------------------------------------------------------------
-
-
 def _is_foreign_address(hit: Hit) -> bool:
     """No name reserved for documentation (RFC 2606, 5737), and no field such as ``user.info``."""
     address, base = hit.found.group(), hit.change.base
@@ -87,9 +294,6 @@ def _is_foreign_address(hit: Hit) -> bool:
     for path in mapping(base.description.parameters):
         own.update(re.split(r"[.\[\]]+", path))
     return address.split(".", 1)[0] not in own
-
-
-# --- Encoded text and secrets ----------------------------------------------------------------
 
 
 _KEY_DIGITS = 32
@@ -155,9 +359,6 @@ def _is_secret(hit: Hit) -> bool:
     return hit.kind != "word" or is_random_word(hit.found.group())
 
 
-# --- What belongs to a person ----------------------------------------------------------------
-
-
 _FICTITIOUS = re.compile(r"(?:\D|^)555\D?01\d\d$|\+?1?\D*555")
 
 
@@ -177,11 +378,8 @@ def _is_private(hit: Hit) -> bool:
             return True
 
 
-# --- Names and values that ask for a secret --------------------------------------------------
-
-
 _LONGEST_LABEL = 120
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
+_NAME_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
 def _is_label(hit: Hit) -> bool:
@@ -195,7 +393,7 @@ def _is_label(hit: Hit) -> bool:
 
 def _as_words(text: str) -> Iterator[str]:
     """The words of a name, however they are joined, line by line."""
-    return (" ".join(_WORDS.findall(line)).casefold() for line in text.split("\n"))
+    return (" ".join(_NAME_WORDS.findall(line)).casefold() for line in text.split("\n"))
 
 
 def asks_for_secret(text: str) -> bool:
@@ -208,7 +406,7 @@ def asks_for_secret(text: str) -> bool:
     return any(map(pattern("forms", "secret_request").search, _as_words(text)))
 
 
-# --- Sentences that speak to the model, also in disguise -------------------------------------
+# --- Sentences that speak to the model, also in disguise -----------------------------------------
 
 
 _LEET = str.maketrans("013457@$!|", "oieastasil")
@@ -219,7 +417,7 @@ _LEET_WORD = re.compile(
 )
 _SPELLED = re.compile(r"(?<![\w'])(?:[^\W\d_][ .*_·-]{1,2}){4,}[^\W\d_](?![\w'])")
 _STACCATO = re.compile(r"(?:(?<!\w)\w{3,}[.!?/|]+\s{0,2}){2}\w")
-_LETTERS = re.compile(r"[a-z]{3,}")
+_LATIN_WORD = re.compile(r"[a-z]{3,}")
 
 
 def readings(text: str) -> Iterator[str]:
@@ -243,7 +441,7 @@ def readings(text: str) -> Iterator[str]:
     ]
     if _STACCATO.search(plain):
         others.append(re.sub(r"[.!?/|]+\s{0,2}", " ", plain))
-    said = set(_LETTERS.findall(plain))
+    said = set(_LATIN_WORD.findall(plain))
     turns = (lambda word: codecs.encode(word, "rot13"), lambda word: word[::-1])
     telling = words("telling_words")
     others += [turn(plain) for turn in turns if len(telling.intersection(map(turn, said))) >= 2]
@@ -289,7 +487,7 @@ NO_DIRECTIVES = PatternCheck(
 )
 
 
-# --- What users said and tools returned ------------------------------------------------------
+# --- What users said and tools returned ----------------------------------------------------------
 
 
 _COPYING_WORDS = 8
@@ -310,12 +508,10 @@ def not_copied(change: ProposedChange) -> Iterator[FailedCheck]:
     sources = [_squeezed(source) for source in change.sources]
     known = _squeezed(change.known) if sources else ""
     for edit in change.edits if sources else ():
-        if edit.kind == "example":
-            continue
-        for stretch in (*_stretches(folded(edit.after)), *_values(edit.after)):
-            if stretch not in known and any(stretch in source for source in sources):
-                yield failed("copied_text", field=edit.field, excerpt=stretch.strip())
-                break
+        stretches = _stretches(edit.after) if edit.kind != "example" else ()
+        new = (one for one in stretches if one not in known)
+        for found in islice((one for one in new if any(one in text for text in sources)), 1):
+            yield failed("copied_text", field=edit.field, excerpt=found.strip())
 
 
 def _squeezed(text: str) -> str:
@@ -323,18 +519,16 @@ def _squeezed(text: str) -> str:
 
 
 def _stretches(text: str) -> Iterator[str]:
-    """The stretches of a text that would not be shared by chance."""
-    found = _WORD.findall(text)
-    joined = f" {' '.join(found)} "
-    if _DENSE.search(text):
-        for start in range(max(len(joined) - _UNSPACED + 1, 0)):
-            yield joined[start : start + _UNSPACED]
-        return
-    for start in range(len(found) - _COPYING_WORDS + 1):
-        yield f" {' '.join(found[start : start + _COPYING_WORDS])} "
-
-
-def _values(text: str) -> Iterator[str]:
+    """The stretches of a text that would not be shared by chance, and the values in it."""
+    joined = _squeezed(text)
+    found = joined.split()
+    if _DENSE.search(folded(text)):
+        yield from (
+            joined[at : at + _UNSPACED] for at in range(max(len(joined) - _UNSPACED + 1, 0))
+        )
+    else:
+        starts = range(len(found) - _COPYING_WORDS + 1)
+        yield from (f" {' '.join(found[at : at + _COPYING_WORDS])} " for at in starts)
     for match in _VALUE.finditer(text):
         if not _DAY.search(match.group()):
             yield _squeezed(match.group())
