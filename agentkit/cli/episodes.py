@@ -36,7 +36,7 @@ from agentkit.episodes.labels import SHADOW_OF, SPAN_ID, TRACE_ID, VIEW_OF, is_e
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown, visible
-from agentkit.evolution.feedback import feedback_on
+from agentkit.evolution.learning import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
 from agentkit.library.episode_stores import pruning
 from agentkit.library.store import EpisodeVolume, Retention

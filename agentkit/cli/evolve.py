@@ -42,15 +42,14 @@ from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, ignore
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.evolver_lock import evolving
 from agentkit.evolution.learning import LearningConfig
 from agentkit.evolution.mining import MiningConfig
-from agentkit.evolution.proposer import Proposer
+from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import STATE_WORDS
-from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve
+from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ModelSettings

@@ -18,9 +18,9 @@ from agentkit.episodes.episode import (
     StageReport,
     StopReason,
     Turn,
+    Verifier,
 )
 from agentkit.episodes.verdict import Evidence, EvidenceKind, Fault, Verdict
-from agentkit.episodes.verifier import Verifier
 
 __all__ = [
     "Attribution",

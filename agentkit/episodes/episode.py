@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from agentkit.episodes.diagnosis import Diagnosis
 from agentkit.episodes.verdict import Verdict
@@ -419,3 +419,14 @@ def _refine_from_json(record: JsonObject) -> RefineTrace:
         usage=Usage.from_json(record["usage"]),
         tokens=tuple(map(TokenIds.from_json, record.get("tokens", ()))),
     )
+
+
+class Verifier(Protocol):
+    """Judges one episode. ``agentkit.evaluation.verifiers`` holds ready ones.
+
+    It is asynchronous, since some ask a model or run code.
+    """
+
+    async def verify(self, episode: Episode) -> Verdict:
+        """The judgement. What can not be judged is a verdict with a ``fault``, not an exception."""
+        ...

@@ -1,4 +1,4 @@
-"""Labels that agentkit itself puts into ``Episode.metadata``, beside those of callers.
+"""Labels that agentkit itself puts into ``Episode.metadata``, and verdicts that came later.
 
 While a change of a tool is tried on real requests, these say which episode belongs to which side of
 the experiment. So gates are functions of stored episodes, and can be worked out again at any time.
@@ -6,7 +6,11 @@ the experiment. So gates are functions of stored episodes, and can be worked out
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from agentkit.episodes.episode import Episode
+from agentkit.episodes.verdict import Verdict
 
 EXPERIMENT = "experiment"
 """Id of the proposal that was being tried."""
@@ -53,3 +57,72 @@ def is_extra_record(metadata: Mapping[str, str]) -> bool:
         (True, False)
     """
     return SHADOW_OF in metadata or VIEW_OF in metadata
+
+
+def is_late_verdict(record: Episode) -> bool:
+    """Whether a record is a verdict that was kept beside its episode, and nothing more.
+
+    Such a record names the episode by its label ``view_of`` and has no turns
+    (``agentkit.evolution.serving.judged`` makes it). A side of a shadow run has that label too, but
+    turns of its own, and its verdict is about these alone.
+    """
+    labels = record.metadata
+    said = record.verdict is not None and not record.turns
+    return said and VIEW_OF in labels and SHADOW_OF not in labels
+
+
+def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
+    """The episodes that users saw, each once and with the latest verdict that it was given.
+
+    Verdicts are put in order by the ids of their records, which begin with the time at which they
+    were made. One that has a fault says nothing, so it does not take the place of one that has
+    none. A diagnosis that was made for the other outcome is left out: it explained a failure that
+    was none, or none that was one.
+
+    Gates read what was said first (``canary_scores``), since they have to stand by what they
+    decided; who learns reads what was said last.
+
+    Args:
+        episodes: Episodes and verdicts beside them, in any order. Verdicts of episodes that are not
+            among them are left out, as are shadow runs and views.
+
+    Returns:
+        The episodes in the order in which they came.
+
+    Example:
+        >>> from agentkit.episodes import Episode, Verdict
+        >>> episode = Episode(episode_id="e1", request="Hi")
+        >>> passed = Verdict(passed=True)
+        >>> thumb = Episode(
+        ...     episode_id="e2", request="Hi", verdict=passed, metadata={"view_of": "e1"}
+        ... )
+        >>> [(one.episode_id, one.verdict.passed) for one in with_late_verdicts([thumb, episode])]
+        [('e1', True)]
+    """
+    given = tuple(episodes)
+    served = {one.episode_id: one for one in reversed(given) if not is_extra_record(one.metadata)}
+    late = {one.episode_id: one for one in given if is_late_verdict(one)}
+    latest: dict[str, Verdict] = {}
+    for record_id in sorted(late):
+        judged, verdict = _judged(record_id, late), late[record_id].verdict
+        if verdict is not None and (verdict.fault is None or judged not in latest):
+            latest[judged] = verdict
+    ids = dict.fromkeys(one.episode_id for one in given)
+    return tuple(_as_judged(served[one], latest.get(one)) for one in ids if one in served)
+
+
+def _judged(record_id: str, late: Mapping[str, Episode]) -> str:
+    """The id of the episode that a verdict is about, also where it was given to a verdict."""
+    seen: set[str] = set()
+    while record_id in late and record_id not in seen:
+        seen.add(record_id)
+        record_id = late[record_id].metadata[VIEW_OF]
+    return record_id
+
+
+def _as_judged(episode: Episode, verdict: Verdict | None) -> Episode:
+    before = episode.verdict
+    if verdict is None or (before is not None and before.fault is None and verdict.fault):
+        return episode
+    same = before is not None and (before.passed, before.fault) == (verdict.passed, verdict.fault)
+    return replace(episode, verdict=verdict, diagnosis=episode.diagnosis if same else None)

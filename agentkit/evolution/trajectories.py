@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.episodes import Episode
-from agentkit.episodes.late_verdicts import with_late_verdicts
+from agentkit.episodes.labels import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 
 # --- ``Trajectory``: the calls of one episode, with where each argument came from ----------------

@@ -35,8 +35,7 @@ from agentkit.evaluation.loading import load_benchmark
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.task import import_catalogue
 from agentkit.evolution.differences import ViewChange, library_changes
-from agentkit.evolution.evolver_lock import evolving
-from agentkit.evolution.round import EvolutionReport, ProposalOutcome
+from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolving
 from agentkit.fetch import cache_directory
 from agentkit.interop.export import artifact_of, formats
 from agentkit.library import EpisodeFilter, Library, Store

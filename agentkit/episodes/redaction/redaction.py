@@ -11,11 +11,11 @@ from typing import Any
 from agentkit.episodes.diagnosis import Attribution, Diagnosis, TurnDiagnosis
 from agentkit.episodes.episode import Episode, GoalTrace, RefineTrace, RetrievalTrace, Turn
 from agentkit.episodes.labels import ROUTE_LABELS, SHADOW_OF, TRACE_LABELS, VIEW_OF
+from agentkit.episodes.naming import changed
 from agentkit.episodes.redaction.json_values import JsonTexts
 from agentkit.episodes.redaction.patterns import PATTERNS, Pattern, PatternName, is_payment_card
 from agentkit.episodes.redaction.secrets import SECRET_NAME
 from agentkit.episodes.verdict import Evidence, Verdict
-from agentkit.episodes.walking import changed
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 

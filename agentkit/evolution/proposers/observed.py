@@ -16,7 +16,7 @@ from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
-from agentkit.evolution.feedback import is_by_user
+from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
     Statement,
     form_of_pattern,

@@ -24,7 +24,7 @@ from agentkit.evolution import (
     ToolManager,
 )
 from agentkit.evolution.compare import Compare
-from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.proposal import Suggestion
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.checks import validate
 from agentkit.interop.export import Artifact, artifact_of, restore_artifact

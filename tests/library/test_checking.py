@@ -1,17 +1,20 @@
-"""A check finds what is not as it was written, says where, reads what can be read, writes nothing."""
+"""Damage is found and told with its place; whoever reads only changes nothing."""
 
 from __future__ import annotations
 
+import os
 import random
 import re
+import shutil
 import sqlite3
+import subprocess
 from contextlib import closing
 
 import pytest
-from support.histories import BareStore, HistoryStep, write_history
+from support.histories import BareStore, HistoryStep, all_told, write_history
 
-from agentkit import ToolDefinition, open_store
-from agentkit.errors import StoreError, StoreUnavailableError
+from agentkit import Episode, ToolDefinition, open_store
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
 from agentkit.library.opening import open_to_read
@@ -196,3 +199,89 @@ def test_an_earlier_version_is_checked_too(path, tamper):
     """A definition that only an old version had is looked at as well."""
     tamper("UPDATE definitions SET body = replace(body, 'one', 'won')")
     assert any("changed where it lies" in fault.message for fault in checked(path).faults)
+
+
+STEPS_reading = [
+    HistoryStep(wishes={"a": ("one", ""), "b": ("", "")}, events=2, episodes=2),
+    HistoryStep(wishes={"b": None}, events=1),
+]
+
+
+@pytest.fixture
+def path_reading(tmp_path):
+    """A file with a history."""
+    path_reading = tmp_path / "store.db"
+    with closing(open_store(str(path_reading))) as store:
+        write_history(store, STEPS_reading)
+    return path_reading
+
+
+def test_everything_can_be_read(path_reading):
+    """What a store opened to be read tells is what it tells otherwise, and no byte changes."""
+    before = path_reading.read_bytes()
+    with closing(open_to_read(str(path_reading))) as store:
+        told = all_told(store)
+    assert path_reading.read_bytes() == before
+    with closing(open_store(str(path_reading))) as store:
+        assert all_told(store) == told
+
+
+def test_nothing_can_be_written(path_reading):
+    """A commit and an episode are refused, and the words say how to write."""
+    before = path_reading.read_bytes()
+    change = LibraryChange(proposal_id="new", upserts=(ToolDefinition(name="new"),))
+    with closing(open_to_read(str(path_reading))) as store:
+        with pytest.raises(StoreError, match="open_store"):
+            store.commit(change, expected_version=2)
+        with pytest.raises(StoreError, match="open_store"):
+            store.append(Episode(episode_id="new", request="?"))
+    assert path_reading.read_bytes() == before
+
+
+def test_a_writer_is_read_along(path_reading):
+    """What another program commits while a store is open to be read is seen."""
+    with (
+        closing(open_to_read(str(path_reading))) as reader,
+        closing(open_store(str(path_reading))) as writer,
+    ):
+        assert reader.load().version == 2
+        write_history(writer, [HistoryStep(wishes={"c": ("", "")})], name="later")
+        assert reader.load().version == 3
+
+
+def test_a_foreign_file_is_refused(tmp_path):
+    """Another program's database is no store, and is not changed."""
+    path_reading = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path_reading)) as raw, raw:
+        raw.execute("CREATE TABLE episodes (x)")
+    before = path_reading.read_bytes()
+    with pytest.raises(StoreFormatError, match="another program"):
+        open_to_read(str(path_reading))
+    assert path_reading.read_bytes() == before
+
+
+@pytest.fixture
+def sealed(path_reading, tmp_path):
+    """The same file on a disk that is mounted to be read only."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.name != "posix" or os.getuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root may mount a disk")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+    shutil.copy(path_reading, folder)
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+    yield folder / path_reading.name
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_read_only_disk_is_no_obstacle(path_reading, sealed):
+    """A file on a disk that nobody can write to is read in full."""
+    with (
+        closing(open_to_read(str(path_reading))) as store,
+        closing(open_to_read(str(sealed))) as other,
+    ):
+        assert all_told(other) == all_told(store)
+    assert [one.name for one in sealed.parent.iterdir()] == [sealed.name]

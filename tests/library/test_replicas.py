@@ -1,10 +1,15 @@
-"""A replica takes up what others commit, and what is committed through it is there at once."""
+"""A replica takes up what others commit, and serves what it has while its store is away."""
 
 from __future__ import annotations
 
 import gc
+import logging
+import sqlite3
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
 
 import pytest
 from hypothesis import settings, strategies as st
@@ -12,21 +17,98 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.unreliable_store import UnreliableStore
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError, UsageError
+from agentkit.errors import (
+    StaleVersionError,
+    StoreError,
+    StoreFormatError,
+    StoreUnavailableError,
+    UsageError,
+)
 from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Store
 from agentkit.library.dag import DAG
 from agentkit.library.events import EventDraft, chained
+from agentkit.library.replicas import pause_after
+from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing.conformance.fixtures import start_writer
+from agentkit.tools.definition import Description
+
+SECONDS = 30.0
+"""How long a test waits for what must happen; nothing is asserted about how long it took."""
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Waits until something holds."""
+
+    def wait(holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + SECONDS
+        while not holds():
+            assert time.monotonic() < until, "it did not happen"
+            time.sleep(0.002)
+
+    return wait
+
+
+@pytest.fixture
+def put() -> Callable[..., int]:
+    """Commits tools of one text on the newest version."""
+
+    def commit(store: Store, *names: str, summary: str = "") -> int:
+        version = max(store.versions(), default=0)
+        description = Description(summary=summary)
+        tools = tuple(ToolDefinition(name=name, description=description) for name in names)
+        change = LibraryChange(proposal_id=f"p{version + 1}", upserts=tools)
+        return store.commit(change, expected_version=version)
+
+    return commit
+
+
+@pytest.fixture
+def kept() -> Iterator[Store]:
+    """What the store really holds, whether it is away or not."""
+    store = open_store("memory:")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def far(kept) -> UnreliableStore:
+    """The same store, which may go away."""
+    return UnreliableStore(kept)
+
+
+@pytest.fixture
+def replicate() -> Iterator[Callable[..., Replica]]:
+    """Makes replicas that look every few milliseconds, and ends them."""
+    made: list[Replica] = []
+
+    def make(store: Store | str, **options: Any) -> Replica:
+        made.append(Replica(store, **{"refresh_seconds": 0.01, **options}))
+        return made[-1]
+
+    yield make
+    for replica in made:
+        replica.stop()
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Seconds."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands until the test moves it."""
+    return Clock()
+
 
 AT = "2026-11-21T10:00:00+00:00"
-
-
-def test_a_commit_is_found_by_looking(kept, far, replicate, put, eventually):
-    """A store is looked at again and again."""
-    replica = replicate(far)
-    put(kept, "a")
-    eventually(lambda: replica.load().version == 1)
-    assert list(replica.load().tools) == ["a"]
 
 
 def test_another_program_is_followed(tmp_path, replicate, eventually):
@@ -45,24 +127,6 @@ def test_reading_asks_nobody(far, replicate):
     far.away()
     assert {replica.load().version for _ in range(100)} == {0}
     assert far.refused == 0
-
-
-def test_own_commits_are_there_at_once(far, replicate, put):
-    """Who commits through a replica reads that commit from it, without a look of the thread."""
-    replica = replicate(far, refresh_seconds=3600)
-    for version in range(1, 6):
-        assert put(replica, f"tool{version}") == version == replica.load().version
-
-
-def test_a_late_writer_gets_what_came_before(kept, far, replicate, put):
-    """Who was told that somebody was faster can build the change anew at once."""
-    replica = replicate(far, refresh_seconds=3600)
-    put(kept, "theirs")
-    change = LibraryChange(proposal_id="mine", upserts=(ToolDefinition(name="mine"),))
-    with pytest.raises(StaleVersionError):
-        replica.commit(change, expected_version=replica.load().version)
-    assert replica.commit(change, expected_version=replica.load().version) == 2
-    assert list(replica.load().tools) == ["theirs", "mine"]
 
 
 def test_the_rest_goes_to_the_store(kept, replicate, put):
@@ -234,29 +298,11 @@ def test_closing_ends_the_thread_and_the_store(kept):
     replica.close()
 
 
-def test_stopping_leaves_the_store_open(kept, put):
-    """Who made the store may go on with it; the replica serves what it has, and looks if asked."""
-    replica = Replica(kept)
-    replica.stop()
-    put(kept, "a")
-    assert (threads(), replica.load().version) == ([], 0)
-    assert replica.refresh().version == 1
-
-
 def test_a_replica_that_nobody_holds_ends(kept, eventually):
     """A program that forgets to close one has no thread for ever."""
     Replica(kept)
     gc.collect()
     eventually(lambda: threads() == [])
-
-
-def test_a_store_that_is_closed_under_it_does_no_harm(kept, eventually):
-    """The thread says that the store is away, and ends when it is told to."""
-    replica = Replica(kept, refresh_seconds=0.01)
-    kept.close()
-    eventually(lambda: replica.status.state == "away")
-    assert "closed" in replica.status.last_error
-    replica.close()
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -371,3 +417,159 @@ class ReplicaMachine(RuleBasedStateMachine):
 
 TestReplica = ReplicaMachine.TestCase
 TestReplica.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+
+
+LOGGER = "agentkit.library.replicas"
+
+
+def test_the_last_snapshot_is_served_and_the_state_says_so(far, replicate, put, eventually):
+    """Reading goes on, and whoever looks at the state knows how good it is."""
+    put(far, "a")
+    replica = replicate(far)
+    far.away()
+    eventually(lambda: replica.status.state == "away")
+    assert list(replica.load().tools) == ["a"]
+    assert replica.status.last_error == "StoreUnavailableError: the store is away"
+    assert replica.status.summary.startswith("the store is away; library version 1 was the newest")
+
+
+def test_going_and_coming_are_said_once(far, replicate, eventually, caplog):
+    """The log has a line for each change, however often the store is looked for."""
+    caplog.set_level(logging.WARNING, LOGGER)
+    replica = replicate(far)
+    far.away()
+    eventually(lambda: replica.status.failed_looks >= 5)
+    far.back()
+    eventually(lambda: len(caplog.records) > 1)
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    assert "the store is away; library version 0 is served on" in said[0]
+    assert "the store is back; library version 0 is the newest" in said[1]
+
+
+@pytest.mark.parametrize("refresh_seconds", [0.05, 1.0, 60.0])
+def test_it_looks_less_often_the_longer_it_fails(refresh_seconds):
+    """A store in trouble is not asked all the time, nor by all replicas at once, nor too seldom."""
+    pauses = [pause_after(n, refresh_seconds=refresh_seconds) for n in range(1, 100)]
+    longest = max(10.0, refresh_seconds)
+    assert refresh_seconds / 2 <= min(pauses) <= refresh_seconds
+    assert all(longest / 2 <= pause <= longest for pause in pauses[20:])
+    assert len(set(pauses)) == len(pauses)
+
+
+def test_writing_fails_as_the_store_does(far, replicate):
+    """What can not be kept is the caller's to know: no error is swallowed."""
+    replica = replicate(far)
+    far.away()
+    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="a"),))
+    for write in (
+        lambda: replica.append(Episode(episode_id="e", request="hello")),
+        lambda: replica.commit(change, expected_version=0),
+        replica.events,
+        replica.versions,
+        lambda: replica.history("a"),
+    ):
+        with pytest.raises(StoreUnavailableError, match="the store is away"):
+            write()
+
+
+def test_beyond_the_bound_runs_are_refused(far, replicate, clock):
+    """Where nobody knew for too long whether the library is the newest, no run begins."""
+    replica = replicate(far, refresh_seconds=60.0, max_staleness_seconds=100.0, clock=clock)
+    replica.refresh()
+    replica.check_staleness()
+    assert not replica.status.refuses
+    clock.now += 101
+    assert replica.status.refuses
+    with pytest.raises(StoreUnavailableError, match="more than the 100 s that are allowed"):
+        replica.check_staleness()
+    assert replica.load().version == 0
+    replica.refresh()
+    replica.check_staleness()
+
+
+def test_older_versions_are_served_as_far_as_they_are_held(far, replicate, put):
+    """A conversation goes on with its version while the store is away, if this process has it."""
+    replica = replicate(far, refresh_seconds=3600)
+    for version in range(1, 20):
+        put(replica, f"tool{version}")
+    assert replica.load(1).version == 1  # used just now, so it is held
+    far.away()
+    assert [replica.load(version).version for version in (1, 6, 19)] == [1, 6, 19]
+    with pytest.raises(StoreUnavailableError, match=r"version 2 is not among .* \(1, "):
+        replica.load(2)
+    far.back()
+    assert list(replica.load(2).tools) == ["tool1", "tool2"]
+
+
+def test_it_begins_with_its_store(far):
+    """With nothing to serve there is nothing to begin with."""
+    far.away()
+    with pytest.raises(StoreUnavailableError, match="the store is away"):
+        Replica(far)
+
+
+@pytest.fixture
+def path(tmp_path, put):
+    """A file with one version."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store:
+        put(store, "a")
+    return path
+
+
+def test_a_file_that_is_moved_away_and_back(path, replicate, put, eventually):
+    """The system would read on in the file that nobody sees; the replica says that it is away."""
+    with closing(SQLiteStore(path)) as store:
+        replica = replicate(store)
+        path.rename(path.with_name("elsewhere.db"))
+        eventually(lambda: replica.status.state == "away")
+        assert "was moved away, deleted or replaced" in replica.status.last_error
+        assert list(replica.load().tools) == ["a"]
+        path.with_name("elsewhere.db").rename(path)
+        eventually(lambda: replica.status.state == "current")
+        put(store, "b")
+        eventually(lambda: replica.load().version == 2)
+
+
+def test_an_older_backup_is_not_taken_up(path, replicate, put, eventually):
+    """A library never goes backwards under those who use it: a person has to start again."""
+    with closing(SQLiteStore(path)) as store:
+        put(store, "b")
+        replica = replicate(store)
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM revisions WHERE version = 2")
+            other.execute("DELETE FROM versions WHERE version = 2")
+        eventually(lambda: replica.status.state == "behind")
+        assert "is at library version 1 and was at 2 before" in replica.status.last_error
+        assert list(replica.load().tools) == ["a", "b"]
+
+
+def test_a_version_that_can_not_be_read_is_not_taken_up(path, replicate, put, eventually, caplog):
+    """A damaged definition keeps the last whole library in use, and is said."""
+    with closing(SQLiteStore(path)) as store:
+        replica = replicate(store)
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("INSERT INTO versions VALUES (2,'p2','','','[]','2026-11-22T00:00:00Z')")
+            other.execute("INSERT INTO definitions VALUES ('x','b','{broken')")
+            other.execute("INSERT INTO revisions VALUES (2,'b','x','{}',2,0)")
+        eventually(lambda: replica.status.state == "behind")
+        assert "holds a definition that can not be read" in replica.status.last_error
+        assert (list(replica.load().tools), replica.load().version) == (["a"], 1)
+        assert "the newest library can not be taken up; version 1 is served on" in caplog.text
+
+
+def test_events_that_can_not_be_read_are_said(kept):
+    """The library is followed on, and the state says that something new could not be read."""
+    replica = Replica(kept, refresh_seconds=3600)
+    replica.events()
+
+    def torn(*, after=0):
+        """The chain is damaged."""
+        raise StoreFormatError(f"torn behind {after}")
+
+    kept.events = torn
+    with pytest.raises(StoreFormatError, match="torn"):
+        replica.refresh()
+    assert replica.status.state == "behind"
+    replica.stop()

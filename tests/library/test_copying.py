@@ -1,8 +1,17 @@
-"""A copy holds all that the source holds; a target that holds something else is left alone."""
+"""A copy of a store tells the same, and is ended by another when it was interrupted."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from contextlib import closing
 from dataclasses import replace
 
@@ -12,6 +21,7 @@ from support.histories import BareStore, HistoryStep, all_told, write_history
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import Author, LibraryChange
+from agentkit.library.checking import check_store
 from agentkit.library.copying import Amount, compare_stores, copy_store
 from agentkit.library.events import EventDraft, chained
 from agentkit.tools.definition import Description
@@ -58,11 +68,6 @@ def test_episodes_may_stay_behind(source, target):
     assert report.copied == Amount(versions=4, events=8)
     assert list(target.select()) == []
     assert copy_store(source, target).copied == Amount(episodes=4)
-
-
-def test_an_empty_store_is_copied(target):
-    """Of a store that holds nothing there is nothing to copy."""
-    assert copy_store(open_store("memory:"), target).copied == Amount()
 
 
 def test_events_alone_are_copied(target):
@@ -224,3 +229,83 @@ def test_a_definition_of_an_old_version_is_compared():
             store.commit(change, expected_version=version)
     (difference,) = compare_stores(*stores).differences
     assert (difference.part, difference.place) == ("tools", "version 1")
+
+
+KILLS = int(os.environ.get("AGENTKIT_FAULT_RUNS", "3"))
+LONGEST_PAUSE = 0.15
+"""Seconds from the first thing that is copied to the kill; a whole copy takes about a second."""
+
+COPY = "import sys; from agentkit.cli.main import main; main(sys.argv[1:])"
+
+STEPS_killed = [
+    HistoryStep(
+        wishes={f"t{number % 9}": (f"text {number}", "x" * 500), f"u{number % 5}": None},
+        events=number % 3,
+        episodes=number % 4,
+        reason="why " * 50,
+    )
+    for number in range(120)
+]
+
+
+@pytest.fixture
+def source_killed(tmp_path):
+    """The URL of a store with a history."""
+    url = f"sqlite:///{tmp_path / 'source.db'}"
+    with closing(open_store(url)) as store:
+        write_history(store, STEPS_killed)
+    return url
+
+
+def start(source_killed, target):
+    """Begin to copy, in a process of its own."""
+    command = [sys.executable, "-c", COPY, "store", "copy", source_killed, target, "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def held(folder):
+    """How many bytes the target takes, whoever writes to it."""
+    total = 0
+    for file in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # a temporary one
+            total += file.stat().st_size
+    return total
+
+
+def kill_in_the_middle(process, folder, pause):
+    """Kill a copy a moment after it wrote something; whether it was still at work."""
+    before = held(folder)
+    while process.poll() is None and held(folder) == before:
+        time.sleep(0.002)
+    time.sleep(pause)
+    process.kill()
+    process.communicate()
+    return process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.long
+@pytest.mark.faults
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
+@pytest.mark.parametrize("kind", ["sqlite:///{}/copy.db", "dir:{}/copy"])
+def test_a_killed_copy_is_ended_by_the_next(source_killed, tmp_path, kind):
+    """After several kills in the middle, one more run gives what an undisturbed copy gives."""
+    folder, draw, killed = tmp_path / "target", random.Random(7), 0
+    folder.mkdir()
+    target = kind.format(folder)
+    while killed < KILLS:
+        killed += kill_in_the_middle(
+            start(source_killed, target), folder, draw.random() * LONGEST_PAUSE
+        )
+        with closing(open_store(source_killed)) as ours, closing(open_store(target)) as theirs:
+            found = compare_stores(ours, theirs)
+        assert all(one.ended == "second" for one in found.differences)  # a beginning of it
+        if found.is_equal and killed < KILLS:  # the rest of the kills need something to do
+            shutil.rmtree(folder)
+            folder.mkdir()
+    process = start(source_killed, target)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert json.loads(output)["compared"]["is_equal"]
+    with closing(open_store(source_killed)) as ours, closing(open_store(target)) as theirs:
+        assert all_told(theirs) == all_told(ours)
+        assert check_store(theirs).is_sound
