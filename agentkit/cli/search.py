@@ -20,6 +20,7 @@ from agentkit.cli.output import (
     right,
     say,
 )
+from agentkit.cli.project import current_project
 from agentkit.cli.stores import opened_to_read
 from agentkit.library import Library
 from agentkit.retrieval.cascade import default_retriever
@@ -55,7 +56,8 @@ def search(
     """
     with opened_to_read(store_url) as store:
         library = store.load()  # while it is open it also gives, and keeps, the search index
-        found = wait_for(default_retriever().retrieve(query, library))
+        retriever = current_project().retriever or default_retriever()
+        found = wait_for(retriever.retrieve(query, library))
     if as_json:
         print_json(_as_json(found, library, limit, explain=explain))
         return
