@@ -80,6 +80,7 @@ BAD: list[tuple[object, RuleProblemCode]] = [
     (Between(parameter="nights", minimum=math.nan), "unusable_number"),
     (Between(parameter="nights", minimum=31), "contradiction"),
     (Between(parameter="nights", multiple_of=31), "contradiction"),
+    (Between(parameter="nights", exclusive_minimum=28, multiple_of=14), "contradiction"),
     (Between(parameter="prices[]", minimum=1.01, maximum=1.09, multiple_of=0.1), "contradiction"),
     (Between(parameter="city", minimum=1), "wrong_type"),
     (Form(parameter="nights", format="date"), "wrong_type"),

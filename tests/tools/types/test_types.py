@@ -136,6 +136,7 @@ def test_a_guess_counts_as_much_as_it_is_sure():
     assert scores == pytest.approx([1.0, 0.7, 0.1])
     assert flow(DATE, guessed("moment")) == 1
     assert flow(STRING, guessed("city")) == 1
+    assert unify(TypedSlot(type=DATE, confidence=0.9), BOOLEAN) == 0.1
 
 
 def test_an_output_may_be_a_field_or_an_item():
