@@ -371,8 +371,19 @@ class EpisodeWriter:
         return next((one for one in waiting if one.episode_id == episode_id), None)
 
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
-        """The episodes that match, pending ones included."""
-        return select_with_pending(self._store, self._waiting(), matching)
+        """The episodes that match, pending ones included, each once.
+
+        Those that are pending now are younger than all that the store has, and some may reach it
+        while this looks.
+        """
+        check_filter(matching)
+        waiting = {one.episode_id: one for one in self._waiting() if matches(one, matching)}
+        limit = None if matching.limit is None else matching.limit + len(waiting)
+        kept = self._store.select(replace(matching, limit=limit))
+        rest = (one for one in kept if one.episode_id not in waiting)
+        if matching.oldest_first:
+            return islice(chain(rest, waiting.values()), matching.limit)
+        return islice(chain(reversed(waiting.values()), rest), matching.limit)
 
     def flush(self, *, timeout_seconds: float = 60.0) -> None:
         """Wait until the store has everything that was appended before.
@@ -637,45 +648,6 @@ def writer_of(store: object) -> EpisodeWriter | None:
     """
     episodes = getattr(store, "episodes", store)
     return episodes if isinstance(episodes, EpisodeWriter) else None
-
-
-def select_with_pending(
-    store: EpisodeStore, pending: Iterable[Episode], matching: EpisodeFilter
-) -> Iterator[Episode]:
-    """What ``store.select`` gives once it has the pending episodes.
-
-    Args:
-        store: Where the older ones are.
-        pending: Those on their way, oldest first, as they were before this call: one that arrives
-            meanwhile comes once.
-        matching: Which ones to read.
-    """
-    check_filter(matching)
-    waiting = {one.episode_id: one for one in pending if matches(one, matching)}
-    # The youngest first: they arrive in order, so that what is left are the last ones, although
-    # some arrive while this looks.
-    for episode_id in tuple(reversed(waiting)):
-        if store.get(episode_id) is not None:  # it arrived, or its id was known before
-            del waiting[episode_id]
-    if not waiting:
-        return store.select(matching)
-    limit = None if matching.limit is None else matching.limit + len(waiting)
-    kept = store.select(replace(matching, limit=limit))
-    if matching.oldest_first:
-        found = _then(kept, waiting)
-    else:
-        rest = (one for one in kept if one.episode_id not in waiting)
-        found = chain(reversed(waiting.values()), rest)
-    return islice(found, matching.limit)
-
-
-def _then(kept: Iterable[Episode], waiting: dict[str, Episode]) -> Iterator[Episode]:
-    """The kept episodes, then those of the waiting ones that were not among them."""
-    left = dict(waiting)
-    for episode in kept:
-        left.pop(episode.episode_id, None)
-        yield episode
-    yield from left.values()
 
 
 def _batches(episodes: Iterator[Episode], settings: WriterSettings) -> Iterator[Sequence[_Pending]]:
