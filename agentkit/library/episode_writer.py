@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -121,13 +121,11 @@ class _SpilledFile:
         path: The file.
         lock: The same, open and locked until the store has all of it.
         count: Episodes in it.
-        first: Number of the first one in the writer's order; 0 for those of earlier programs.
     """
 
     path: Path
     lock: BinaryIO
     count: int
-    first: int = 0
 
     def read(self, on_broken: Callable[[BrokenLine], None] = lambda _: None) -> Iterator[Episode]:
         """The episodes in order; none when the file is gone, for then the store has them.
@@ -184,7 +182,7 @@ class _SpillFolder:
             raise
         if not _CAN_LOCK:
             file.close()
-        return _SpilledFile(path=path, lock=file, count=len(episodes), first=episodes[0].number)
+        return _SpilledFile(path=path, lock=file, count=len(episodes))
 
     def refuse(self, line: bytes, reason: str) -> Path:
         """Set an episode aside that the store will never take, with the reason.
@@ -378,8 +376,7 @@ class EpisodeWriter:
         """
         check_filter(matching)
         waiting = {one.episode_id: one for one in self._waiting() if matches(one, matching)}
-        limit = None if matching.limit is None else matching.limit + len(waiting)
-        kept = self._store.select(replace(matching, limit=limit))
+        kept = self._store.select(matching)
         rest = (one for one in kept if one.episode_id not in waiting)
         if matching.oldest_first:
             return islice(chain(rest, waiting.values()), matching.limit)
@@ -514,16 +511,10 @@ class EpisodeWriter:
         why = self._last_error or "it was too slow"
         logger.warning("%d episodes wait in %s for their store: %s", file.count, file.path, why)
 
-    @property
-    def _first(self) -> int:
-        """Number of the episode in memory that waits longest; 0 when none does."""
-        return next((one.number for one in self._held.values()), 0)
-
     def _is_sent(self, until: int) -> bool:
         """Whether the episodes up to a number are gone; files come before what is in memory."""
-        if any(file.first <= until for file in self._spilled):
-            return False
-        return not self._held or self._first > until
+        first = next((one.number for one in self._held.values()), until + 1)
+        return not self._spilled and first > until
 
     def _is_worth_sending(self) -> bool:
         """Whether there is a batch, or somebody waits."""

@@ -122,6 +122,17 @@ def test_a_commit_overwrites_no_edit(workshop, make_tool):
         assert told == ["Ping a host.", "Ping by hand.", "Ping by program."]
 
 
+def test_a_text_that_somebody_put_back_is_an_edit(workshop, make_tool):
+    """A file that says again what an earlier version said, as git restores it, is not overwritten."""
+    old = workshop.file("ping").read_bytes()
+    workshop.put(make_tool("ping", "New."))
+    workshop.file("ping").write_bytes(old)
+    workshop.put(make_tool("ping", "Newer."))
+    assert workshop.file("ping").read_bytes() == old
+    (edit,) = workshop.store.edits()
+    assert edit.after == make_tool("ping", "Ping a host.")
+
+
 def test_an_edit_of_a_removed_tool_stays(workshop, make_tool):
     """A tool that is taken out while somebody edits it leaves the edit, and is told."""
     workshop.edit("ping", "Ping a host.", "Ping by hand.")
