@@ -61,24 +61,6 @@ def test_twelve_usage_rules_are_allowed(count, found):
     assert {failed.code for failed in validate(change).failed} == found
 
 
-@pytest.fixture(scope="module")
-def layers(attacks, library):
-    """The layer of each code that any attack draws."""
-    return {
-        failed.code: failed.layer
-        for half in attacks.values()
-        for case in half
-        for failed in validate(case.change(library)).failed
-    } | {"near_copy": "semantic", "invented_parameter": "semantic"}
-
-
-def test_no_structural_code_and_one_lexical_one(layers):
-    """Facts about the contract stand, and of lexical codes only that of tools' names may go."""
-    assert set(layers) >= OVERRULABLE
-    assert {layers[code] for code in OVERRULABLE} == {"semantic", "lexical"}
-    assert {code for code in OVERRULABLE if layers[code] == "lexical"} == {"other_tool"}
-
-
 def test_the_page_lists_them(project_root):
     """``docs/validation.md`` names each code of the list, and no other beside them."""
     page = (project_root / "docs" / "validation.md").read_text(encoding="utf-8")
