@@ -13,7 +13,7 @@ from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, Fail
 from agentkit.errors import DefinitionError
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure, ToolResult
-from agentkit.metrics.remembering import remembered
+from agentkit.metrics.calls import remembered
 from agentkit.models.call_parser import parse_calls
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem

@@ -23,7 +23,7 @@ from agentkit.episodes import Attribution, Diagnosis, Episode, FailureLabel, Tur
 from agentkit.episodes.labels import is_extra_record
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import StoreFormatError, UsageError
-from agentkit.metrics.intervals import Interval, wilson_interval
+from agentkit.metrics.statistics import Interval, wilson_interval
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -41,7 +41,7 @@ from agentkit.fetch import cache_directory
 from agentkit.interop.export import artifact_of, formats
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.opening import file_of, open_store
-from agentkit.metrics.intervals import Interval
+from agentkit.metrics.statistics import Interval
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.cascade import default_retriever
 

@@ -21,7 +21,7 @@ from agentkit.evolution.round import EvolutionReport, evolve
 from agentkit.library import Author, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.messages import JsonObject
-from agentkit.metrics.intervals import Interval, wilson_interval
+from agentkit.metrics.statistics import Interval, wilson_interval
 from agentkit.models.base import ChatModel, ModelSettings
 
 SETTINGS = EvaluationSettings(

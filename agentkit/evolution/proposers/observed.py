@@ -31,7 +31,7 @@ from agentkit.evolution.proposers.constraints import (
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
-from agentkit.metrics.intervals import wilson_interval
+from agentkit.metrics.statistics import wilson_interval
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
