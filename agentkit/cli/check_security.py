@@ -12,7 +12,7 @@ from typing import Literal
 from agentkit.cli.options import FOLDER
 from agentkit.cli.output import plural
 from agentkit.cli.project import FILE, Project
-from agentkit.episodes.redaction.secrets import KEY_FORMATS, secret_spans
+from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
 from agentkit.library import Library
 from agentkit.library.chain_check import told_digests
 from agentkit.library.directory.store import folder_of

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
-from pathlib import Path
 from typing import Any, Literal, TextIO, cast, get_args
 
 import click
@@ -38,8 +37,7 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.stores import opened_if_there, opened_to_read
 from agentkit.episodes import Episode, Verdict
-from agentkit.episodes.files import SUFFIXES, export_episodes, format_of
-from agentkit.episodes.jsonl import write_episodes
+from agentkit.episodes.files import export_episodes, write_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
@@ -255,7 +253,7 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
     type=click.Path(dir_okay=False, allow_dash=True),
     default="-",
     metavar="FILE",
-    help="Where to write: .jsonl, .jsonl.gz or .parquet, or stdout.",
+    help="Where to write: a file, compressed if it ends in .gz, or stdout.",
 )
 @flag("--oldest-first", help="In the order in which they were kept.")
 @flag("--redact", help="Without personal data and secrets of known formats.")
@@ -268,7 +266,7 @@ def export(output: str, *, redact: bool, store_url: str, as_json: bool, **filter
 
     Examples:
       agentkit episodes export -o episodes.jsonl
-      agentkit episodes export -o episodes.parquet --oldest-first
+      agentkit episodes export -o episodes.jsonl.gz --oldest-first
       agentkit episodes export --verdict passed | head -5
     """
     with opened_to_read(store_url) as store:
@@ -283,9 +281,8 @@ def _write(out: str, found: Iterable[Episode]) -> int:
     if out == "-":
         with click.open_file("-", "w", encoding="utf-8") as stdout:
             return write_episodes(cast("TextIO", stdout), found)
-    form = format_of(out) if Path(out).suffix.lower() in SUFFIXES else "jsonl"
     try:
-        return export_episodes(out, found, form=form)
+        return export_episodes(out, found)
     except OSError as error:
         raise UsageError(f"{out}: can not be written ({error.strerror or error})") from error
 

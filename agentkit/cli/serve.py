@@ -31,7 +31,7 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import plural, print_json_line, say
 from agentkit.cli.stores import followed, opened, opened_to_read
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode
 from agentkit.errors import UsageError
 from agentkit.evolution.observers import CanaryJudge
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch

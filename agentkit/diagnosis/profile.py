@@ -20,8 +20,7 @@ from typing import Any
 from agentkit.diagnosis.labels import NOT_FAILURES, by_weight, dominant
 from agentkit.diagnosis.shard import Cell, CellKey, Shard, newest
 from agentkit.episodes import Attribution, Diagnosis, Episode, FailureLabel, TurnDiagnosis
-from agentkit.episodes.labels import is_extra_record
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names, is_extra_record
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.metrics.statistics import Interval, wilson_interval
 

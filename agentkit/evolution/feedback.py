@@ -14,8 +14,7 @@ from typing import Any
 
 from agentkit.agent.session import new_episode_id
 from agentkit.episodes import Episode, Evidence, Verdict
-from agentkit.episodes.labels import VIEW_OF
-from agentkit.episodes.late_verdicts import is_late_verdict
+from agentkit.episodes.labels import VIEW_OF, is_late_verdict
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.tools.canonical import canonical_json

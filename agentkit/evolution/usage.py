@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.episodes import Episode, RetrievalTrace
-from agentkit.episodes.late_verdicts import with_late_verdicts
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names, with_late_verdicts
 from agentkit.episodes.redaction import Redaction
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
 from agentkit.messages import JsonObject

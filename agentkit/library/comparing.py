@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode
 from agentkit.errors import StoreError
 from agentkit.library.capabilities import Pruning
 from agentkit.library.events import LibraryEvent

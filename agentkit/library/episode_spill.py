@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import BrokenLine, encode_episode, read_episodes
+from agentkit.episodes.files import BrokenLine, encode_episode, read_episodes
 from agentkit.episodes.replacing import for_owner, for_owner_here, sync_folder
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Self
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import BrokenLine
+from agentkit.episodes.files import BrokenLine
 from agentkit.errors import StoreError, StoreUnavailableError, UsageError
 from agentkit.library.capabilities import deliver, error_text
 from agentkit.library.changes import check_filter, matches

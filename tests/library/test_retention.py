@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode, open_store
 from agentkit.episodes import Turn
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode
 from agentkit.errors import UsageError
 from agentkit.library import EpisodeFilter
 from agentkit.library.capabilities import (

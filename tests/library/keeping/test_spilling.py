@@ -18,7 +18,7 @@ from support.faults import fault_runs
 from support.unreliable_store import UnreliableStore
 
 from agentkit import Episode
-from agentkit.episodes.jsonl import read_episodes
+from agentkit.episodes.files import read_episodes
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import EpisodeFilter
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
