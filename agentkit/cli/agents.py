@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import click
 
@@ -55,9 +54,7 @@ from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
 from agentkit.tools.invocation import run_in_daemon_thread
 from agentkit.tools.tool import Tool
-from agentkit.tracing.tracing import LOGGER, Tracing
-
-TraceKind = Literal["log", "otel"]
+from agentkit.tracing.tracing import Tracing
 
 refine_option = option(
     "--refine",
@@ -100,12 +97,10 @@ _OPTIONS = (
     ),
     number("--max-steps", default=10, help="Most model turns in answer to one question."),
     flag("--yes", help="Run destructive tools without asking."),
-    option(
+    flag(
         "--trace",
-        type=click.Choice(get_args(TraceKind)),
-        help="Tell what runs do: log writes a line on stderr for each step, otel makes "
-        "OpenTelemetry spans (start the command with opentelemetry-instrument, which says where "
-        "they go).",
+        help="Make OpenTelemetry spans of runs (start the command with opentelemetry-instrument, "
+        "which says where they go).",
     ),
     store_option,
 )
@@ -130,7 +125,7 @@ class AgentOptions:
     tool_choice: ToolChoice
     max_steps: int
     yes: bool
-    trace: TraceKind | None = None
+    trace: bool = False
     apis: Sequence[str] = ()
     api_server: str | None = None
     api_auth: Sequence[str] = ()
@@ -183,7 +178,7 @@ def make_agent(
             limits=Limits(max_steps=options.max_steps),
             router=router,
             observers=observers,
-            tracing=_tracing(options.trace),
+            tracing=Tracing() if options.trace else None,
             name=name,
         )
     tell_binding(agent.binding)
@@ -194,19 +189,6 @@ def make_agent(
             "offers all, --tools gives code"
         )
     return agent
-
-
-def _tracing(kind: TraceKind | None) -> Tracing | None:
-    """What tells of runs in that way; None for nobody."""
-    if kind != "log":
-        return None if kind is None else Tracing()
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger(LOGGER)
-    logger.handlers = [handler]
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    return Tracing(log=logger)
 
 
 @contextmanager
