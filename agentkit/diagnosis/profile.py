@@ -190,6 +190,12 @@ class FailureProfile:
         """Whether nothing was observed."""
         return not self._cells
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the observations are the same."""
+        return isinstance(other, FailureProfile) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
     def copy(self) -> FailureProfile:
         """A profile of its own with the same observations."""
         return FailureProfile.from_json(self.to_json())
